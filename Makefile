@@ -97,7 +97,7 @@ docs-source:
 	@mkdir -p build/docs/source/docs
 	@find build/docs/source/docs -mindepth 1 -maxdepth 1 ! -name gallery -exec rm -rf {} +
 	@cp -Rp docs/. build/docs/source/docs
-	@cp -p README.md build/docs/source
+	@cp -p CHANGELOG.md build/docs/source
 
 docs: .venv/docs/$(READY) docs-source  ## the documentation, in build/docs/html; a warning fails
 	@rm -rf build/docs/html

@@ -35,12 +35,12 @@ from dm2l.io import read_csv, read_mat, read_npz, read_svmlight, write_npz
 CHECKS = {
     "io._npz_file": ["check_regular", "check_memory", "check_width", "check_distinct"],
     "io._mat": ["check_regular", "check_memory"],
-    "io._svmlight_file": ["check_memory", "check_width", "check_distinct", "_odd_labels"],
-    "io._unpacking": ["check_regular", "check_memory"],
+    "io._svmlight_file": ["check_memory", "check_width", "check_distinct"],
+    "_utils.files": ["check_regular", "check_memory"],
     "io._csv_file": ["check_distinct"],
     "_base": ["check_finite", "check_magnitude"],
     "_classifier": ["check_magnitude"],
-    "_solvers.nuclear._norms": ["check_finite"],
+    "_solvers.nuclear": ["check_finite"],
     "_solvers.problem": ["check_finite"],
     "_solvers.ridge": ["check_finite"],
 }

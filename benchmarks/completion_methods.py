@@ -29,10 +29,8 @@ from sklearn.metrics import log_loss
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.completion._calibration import Calibrator
-from dm2l.completion._combine import Combiner
-from dm2l.completion._condition import condition, residuals
-from dm2l.completion._correlation import LabelCorrelation
-from dm2l.completion._covariance import DenseCovariance
+from dm2l.completion._correlation import Combiner, LabelCorrelation
+from dm2l.completion._covariance import DenseCovariance, conditional_moments, residuals
 from dm2l.completion._covariance_fit import pairwise_covariance
 from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
@@ -161,7 +159,7 @@ def linear(case: Holes, kernel: str = "linear") -> Found:
         return
     yield "coupled out of fold", LabelCorrelation.fit(T, F).predict(T, F)[1], scores + clock()
     S = DenseCovariance(pairwise_covariance(*residuals(T, F)))
-    parts = (F, *condition(S, T, F))
+    parts = (F, *conditional_moments(S, T, F))
     yield "pairwise", Combiner(labels=False).fit(T, *parts).predict(T, *parts), scores + clock()
     yield "logistic [scores, labels]", logistic(case, F), scores + clock()
     yield "boosted [scores, labels]", boosted(case, F), scores + clock()

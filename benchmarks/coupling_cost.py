@@ -7,7 +7,7 @@ arts      fits of Arts (30 % observed), with coupling="residual" and without, li
           what the first question to a coupled model adds, which is when the rest is worked out
 complete  10,000 rows of 150 labels filled, 30, 50 and 70 % observed
 blocks    400,000 rows in blocks, by statistics, with the sample of rows and without
-labels    4,000 labels: factors and conditioning with less and less `memory`, and peaks of it
+labels    4,000 labels: factors and conditioning with less and less memory, and peaks of it
 
 Made-up data but for Arts, which is read from the folder DM2L_DATA. Run it on two cores,
 `taskset -c 0,1` on a machine with more. Both fits of a pair are timed in turn; medians are given.
@@ -28,14 +28,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from fit import seconds
 from published import masked
 from record import write
 from threadpoolctl import threadpool_limits
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
-from dm2l.completion._condition import condition
+from dm2l.completion import _covariance
+from dm2l.completion._covariance import conditional_moments, residuals
 from dm2l.completion._covariance_fit import em_factor
 from dm2l.outofcore import RowBlocks
 
@@ -127,25 +127,20 @@ def peak(task: Callable[[], Any]) -> tuple[int, float]:
 
 
 def labels(quick: bool) -> dict[str, Any]:
-    """Sparse signs, scores made as they are asked for: nothing of rows x labels is ever there."""
+    """Factors and conditioning of thousands of labels, with less and less memory."""
     n, c = (200, 400) if quick else (5_000, 4_000)
     rng = np.random.default_rng(0)
-    factors, loadings = rng.standard_normal((n, 4)), rng.standard_normal((4, c))
-    T = sp.random(n, c, 0.02, format="csr", random_state=0)
-    T.data = np.where(rng.random(T.nnz) < 0.3, 1.0, -1.0)
+    F = 0.1 * rng.standard_normal((n, 4)) @ rng.standard_normal((4, c))
+    signs = np.where(rng.random((n, c)) < 0.3, 1, -1)
+    T = np.where(rng.random((n, c)) < 0.02, signs, 0).astype(np.int8)
     some = np.sort(rng.permutation(n)[: min(n, 1_000)])
-    dense = T[some].toarray()
-    E = np.where(dense != 0, dense - 0.1 * factors[some] @ loadings, 0.0)
-    S = em_factor(E, dense != 0, RANK, rounds=2)[0]
-    wanted = np.repeat(np.arange(n), 5), rng.integers(0, c, 5 * n)
+    E, known = residuals(T[some], F[some])
+    S = em_factor(E, known, RANK, rounds=2)[0]
     found: dict[str, Any] = {"shape": [n, c], "rank": RANK, "dense": 8 * n * c, "memory": {}}
     for memory in MEMORIES:
-        one = peak(lambda m=memory: em_factor(E, dense != 0, RANK, rounds=2, memory=m))
-        two = peak(
-            lambda m=memory: condition(
-                S, T, lambda rows: 0.1 * factors[rows] @ loadings, entries=wanted, memory=m
-            )
-        )
+        _covariance.MEMORY = memory
+        one = peak(lambda: em_factor(E, known, RANK, rounds=2))
+        two = peak(lambda: conditional_moments(S, T, F))
         found["memory"][str(memory)] = {
             name: {"peak": size, "seconds": spent}
             for name, (size, spent) in (("covariance", one), ("condition", two))

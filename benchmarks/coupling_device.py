@@ -1,12 +1,11 @@
-"""Coupling on a GPU against numpy: fits and completed tables, covariances, conditioning.
+"""Coupling on a GPU against numpy: fits and completed tables.
 
     python benchmarks/coupling_device.py [--device cuda] [--out FILE.json]
     python benchmarks/coupling_device.py --device cpu --quick          # a trial without one
 
 Made-up labels that features explain a part of and factors another. The estimator is fitted to
 numpy arrays and to tensors, to tol=1e-10 both, and completes its own rows and new ones; of every
-method the largest difference of an answer is given. Below the estimator, `fit_covariance` and
-`condition` get residuals as tensors. The first run of each is not counted.
+method the largest difference of an answer is given. The first run of each is not counted.
 """
 
 from __future__ import annotations
@@ -22,13 +21,10 @@ import torch
 from record import write
 
 from dm2l import DM2LClassifier
-from dm2l.completion._condition import condition
-from dm2l.completion._covariance_fit import fit_covariance
 
 METHODS = ("decision_function", "predict_proba", "predict")
-# Rows, features, labels; more than 200 labels are coupled by factors.
+# Rows, features, labels.
 ESTIMATOR, QUICK_ESTIMATOR = (6_000, 200, 60), (600, 20, 10)
-RESIDUALS, QUICK_RESIDUALS = ((20_000, 150), (5_000, 1_000)), ((500, 20), (400, 210))
 
 
 def made_up(n: int, d: int, c: int, seed: int = 0) -> tuple[Any, Any]:
@@ -86,29 +82,6 @@ def estimators(device: str, kernel: str, quick: bool) -> dict[str, Any]:
     }
 
 
-def functions(device: str, n: int, c: int) -> dict[str, Any]:
-    """Covariance and conditioning of residuals."""
-    X, Y = made_up(n, 20, c)
-    T = np.nan_to_num(2 * Y - 1).astype(np.int8)
-    F = 0.1 * X @ np.random.default_rng(1).standard_normal((20, c))
-    known, found, spent = T != 0, {}, {}
-    for place in ("numpy", device):
-        scores = F if place == "numpy" else torch.asarray(F, device=device)
-        E = np.where(known, T - F, 0.0)
-        residuals = E if place == "numpy" else torch.asarray(E, device=device)
-        S, fit = seconds(lambda e=residuals: fit_covariance(e, known, rounds=5), place)
-        both, conditioned = seconds(lambda s=S, f=scores: condition(s, T, f), place)
-        found[place] = (S.matrix(), *both)
-        spent[place] = {"covariance": fit, "condition": conditioned}
-    names = ("covariance", "mean", "variance")
-    gaps = [apart(a, b) for a, b in zip(found["numpy"], found[device], strict=True)]
-    return {
-        "shape": [n, c],
-        "seconds": spent,
-        "largest_difference": dict(zip(names, gaps, strict=True)),
-    }
-
-
 def show(title: str, found: dict[str, Any]) -> None:
     print(f"{title} {' x '.join(map(str, found['shape']))}")
     for place, spent in found["seconds"].items():
@@ -131,9 +104,6 @@ def main() -> None:
     for kernel in ("linear", "rbf"):
         record[kernel] = estimators(device, kernel, quick)
         show(f"DM2LClassifier, {kernel},", record[kernel])
-    for n, c in QUICK_RESIDUALS if quick else RESIDUALS:
-        record[f"{c} labels"] = functions(device, n, c)
-        show("covariance and conditioning,", record[f"{c} labels"])
     if arguments.out:
         write(arguments.out, record)
 

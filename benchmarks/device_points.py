@@ -28,8 +28,7 @@ from device import FURTHER, Clock, about, load, rbf, search
 
 from dm2l import ConstantLabelWarning, DM2LClassifier, DM2LClassifierCV, objective
 from dm2l._search import _path
-from dm2l._solvers.nuclear._norms import _by_eigh
-from dm2l._solvers.nuclear._products import norm_by_products
+from dm2l._solvers.nuclear import _by_eigh, norm_by_products
 
 TMC, COREL = "Tmc2007-500-old", "Corel16k001"
 # Groups in a stack, rows, labels: of Corel16k001, of its global norm, of Tmc2007-500-old.

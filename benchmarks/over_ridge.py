@@ -34,9 +34,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
-from dm2l._fitting import SolverConfig
-from dm2l._solvers.features import default_ridge
-from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._fitting import Trainer
+from dm2l._solvers.features import ridge_value
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner, Problem
 
 RHO = 0.3
@@ -59,9 +59,9 @@ SMOOTHINGS = (1.5e-2, 5e-3, 1.5e-3, 5e-4, 1.5e-4, 1e-5)
 
 def problem_of(model: DM2LClassifier, X: Any, Y: Any) -> tuple[Problem, Any]:
     """The problem that a model has solved, and its solution."""
-    alpha = default_ridge(X) if model.alpha == "scale" else float(model.alpha)
+    alpha = ridge_value(model.alpha, X)
     T = np.nan_to_num(2.0 * Y - 1.0).astype(np.int8)
-    problem = SolverConfig.of(model).prepare(X, T).problem(alpha, model.lambda_d)
+    problem = Trainer.of(model).prepare(X, T).problem(alpha, model.lambda_d)
     W = np.vstack([model.coef_.T, model.intercept_[None, :]])
     return problem, problem.from_original(W)
 

@@ -17,7 +17,7 @@ import numpy as np
 from record import write
 
 from dm2l import ConstantLabelWarning
-from dm2l._solvers.features import column_variances, default_ridge
+from dm2l._solvers.features import column_variances, ridge_value
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.datasets import load_dataset
 from dm2l.metrics import label_ranking_average_precision, ranking_loss
@@ -54,7 +54,7 @@ def main() -> None:
             "set": name,
             "best_ranking_loss": UNITS[int(rkl.argmin())],
             "best_average_precision": UNITS[int(ap.argmax())],
-            "scale": default_ridge(X) / unit,
+            "scale": ridge_value("scale", X) / unit,
             "ranking_loss": rkl.tolist(),
             "average_precision": ap.tolist(),
         }

@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from dm2l import DM2LClassifierCV, metrics
 from dm2l._search._search import usual_scoring
 from dm2l.datasets import load_dataset
-from dm2l.metrics._selection import label_discrimination
+from dm2l.metrics._ranking import label_discrimination
 from dm2l.simulate import simulate_uniform
 from experiments import resumable
 

@@ -34,7 +34,7 @@ from study_methods import METHODS, left_out
 
 from dm2l import AutoClassifier
 from dm2l._auto._base_models import rows_for
-from dm2l._auto._features import FeatureEncoder
+from dm2l._auto._columns import FeatureEncoder
 from dm2l._auto._stack import Stack
 from dm2l.datasets import load_dataset
 from dm2l.metrics import coverage_error, label_auc, label_ranking_average_precision, ranking_loss

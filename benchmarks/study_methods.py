@@ -22,7 +22,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from dm2l import DM2LClassifier
-from dm2l._solvers.features import default_ridge
+from dm2l._solvers.features import ridge_value
 from dm2l.baselines import (
     LEMLClassifier,
     LSMLClassifier,
@@ -109,7 +109,7 @@ def _each(estimator: Any, **grid: tuple[Any, ...]) -> list[Any]:
 
 
 def _ridges(X: Any) -> list[float]:
-    return [default_ridge(X) * share for share in (1 / 30, 0.1, 1 / 3, 1.0, 3.0)]
+    return [ridge_value("scale", X) * share for share in (1 / 30, 0.1, 1 / 3, 1.0, 3.0)]
 
 
 def _scale(X: Any) -> float:

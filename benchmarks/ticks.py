@@ -28,7 +28,7 @@ from sklearn.preprocessing import normalize
 from ticks_summary import PUBLISHED, summarise
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l._solvers.features import default_ridge
+from dm2l._solvers.features import ridge_value
 from dm2l.baselines import LSMLClassifier, MLLRCClassifier
 from dm2l.datasets import load_dataset
 from dm2l.metrics import label_auc, label_ranking_average_precision, ranking_loss
@@ -93,7 +93,7 @@ class ElkanNoto:
 
 def ridges(X: Any, kernel: str) -> list[float]:
     """Up to where ticks, which are noisier than complete labels, want them."""
-    scale = default_ridge(X) if kernel == "linear" else 1.0
+    scale = ridge_value("scale", X) if kernel == "linear" else 1.0
     return [scale * share for share in (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)]
 
 

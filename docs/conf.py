@@ -53,7 +53,7 @@ nitpick_ignore_regex = [
     # Constants of a module that are no part of its interface.
     (r"py:data", r"[A-Z_]+"),
     # Fields of a tuple are described in its docstring and have no entry of their own.
-    (r"py:attr", r"dm2l\.nuclear\.NormValue\..*"),
+    (r"py:attr", r"dm2l\.nuclear\.Evaluation\..*"),
 ]
 
 # Gallery ---------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ html_theme_options = {
 }
 toc_object_entries_show_parents = "hide"
 html_sidebars = {
-    page: [] for page in ("index", "start", "errata", "experiments", "benchmarks", "speed")
+    page: [] for page in ("index", "research/errata", "research/benchmarks", "research/speed")
 }
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -134,7 +134,7 @@ def join_lines(app: Any, what: str, name: str, obj: Any, options: Any, lines: li
 def tidy_page(app: Any, page: str, source: list[str]) -> None:
     """Leave out what a page has for GitHub and for doctest only."""
     # Files of the repository are not on the site: the words of a link to them stay.
-    link = r"\[([^\]]+)\]\(\.\./(?:src|tests|benchmarks|examples)/[^)]*\)"
+    link = r"\[([^\]]+)\]\((?:\.\./)+(?:src|tests|benchmarks|examples)/[^)]*\)"
     # The empty line that ends an example for doctest.
     source[0] = re.sub(link, r"\1", source[0]).replace("\n\n```\n", "\n```\n")
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dm2l import DM2LClassifier, DM2LClassifierCV
+from dm2l import DM2LClassifier, DM2LClassifierCV, metrics
 from dm2l._solvers.features import column_variances
 from dm2l._utils.arrays import is_non_numpy
 from dm2l.baselines import (
@@ -22,7 +22,6 @@ from dm2l.baselines import (
     ZeroFillClassifier,
 )
 from dm2l.model_selection import MultilabelKFold
-from dm2l.model_selection._scorers import get_metric
 from experiments.staged import StagedSearch
 
 # -- as published -------------------------------------------------------------------------------
@@ -88,13 +87,14 @@ def _grid_search(estimator: Any, grid: dict[str, Any]) -> Pipeline:
 
 def quality(Y: Any, scores: Any) -> float:
     """Average precision (the top of a ranking) minus ranking loss (all of it), to be maximised."""
-    precision = get_metric("label_ranking_average_precision", estimate=False)(Y, scores)
-    return precision + neg_ranking_loss(Y, scores)
+    precision: Any = metrics.label_ranking_average_precision(Y, scores, estimate=False)
+    return float(precision + neg_ranking_loss(Y, scores))
 
 
 def neg_ranking_loss(Y: Any, scores: Any) -> float:
     """Ranking loss of the observed labels, its sign turned."""
-    return get_metric("neg_ranking_loss", estimate=False)(Y, scores)
+    loss: Any = metrics.ranking_loss(Y, scores, estimate=False)
+    return -float(loss)
 
 
 def score(estimator: Any, X: Any, Y: Any) -> float:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 
-from dm2l._search._search import search_norms, search_ridge
+from dm2l._search._search import search_stage
 from dm2l.model_selection import MultilabelKFold
 
 
@@ -25,10 +25,10 @@ class StagedSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, Y: Any) -> Self:
         """Search twice, then fit the best setting to all rows."""
         first = clone(self.search).set_params(cv=_FirstFolds(self.search.cv, self.enough))
-        ridge = search_ridge(first, X, Y)
+        ridge = search_stage(first, X, Y)
         self.first_stage_ = ridge.best_params_
         near = _around(self.search.alphas, ridge.alpha_)
-        self.search_ = search_norms(self.search, X, Y, ridge, near)
+        self.search_ = search_stage(self.search, X, Y, ridge, near)
         self.best_params_ = self.search_.best_params_
         return self
 

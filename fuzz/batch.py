@@ -23,8 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dm2l._utils import child_process, memory
+from dm2l._utils import files
 from dm2l._utils.files import FAULTS
+from dm2l.io import _mat
 from fuzz.matlab import Forked
 from fuzz.mutations import flip
 from fuzz.targets import Target
@@ -145,8 +146,8 @@ def _try_cases(
 ) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Readers refuse what does not fit: here that is the memory that a case may take.
-    memory._probe = lambda: BYTES
-    child_process.subprocess = Forked  # type: ignore[assignment]
+    files._probe = lambda: BYTES
+    _mat.subprocess = Forked  # type: ignore[assignment]
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + SPACE, resource.RLIM_INFINITY))
     warnings.simplefilter("ignore")

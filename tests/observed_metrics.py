@@ -13,6 +13,8 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
     function = getattr(metrics, name)
-    if not isinstance(function, type) and "estimate" in signature(function).parameters:
+    if not isinstance(function, type) and {"estimate", "options"} & {
+        *signature(function).parameters
+    }:
         return partial(function, estimate=False)
     return function

@@ -8,6 +8,7 @@ the cases give; ``tests/dm2l/test_stored_fits.py`` compares.
 import hashlib
 import platform
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,13 +31,13 @@ from dm2l.baselines import (
 )
 from dm2l.datasets import load_digit_attributes, make_missing_multilabel
 from dm2l.extreme import ExtremeDM2LClassifier
-from dm2l.model_selection._scorers import get_metric
+from dm2l.metrics import label_auc
 from dm2l.simulate import simulate_missing_positives, simulate_per_row, simulate_uniform
 
 STORED = Path(__file__).parent / "dm2l" / "stored"
 
 # What searches chose by when their fits were stored.
-BY_OBSERVED = get_metric("label_auc", estimate=False)
+BY_OBSERVED = partial(label_auc, estimate=False)
 # How exact searches were by default when their fits were stored.
 EFFORT = {"search_tol": 1e-4, "search_iter": 10}
 # Rows whose scores are stored as numbers; of all rows there is a digest.

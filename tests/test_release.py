@@ -86,7 +86,7 @@ def test_pages_say_to_install_from_an_index_once_something_was_released():
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     found = [page.name for page in pages if re.search(r"pip install ['\"]?dm2l", page.read_text())]
     if released:
-        assert {"README.md", "start.md"} <= set(found)
+        assert {"README.md", "quickstart.md"} <= set(found)
     else:
         assert found == []
 

@@ -1,4 +1,4 @@
-"""Write what the demonstrations printed into docs/errata.md, or check that it stands there.
+"""Write what the demonstrations printed into docs/research/errata.md, or check that it is there.
 
 python examples/errata/document.py [--check]
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent.parent / "docs" / "errata.md"
+PAGE = HERE.parent.parent / "docs" / "research" / "errata.md"
 RESULTS = HERE / "results.json"
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from demonstration import Figures, main, splits
 from released_code import Surrogate, algorithm_2, steepest_descent
 
-from dm2l._solvers.nuclear._norms import smooth_nuclear_norm
+from dm2l._solvers.nuclear import smooth_nuclear_norm
 
 QUICK = {"heights": (500, 1500), "rows": 1500, "steps": 2}
 WAYS: dict[str, Callable[[Any], Any]] = {

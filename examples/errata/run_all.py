@@ -4,7 +4,7 @@
 
 Needs DM2L_DATA, and the LaTeX source of the paper (--paper or DM2L_PAPER) for one of them. With
 --only the others keep what the file has. `document.py` then writes the figures into
-docs/errata.md.
+docs/research/errata.md.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from experiments.tables import completion, positive_unlabelled, quality, securit
 from experiments.tables.records import ROOT
 
 PAGES = ("README.md", "SECURITY.md", "docs")
-# Those of docs/errata.md, which examples/errata writes, have other names.
+# Those of docs/research/errata.md, which examples/errata writes, have other names.
 _MARKED = re.compile(r"(<!-- ([^>\n]+\.json|results: [^>\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -27,8 +27,8 @@ TABLES: dict[str, Callable[[], str]] = {
     **_by_file(completion.completion, completion.coupled, completion.doubtful),
     **_by_file(completion.new_rows, completion.promises),
     **_by_file(quality.arts, quality.cells, quality.estimates, quality.everyone, quality.gains),
-    **_by_file(quality.groups, quality.newcomer, quality.ranks, quality.reference),
-    **_by_file(quality.selection, quality.study),
+    **_by_file(quality.groups, quality.newcomer, quality.pieces, quality.ranks),
+    **_by_file(quality.reference, quality.selection, quality.study),
     **_by_file(security.checks, security.fits, security.kills, security.last),
     **_by_file(speed.baselines, speed.blocks, speed.cluster, speed.device, speed.estimate),
     **_by_file(speed.fit, speed.memory, speed.nystroem, speed.path, speed.published, speed.speed),

@@ -1,4 +1,4 @@
-"""Tables of docs/ticks.md, from benchmarks/results/ticks.json and ticks_rates.json."""
+"""Tables of docs/research/positive-unlabelled.md, from ticks.json and ticks_rates.json."""
 
 from __future__ import annotations
 

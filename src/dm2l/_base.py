@@ -30,9 +30,6 @@ from dm2l.completion._calibration import Calibrator, plain_probability
 from dm2l.completion._completer import LabelCompleter, check_threshold
 from dm2l.completion._estimator import CompletionMixin
 from dm2l.labels._matrix import LabelMatrix, parse_labels
-from dm2l.labels._new_rows import classes_and_names
-
-__all__ = ["MissingLabelClassifier"]
 
 # Rows from which on folds take the place of leave-one-out scores that are mostly undefined.
 _ENOUGH_ROWS = 20
@@ -59,6 +56,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     # Whether fits have leave-one-out scores, and weights and label correlation can be learnt
     # jointly.
     _leaves_one_out = False
+    # Fits the completer of positive-unlabelled labels, if they can be learnt.
+    _fit_pu_completer: Any = None
     # A method that gives scores and probabilities of the learnable labels in one pass, if the score
     # model has probabilities of its own.
     _label_answers: Callable[[Any], tuple[Any, NDArray[Any]]] | None = None
@@ -90,7 +89,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, before any data is touched."""
-        check_threshold(self.threshold)
+        if self.threshold is not None:
+            check_threshold(self.threshold)
         if self.calibration is not None:
             Calibrator(self.calibration)
         if self.coupling is not None:
@@ -99,6 +99,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} has no coupling='joint', which DM2LClassifier and "
                 "MaskedRidgeClassifier have; use coupling='residual'."
+            )
+        if self.coupling == "joint" and self.missing_as == "unlabelled":
+            raise ValueError(
+                "coupling='joint' goes by labels that are known to be negative; "
+                "missing_as='unlabelled' knows none. Its fit shares between labels as it is."
             )
 
     # -- fitting --------------------------------------------------------------------------------
@@ -124,7 +129,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. Entries under False are never read.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
             Weights of the entries, >= 0, multiplied by those of their rows: 0 is a missing label.
 
@@ -147,14 +152,18 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Fit; ``learning`` are further arguments of :meth:`_learn`, if the subclass has some."""
         self._check_parameters()
         X, labels = self._read(X, y, label_mask)
-        labels = self._prepare_labels(labels, sample_weight, label_weight)
+        weighted = sample_weight is not None or label_weight is not None
+        if weighted or self.missing_as == "unlabelled":
+            labels = self._prepare_labels(labels, sample_weight, label_weight)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
         with checked_numbers(X) if self._explains_numbers else nullcontext():
             result = self._learn(X, labels, **learning)
             if self._explains_numbers:
                 self._all_scores(X[:1, :])  # weights that are not finite show in any row
-            self._completer = self._fit_completer(X, labels, result)
+            unlabelled = self.missing_as == "unlabelled"
+            fit_completer = self._fit_pu_completer if unlabelled else self._fit_completer
+            self._completer = fit_completer(X, labels, result)
         return self
 
     def _read(self, X: Any, y: Any, label_mask: Any) -> tuple[Any, LabelMatrix]:
@@ -183,7 +192,16 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
     def _set_label_attributes(self, labels: LabelMatrix) -> None:
         self._labels = labels.without_rows()
-        self.classes_, self.label_names_ = classes_and_names(labels)
+        n_labels, names = labels.signs.shape[1], labels.names
+        self.classes_: Any = labels.classes
+        if labels.classes is None:
+            # An array, not the list of scikit-learn's trees: their scores are lists too.
+            self.classes_ = np.tile([labels.negative, 1], (n_labels, 1))
+        else:
+            names = labels.classes if n_labels > 1 else labels.classes[-1:]
+        if names is None:
+            names = np.asarray(list(map("y{}".format, range(n_labels))))
+        self.label_names_ = np.asarray(names, dtype=object)
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
         """Fit the labels with both classes observed; the others get constant scores."""
@@ -267,8 +285,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
         if not reset:
-            check_is_fitted(self)
+            self._check_fitted()
         return check_inputs(self, X, reset=reset, follows=self._follows_input)
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
 
     def _all_scores(self, X: Any) -> Any:
         return every_label(X, self._score_labels, self._learnable, self._constant)

@@ -11,18 +11,22 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
-from dm2l._fitting import SolverConfig
-from dm2l._score_model import LearnableMask
+from dm2l._fitting import Trainer
+from dm2l._score_model import FITTED, LearnableMask, SolverResult, WarmStart, Weights
+from dm2l._solvers.features import check_ridge
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
-from dm2l._utils.parameters import check_choice, check_numbers
-from dm2l._weights import SolverResult, WarmStart
+from dm2l._utils.parameters import check_choice, check_count, check_number, is_number
 from dm2l.labels._matrix import LabelMatrix
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import RowBlocks
 
-__all__ = ["DM2LClassifier"]
+
+_KERNELS = (
+    *("linear", "rbf", "poly", "polynomial", "sigmoid", "laplacian", "cosine", "tanimoto"),
+    "precomputed",
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -91,7 +95,7 @@ class DM2LClassifier(StreamingClassifier):
         (nothing else changes); or with weights and label correlation learnt jointly, which
         improves predictions of new rows as well and needs all rows in memory. Fits that do not hold
         their rows (:meth:`partial_fit`, ``strategy="statistics"`` and ``"passes"``) keep a sample
-        of up to 20,000 rows for it; ``solver="published"`` has none. See :doc:`/coupling`.
+        of up to 20,000 rows for it; ``solver="published"`` has none. See :doc:`/guide/imputing`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
     missing_label : scalar, default=nan
@@ -100,7 +104,7 @@ class DM2LClassifier(StreamingClassifier):
         Meaning of an entry that is not stored in a sparse ``Y`` of positives only. "unlabelled",
         for missing entries of a dense ``Y`` too: positive-unlabelled data. Fits then minimise the
         unbiased positive-unlabelled risk, with targets that labels improve for each other, and
-        ``alpha`` matters to the nuclear norms alone; see :doc:`/ticks`.
+        ``alpha`` matters to the nuclear norms alone; see :doc:`/guide/positive-unlabelled`.
     class_prior : float or array-like of shape (n_labels,), default=None
         Share of positives of the labels, with ``missing_as="unlabelled"``; None: estimated, see
         :func:`dm2l.pu.estimate_class_prior`.
@@ -268,8 +272,32 @@ class DM2LClassifier(StreamingClassifier):
             raise ValueError("solver='published' is that of the paper: it has no coupling='joint'.")
         check_choice("strategy", self.strategy, "auto", "memory", "statistics", "passes")
         if self.max_memory is not None:
-            check_numbers(self, "max_memory", positive=True)
-        SolverConfig.check(self)
+            check_number("max_memory", self.max_memory, positive=True)
+        check_number("lambda_d", self.lambda_d)
+        check_number("tol", self.tol)
+        check_ridge(self.alpha)
+        check_count("max_iter", self.max_iter)
+        if not is_number(self.gamma, positive=True) and self.gamma not in ("scale", "auto"):
+            raise ValueError(
+                f"gamma must be 'scale', 'auto' or a finite number > 0, got {self.gamma!r}."
+            )
+        if not callable(self.kernel) and self.kernel not in _KERNELS:
+            raise ValueError(
+                f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
+            )
+        check_choice("solver", self.solver, "lbfgs", "cccp", "published")
+        check_count("n_components", self.n_components)
+        if self.approximation is None:
+            return
+        check_choice("approximation", self.approximation, "nystroem", "fourier")
+        named = self.kernel if isinstance(self.kernel, str) else "callable"
+        if named == "linear" or (self.approximation == "fourier" and named != "rbf"):
+            wanted = "kernel='rbf'" if self.approximation == "fourier" else "a kernel but 'linear'"
+            raise ValueError(
+                f"approximation={self.approximation!r} needs {wanted}, got kernel={named!r}."
+            )
+        if self.solver == "published":
+            raise ValueError("solver='published' works on the kernel matrix: no approximation.")
 
     _follows_input = True
     _leaves_one_out = True
@@ -299,7 +327,7 @@ class DM2LClassifier(StreamingClassifier):
             True where a label may be used. What stands under False is never read.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See
-            :doc:`/weights`.
+            :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
             Weights of the entries, >= 0, multiplied by those of their rows: 0 is a missing label.
 
@@ -308,37 +336,41 @@ class DM2LClassifier(StreamingClassifier):
         self
             The fitted estimator.
         """
-        if not _is_source(X):
+        blocks = sys.modules.get("dm2l.outofcore")  # loaded if there are any
+        if blocks is None or not isinstance(X, blocks.RowBlocks):
             return self._fit_arrays(X, y, label_mask, sample_weight, label_weight)
         if not (y is label_mask is sample_weight is label_weight is None):
             raise ValueError("Row blocks bring their labels: pass no Y, mask or weights.")
         self._check_parameters()
-        if self._pu:
+        if self.missing_as == "unlabelled":
             raise ValueError("missing_as='unlabelled' needs X and Y as arrays, not row blocks.")
         return self._fit_source(X)
 
     def _learn(self, X: Any, labels: LabelMatrix) -> SolverResult:
-        config, last, strategy = SolverConfig.of(self), self._last(), self.strategy
-        if self._pu and strategy not in ("auto", "memory"):
-            raise ValueError(f"strategy={strategy!r}: {config.needs_rows}.")
+        trainer, strategy = Trainer.of(self), self.strategy
+        last = self._last() if self.warm_start else None
+        if self.missing_as == "unlabelled" and strategy not in ("auto", "memory"):
+            raise ValueError(f"strategy={strategy!r}: {trainer.needs_rows}.")
         if strategy == "auto":
-            strategy = self._strategy_in_memory(X, labels)
+            # Statistics do not pay for fewer rows than this.
+            many = X.shape[0] > X.shape[1] * labels.signs.shape[1]
+            strategy = self._strategy_in_memory(X, labels) if many else "memory"
         if strategy == "memory":
-            return self._keep_result(config.fit(X, labels, last), stacklevel=5)
-        from dm2l.outofcore._source_fit import fit_arrays
+            return self._keep_result(trainer.fit(X, labels, last), stacklevel=5)
+        from dm2l.outofcore._fits import fit_arrays
 
         if labels.kind != "multilabel":
-            config = replace(config, coupling=None)
+            trainer = replace(trainer, coupling=None)
         T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows_only(T, f"strategy={strategy!r}")
-        return self._keep_result(fit_arrays(config, X, T, strategy, last, rows), stacklevel=5)
+        return self._keep_result(fit_arrays(trainer, X, T, strategy, last, rows), stacklevel=5)
 
     def _strategy_in_memory(self, X: Any, labels: LabelMatrix) -> str:
         """Statistics for dense float64 rows, if there are very many; else memory."""
         plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
         if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
             return "memory"
-        from dm2l.outofcore._strategy import choose_strategy
+        from dm2l.outofcore._fits import choose_strategy
 
         n, d = X.shape
         return choose_strategy(n, d, labels.n_labels, at_hand=True, max_memory=self.max_memory)
@@ -349,26 +381,25 @@ class DM2LClassifier(StreamingClassifier):
         return bare
 
     def _fit_source(self, source: RowBlocks) -> Self:
-        from dm2l.outofcore._source_fit import collect, fit_source
-        from dm2l.outofcore._strategy import source_strategy
+        from dm2l.outofcore._fits import collect, fit_source, source_strategy
 
         source.check_marks(self.missing_label, self.missing_as)
         first = source.first()
         self._check_X(first.X[:1], reset=True)
         if source.feature_names is not None:
             self.feature_names_in_ = source.feature_names
-        config, last = self._block_config(source.labels), self._last()
+        trainer, last = self._block_trainer(source.labels), self._last()
         strategy = source_strategy(
-            config, source, self.strategy, self.max_memory, self._needs_rows()
+            trainer, source, self.strategy, self.max_memory, self._needs_rows()
         )
         if strategy != "memory":
-            result = fit_source(config, source, first, strategy, last)
+            result = fit_source(trainer, source, first, strategy, last)
             self._set_label_attributes(source.labels)
             return self._keep_without_rows(result, stacklevel=4)
         X, T, entries = collect(source)
         labels = replace(source.labels, signs=T, entries=entries)
         self._set_label_attributes(labels)
-        result = self._keep_result(SolverConfig.of(self).fit(X, labels, last), stacklevel=4)
+        result = self._keep_result(Trainer.of(self).fit(X, labels, last), stacklevel=4)
         self._completer = self._fit_completer(X, labels, result)
         return self
 
@@ -379,12 +410,27 @@ class DM2LClassifier(StreamingClassifier):
             return None
         return WarmStart(self.coef_.T if name == "coef_" else self.dual_coef_, self.intercept_)
 
+    @property
+    def _weights(self) -> Weights:
+        values = {}
+        for field, name in zip(Weights._fields, FITTED, strict=True):
+            values[field] = getattr(self, name, None)
+        return Weights(**values)
+
+    def _keep_weights(self, weights: Weights) -> None:
+        """Set what predictions need, and delete what another kernel needed in an earlier fit."""
+        for name, value in zip(FITTED, weights, strict=True):
+            if value is not None:
+                setattr(self, name, value)
+            elif hasattr(self, name):
+                delattr(self, name)
+
     def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
         """Set fitted attributes, and warn about solutions that are not one."""
         self._keep_weights(result.weights)
         self._statistics: Any = result.statistics
         self._learnable, self._constant, self._keep = result.mask
-        if self._pu:
+        if self.missing_as == "unlabelled":
             self._keep_prior(result.prior)
         solution = result.solution
         if solution is None:  # constant labels, and nothing to minimise
@@ -414,10 +460,5 @@ class DM2LClassifier(StreamingClassifier):
 
     def _score_labels(self, X: Any) -> Any:
         mask = LearnableMask(self._learnable, self._constant, self._keep)
-        return self._corrected(self._weights.scores(X, mask))
-
-
-def _is_source(X: Any) -> bool:
-    """Whether these are row blocks, whose package is loaded if there are any."""
-    scale = sys.modules.get("dm2l.outofcore")
-    return scale is not None and isinstance(X, scale.RowBlocks)
+        scores = self._weights.scores(X, mask)
+        return self._corrected(scores) if self.missing_as == "unlabelled" else scores

@@ -1,6 +1,6 @@
 """DM2L as a score model: from a feature map to a problem, its solution, and weights that predict.
 
-:class:`SolverConfig` is what the classifier, the search and fits by blocks of rows have in common;
+:class:`Trainer` is what the classifier, the search and fits by blocks of rows have in common;
 labels are a :class:`LabelMatrix` here, and estimators are not known.
 """
 
@@ -8,33 +8,32 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._score_model import LearnableMask
+from dm2l._score_model import LearnableMask, SolverResult, WarmStart, Weights
 from dm2l._solvers.cccp import solve_cccp, solve_published
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
+    FeatureMap,
     Features,
-    check_ridge,
+    LinearMap,
     column_variances,
-    ridge_of_variances,
+    default_ridge,
     without_zeros,
 )
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
-from dm2l._solvers.kernels._fourier import FourierMap
-from dm2l._solvers.kernels._kernel import Kernel
-from dm2l._solvers.kernels._linear import LinearMap
-from dm2l._solvers.kernels._map import FeatureMap
-from dm2l._solvers.kernels._nystroem import NystroemMap
-from dm2l._solvers.kernels._rows import KernelColumns, KernelMap, LandmarkMap
+from dm2l._solvers.kernels import Kernel
 from dm2l._solvers.lbfgs import solve_lbfgs
+from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap, LandmarkMap
+from dm2l._solvers.nystroem import NystroemMap
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem, Solution
 from dm2l._solvers.ridge import conjugate_gradients, masked_ridge
@@ -46,23 +45,19 @@ from dm2l._utils.arrays import (
     namespace,
     to_numpy,
 )
-from dm2l._utils.parameters import check_choice, check_count, check_number, is_number
-from dm2l._utils.threads import WORTH_FACTORING, blas_thread_count, blas_threads, one_blas_thread
-from dm2l._weights import SolverResult, WarmStart, Weights
-from dm2l.completion._joint import learn_jointly
-from dm2l.completion._leave_out import leave_one_out_scores
+from dm2l._utils.threads import (
+    WORTH_FACTORING,
+    WORTH_SHARING,
+    blas_thread_count,
+    one_blas_thread,
+)
+from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._targets import PUTargets
 
-__all__ = ["SAFE_KERNELS", "SolverConfig", "Workspace"]
-
 # Fits with nuclear norms to the filled targets; a third hardly improves new rows.
 _JOINT_ROUNDS = 2
-_KERNELS = (
-    *("linear", "rbf", "poly", "polynomial", "sigmoid", "laplacian", "cosine", "tanimoto"),
-    "precomputed",
-)
 # Those whose matrices are positive semi-definite without a look at them.
 SAFE_KERNELS = ("rbf", "laplacian", "cosine", "tanimoto")
 # Least ridge, in units of the trace of the kernel matrix, that leaves its factor enough digits.
@@ -101,7 +96,7 @@ class Workspace:
 
 
 @dataclass(frozen=True)
-class SolverConfig:
+class Trainer:
     """The parameters of :class:`dm2l.DM2LClassifier` that its weights depend on."""
 
     lambda_d: float
@@ -127,46 +122,7 @@ class SolverConfig:
     @classmethod
     def of(cls, model: Any) -> Self:
         """The parameters of an estimator that has them all."""
-        return cls(**{field.name: getattr(model, field.name) for field in fields(cls)})
-
-    @staticmethod
-    def check(model: Any) -> None:
-        """Refuse parameters of an estimator that make no sense."""
-        check_number("lambda_d", model.lambda_d)
-        check_number("tol", model.tol)
-        check_ridge(model.alpha)
-        check_count("max_iter", model.max_iter)
-        if not is_number(model.gamma, positive=True) and model.gamma not in ("scale", "auto"):
-            raise ValueError(
-                f"gamma must be 'scale', 'auto' or a finite number > 0, got {model.gamma!r}."
-            )
-        if not callable(model.kernel) and model.kernel not in _KERNELS:
-            raise ValueError(
-                f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {model.kernel!r}."
-            )
-        check_choice("solver", model.solver, "lbfgs", "cccp", "published")
-        check_count("n_components", model.n_components)
-        if model.approximation is None:
-            return
-        check_choice("approximation", model.approximation, "nystroem", "fourier")
-        named = model.kernel if isinstance(model.kernel, str) else "callable"
-        if named == "linear" or (model.approximation == "fourier" and named != "rbf"):
-            wanted = "kernel='rbf'" if model.approximation == "fourier" else "a kernel but 'linear'"
-            raise ValueError(
-                f"approximation={model.approximation!r} needs {wanted}, got kernel={named!r}."
-            )
-        if model.solver == "published":
-            raise ValueError("solver='published' works on the kernel matrix: no approximation.")
-
-    @property
-    def linear(self) -> bool:
-        """Whether weights are those of the inputs."""
-        return isinstance(self.kernel, str) and self.kernel == "linear"
-
-    @property
-    def pairwise(self) -> bool:
-        """Whether inputs are a kernel matrix."""
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return cls(*attrgetter(*cls.__match_args__)(model))
 
     @property
     def needs_rows(self) -> str:
@@ -175,9 +131,9 @@ class SolverConfig:
             return "solver='published' works on all rows"
         if self.missing_as == "unlabelled":
             return "missing_as='unlabelled' learns from all rows at once"
-        if self.pairwise:
+        if self.kernel == "precomputed":
             return "a precomputed kernel matrix belongs to all rows"
-        if not self.linear and self.approximation is None:
+        if self.kernel != "linear" and self.approximation is None:
             return (
                 "an exact kernel model grows with every row; use approximation='nystroem' or "
                 "'fourier'"
@@ -187,10 +143,12 @@ class SolverConfig:
     def blas_threads(self, X: Any) -> AbstractContextManager[Any]:
         """Context of a fit to these rows: one thread of BLAS unless much is factored."""
         n = X.shape[0]
-        if self.linear:
-            return blas_threads(n * min(X.shape) ** 2)
-        columns = n if self.approximation is None else min(n, self.n_components)
-        return blas_threads(n * columns**2, WORTH_FACTORING)
+        if self.kernel == "linear":
+            size, worth = n * min(X.shape) ** 2, WORTH_SHARING
+        else:
+            columns = n if self.approximation is None else min(n, self.n_components)
+            size, worth = n * columns**2, WORTH_FACTORING
+        return one_blas_thread() if size < worth else nullcontext()
 
     # -- the whole way --------------------------------------------------------------------------
 
@@ -199,13 +157,20 @@ class SolverConfig:
         mask = LearnableMask.of(labels.signs)
         if not mask.learnable.any():
             return self.nothing(X, mask)
-        X, labels = mask.rows(X, pairwise=self.pairwise), mask.labels(labels)
+        X, labels = mask.rows(X, pairwise=self.kernel == "precomputed"), mask.labels(labels)
         T, entries = labels.signs, labels.entries
         with self.blas_threads(X):
             # If rows were left out X is a copy.
-            chosen = replace(self, class_prior=mask.of_labels(self.class_prior))
+            own = self.class_prior is not None
+            chosen = replace(self, class_prior=mask.of_labels(self.class_prior)) if own else self
             work = chosen.prepare(X, T, entries, scratch=not mask.keep.all())
-            alpha = self._ridge(X, work.features, work.objective.rows)
+            rows, alpha = work.objective.rows, self.alpha
+            if isinstance(alpha, str) and self.kernel == "linear":
+                variances = column_variances(X, rows)
+                work.features.variance = float(variances.sum())
+                alpha = default_ridge(variances)
+            elif isinstance(alpha, str):
+                alpha = self.ridge(work.features.spread(rows))
             problem = work.problem(alpha, self.lambda_d)
             if work.pu is not None:
                 entries = EntryWeights.of(T, targets=work.pu.targets(alpha))
@@ -214,7 +179,7 @@ class SolverConfig:
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(asarray_like(W, problem.example))
 
-            start = self._start(problem, work.feature_map, last, mask)
+            start = None if last is None else self._start(problem, work.feature_map, last, mask)
             unseen = None
             if self.solver == "published":
                 solution = self._solve_published(problem, work.feature_map, start)
@@ -273,7 +238,11 @@ class SolverConfig:
         What known labels of the row add is added to scores of ridge with the norms: targets by
         ridge alone would undo most of the effect of the norms.
         """
-        factor = _preconditioner(problem, keep=True)
+        factor = (
+            KernelPreconditioner(problem, keep=True)
+            if isinstance(problem, KernelProblem)
+            else Preconditioner(problem)
+        )
         start = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
         norms = None
         if problem.lambda_d:
@@ -304,7 +273,7 @@ class SolverConfig:
         ``ridge`` solves the problem without norms; ``X`` are inputs that the model follows in
         library and dtype.
         """
-        start = self._start(problem, feature_map, last, mask)
+        start = None if last is None else self._start(problem, feature_map, last, mask)
         solution = self.solve(problem, feature_map, ridge, start)
         W = problem.to_original(solution.W)
         weights = self.weights(feature_map.inputs(X), W, feature_map, mask)
@@ -318,10 +287,10 @@ class SolverConfig:
             return xp.astype(asarray_like(array, X), X.dtype, copy=False)
 
         weights = Weights(as_X(mask.constant))
-        if self.linear:
+        if self.kernel == "linear":
             weights = weights._replace(coef=as_X(np.zeros((n_labels, X.shape[1]))))
         else:
-            rows = np.arange(0) if self.pairwise else X[:0, :]
+            rows = np.arange(0) if self.kernel == "precomputed" else X[:0, :]
             weights = weights._replace(dual_coef=as_X(np.zeros((0, n_labels))), X_fit=rows)
         return SolverResult(mask=mask, solution=None, weights=weights)
 
@@ -329,7 +298,7 @@ class SolverConfig:
 
     def feature_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
         """The map for these inputs, of rows with these weights, not fitted yet."""
-        if self.linear:
+        if self.kernel == "linear":
             return LinearMap(self.solver != "published", bool(self.fit_intercept))
         kernel = self.kernel_for(X, weights)
         if self.approximation == "fourier":
@@ -340,13 +309,13 @@ class SolverConfig:
 
     def fixed_map(self, X: Any) -> FeatureMap:
         """A map fitted to these inputs that any further rows can go through too."""
-        feature_map = LinearMap(reduce=False) if self.linear else self.feature_map(X)
+        feature_map = LinearMap(reduce=False) if self.kernel == "linear" else self.feature_map(X)
         feature_map.fit(X)
         return feature_map.fixed(X)
 
     def stored_map(self, weights: Weights, n_features: int) -> FeatureMap | None:
         """The fixed map of a fitted estimator; None where there is none."""
-        if self.linear:
+        if self.kernel == "linear":
             return self.fixed_map(np.zeros((1, n_features)))
         if self.approximation == "fourier":
             return weights.waves
@@ -403,13 +372,14 @@ class SolverConfig:
         rows = None if entries is None else entries.rows
         feature_map = self.feature_map(X, rows)
         features: Features | None = None
-        if rows is None and self._in_scores and (safe or self.kernel in SAFE_KERNELS):
+        safe = safe or self.kernel in SAFE_KERNELS
+        if safe and rows is None and self._in_scores:
             columns = KernelColumns(self.kernel_for(X))
             K = columns.fit(X)
             trace = float(namespace(K).linalg.trace(K))
             scores = KernelOperator(K, bool(self.fit_intercept))
             del K
-            if min(alphas or [self._ridge(X, scores, None)]) > _LEAST_RIDGE * trace:
+            if min(alphas or [self.ridge(scores.spread())]) > _LEAST_RIDGE * trace:
                 feature_map, features = columns, scores
         if features is None:
             Phi = feature_map.fit(X)
@@ -439,27 +409,19 @@ class SolverConfig:
     @property
     def _in_scores(self) -> bool:
         """Whether the variables of an exact kernel model are its scores, as the norms prefer."""
-        plain = self.approximation is None and not self.linear
+        plain = self.approximation is None and self.kernel != "linear"
         pu = self.missing_as == "unlabelled"  # whose targets come from features
         norms = bool(self.local and self.lambda_d)
         worth = norms or self.coupling == "joint"
         return plain and not pu and self.solver == "lbfgs" and worth
 
-    def _ridge(self, X: Any, features: Features, weights: NDArray[np.float64] | None) -> float:
-        if not isinstance(self.alpha, str):
-            return float(self.alpha)
-        if self.linear:
-            return ridge_of_variances(column_variances(X, weights))
-        spread = features.spread(weights)
-        return spread if spread > 0 else 1.0
-
-    def ridge_of(self, variances: NDArray[np.float64]) -> float:
+    def ridge(self, variances: Any) -> float:
         """The ridge, or what "scale" means for features of these variances."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
-        if self.linear:
-            return ridge_of_variances(variances)
-        total = float(variances.sum())
+        if self.kernel == "linear":
+            return default_ridge(variances)
+        total = float(np.sum(variances))
         return total if total > 0 else 1.0
 
     # -- solution -------------------------------------------------------------------------------
@@ -477,9 +439,15 @@ class SolverConfig:
             W = ridge()
             value = problem.exact(W)
             return Solution(W, value, n_iter=1, converged=True, history=[value], ridge=W)
-        limits: dict[str, Any] = {"max_iter": self.max_iter, "report": self._reporter}
+        report = self._report if self.verbose else None
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
         if preconditioner is None:
-            preconditioner = _preconditioner(problem)
+            # That of a kernel takes the place of the kernel matrix.
+            preconditioner = (
+                KernelPreconditioner(problem)
+                if isinstance(problem, KernelProblem)
+                else Preconditioner(problem)
+            )
         # From here on the workers of features and objective share the cores; threads of BLAS,
         # which go on spinning for a while after every product, would only be in their way.
         with one_blas_thread():
@@ -498,9 +466,8 @@ class SolverConfig:
 
     def _solve_published(self, problem: Problem, feature_map: FeatureMap, start: Any) -> Solution:
         W = self._identity(problem, feature_map) if start is None else start
-        return solve_published(
-            problem, W, steepest=self.linear, max_iter=self.max_iter, report=self._reporter
-        )
+        steepest, report = self.kernel == "linear", self._report if self.verbose else None
+        return solve_published(problem, W, steepest=steepest, max_iter=self.max_iter, report=report)
 
     def _identity(self, problem: SmoothProblem, feature_map: FeatureMap) -> Any:
         n_labels = problem.n_labels
@@ -510,14 +477,11 @@ class SolverConfig:
         self,
         problem: SmoothProblem,
         feature_map: FeatureMap,
-        last: WarmStart | None,
+        last: WarmStart,
         mask: LearnableMask,
     ) -> Any:
         """Weights of the last fit, if they fit this problem."""
-        learnable = mask.learnable
-        if last is None:
-            return None
-        A = last.coefficients
+        learnable, A = mask.learnable, last.coefficients
         if A.shape != (feature_map.n_coefficients, len(learnable)):
             return None
         if device_name(A) != device_name(problem.example):
@@ -537,10 +501,6 @@ class SolverConfig:
         if self.fit_intercept:
             W = xp.concat([W, asarray_like(b.astype(np.float64), W)[None, :]], axis=0)
         return problem.from_original(W)
-
-    @property
-    def _reporter(self) -> Callable[[int, float], None] | None:
-        return self._report if self.verbose else None
 
     def _report(self, iteration: int, value: float) -> None:
         if iteration % max(1, 10 // int(self.verbose)) == 0 or iteration == 1:
@@ -565,26 +525,12 @@ class SolverConfig:
         if feature_map.offset is not None:
             intercept -= to_numpy(feature_map.offset @ coef)
         b = xp.astype(asarray_like(intercept, coef), X.dtype, copy=False)
-        if self.linear:
+        if self.kernel == "linear":
             return Weights(b, coef=xp.astype(coef.T, X.dtype, copy=True))
         # In float64 whatever X is: kernel weights are large and cancel.
         return self.map_weights(feature_map, X)._replace(intercept=b, dual_coef=coef)
 
     def map_weights(self, feature_map: FeatureMap, X: Any = None) -> Weights:
         """What is kept of a feature map that was fitted to ``X``."""
-        stored = feature_map.stored(X)
-        return Weights(
-            None,
-            X_fit=stored.get("X_fit_"),
-            kernel=stored.get("_kernel"),
-            waves=stored.get("_waves"),
-            landmark_factor=stored.get("_landmark_factor"),
-            approximation_error=None if self.approximation is None else float(feature_map.error),
-        )
-
-
-def _preconditioner(problem: SmoothProblem, *, keep: bool = False) -> Preconditioner:
-    """The preconditioner; without ``keep`` that of a kernel frees the kernel matrix."""
-    if isinstance(problem, KernelProblem):
-        return KernelPreconditioner(problem, keep=keep)
-    return Preconditioner(problem)
+        error = None if self.approximation is None else float(feature_map.error)
+        return Weights(None, **feature_map.stored(X), approximation_error=error)

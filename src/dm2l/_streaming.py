@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,9 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
-from dm2l._fitting import SolverConfig
+from dm2l._fitting import Trainer
+from dm2l._score_model import SolverResult, Weights
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
-from dm2l._weights import FITTED, SolverResult, Weights
+from dm2l._utils.inputs import check_inputs
 from dm2l.labels._entries import apply_weights
 from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
@@ -20,9 +22,7 @@ from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import GramStatistics
-    from dm2l.outofcore._stream import Stream
-
-__all__ = ["StreamingClassifier"]
+    from dm2l.outofcore._fits import Stream
 
 
 def _by_blocks(model: StreamingClassifier) -> bool:
@@ -40,25 +40,15 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     _statistics: Any  # state of the statistics of all blocks; None after other fits
     _last: Any
     _keep_result: Any
-
-    @property
-    def _weights(self) -> Weights:
-        return Weights(*(getattr(self, name, None) for name in FITTED))
-
-    def _keep_weights(self, weights: Weights) -> None:
-        """Set what predictions need, and delete what another kernel needed in an earlier fit."""
-        for name, value in zip(FITTED, weights, strict=True):
-            if value is not None:
-                setattr(self, name, value)
-            elif hasattr(self, name):
-                delattr(self, name)
+    _weights: Any
+    _keep_weights: Any
 
     def _needs_rows(self) -> str:
         """Why a fit cannot go by blocks; empty where it can."""
         looking = ""
         if self.calibration is not None or self.threshold == "f1" or self.coupling == "joint":
             looking = "calibration, threshold='f1' and coupling='joint' look at rows again"
-        return SolverConfig.of(self).needs_rows or looking
+        return Trainer.of(self).needs_rows or looking
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -130,8 +120,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         self._set_label_attributes(form.labels)
         if solve:
             return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
-        self._statistics = stream.state()
-        parts = zip(stream.map_weights(), self._weights, strict=True)
+        self._statistics = stream.statistics.state()
+        weights = stream.config.map_weights(stream.feature_map)
+        parts = zip(weights, self._weights, strict=True)
         self._keep_weights(Weights(*(kept if new is None else new for new, kept in parts)))
         return self
 
@@ -211,7 +202,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         d = statistics.n_features
         if self.kernel == "linear" and getattr(self, "n_features_in_", None) != d:
             self._check_X(np.zeros((1, d)), reset=True)
-        stream = self._resumed(statistics.copy())
+        stream = self._resumed(deepcopy(statistics))
         self._set_label_attributes(known)
         replace(known, signs=statistics.seen).warn_constant()
         result = stream.fit(np.empty((0, self.n_features_in_)), self._last())
@@ -227,7 +218,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
                 f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
                 "by a fit with strategy='statistics'."
             )
-        return GramStatistics.from_state(self._statistics).copy()
+        return deepcopy(GramStatistics.from_state(self._statistics))
 
     @property
     def _has_statistics(self) -> bool:
@@ -236,42 +227,41 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
         """The stream of the blocks so far, with its own statistics or others."""
         from dm2l.outofcore import GramStatistics
-        from dm2l.outofcore._stream import Stream
+        from dm2l.outofcore._fits import Stream
 
         if statistics is None:
             statistics = GramStatistics.from_state(self._statistics)
         n_features = getattr(self, "n_features_in_", 0)
-        return Stream.resumed(SolverConfig.of(self), self._weights, n_features, statistics)
+        return Stream.resumed(Trainer.of(self), self._weights, n_features, statistics)
 
     def _read_block(
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
     ) -> tuple[Any, Any, LabelForm, Stream, Any]:
         """A block of rows, and the stream that it belongs to, which the first one founds."""
-        from dm2l.outofcore._stream import Stream
+        from dm2l.outofcore._fits import Stream
 
         if is_non_numpy(X):
             raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
         first = not self._has_statistics
-        X = super()._check_X(X, reset=first)
+        X = check_inputs(self, X, reset=first, follows=False)
         check_magnitude(X)
         stream = None if first else self._resumed()
         marks = self.missing_label, self.missing_as
         form = LabelForm(*marks, classes)
         if stream is not None or (classes is None and hasattr(self, "_labels")):
-            form = LabelForm.resumed(
-                self._labels, 0 if stream is None else stream.negatives, *marks
-            )
+            negatives = 0 if stream is None else int(stream.statistics.negatives.sum())
+            form = LabelForm.resumed(self._labels, negatives, *marks)
         T = form.read(y, label_mask)
         check_consistent_length(np.empty(X.shape[0]), T)
         T, entries = apply_weights(T, sample_weight)
         if stream is None:
-            stream = Stream.begun(self._block_config(form.labels), X, T)
+            stream = Stream.begun(self._block_trainer(form.labels), X, T)
         return X, T, form, stream, None if entries is None else entries.rows
 
-    def _block_config(self, labels: LabelMatrix) -> SolverConfig:
+    def _block_trainer(self, labels: LabelMatrix) -> Trainer:
         """How blocks are fitted: a 1-D ``y`` has no label correlation, so that no rows are kept."""
-        config = SolverConfig.of(self)
-        return config if labels.kind == "multilabel" else replace(config, coupling=None)
+        trainer = Trainer.of(self)
+        return trainer if labels.kind == "multilabel" else replace(trainer, coupling=None)
 
     def _keep_without_rows(self, result: SolverResult, *, stacklevel: int) -> Self:
         """Keep a fit whose rows are gone, but for a sample that it may have."""
@@ -280,10 +270,10 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         self._completer = self._fit_completer(None, replace(self._labels, signs=none), result)
         return self
 
-    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        if not reset and self._has_statistics and not hasattr(self, "_learnable"):
+    def _check_fitted(self) -> None:
+        if self._has_statistics and not hasattr(self, "_learnable"):
             raise NotFittedError(
                 "Statistics were gathered with solve=False and nothing was solved yet: add a block "
                 "with solve=True, or call fit_statistics(model.statistics_)."
             )
-        return super()._check_X(X, reset=reset)
+        super()._check_fitted()

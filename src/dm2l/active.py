@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 from dm2l._classifier import DM2LClassifier
 from dm2l.labels import ConstantLabelWarning
-from dm2l.tables._batch import choose_batch
-from dm2l.tables._suggestion import values_and_learning
+from dm2l.tables._suggestion import answer_values, choose_batch
 
 __all__ = ["EntrySampling"]
 
@@ -109,7 +108,7 @@ class EntrySampling(BaseEstimator):
                 f"clf must be a DM2LClassifier with calibration or an AutoClassifier, got {model}."
             )
         pairs, utilities = choose_batch(
-            *values_and_learning(model, X, labels), missing, asked, int(batch_size)
+            *answer_values(model, X, labels), missing, asked, int(batch_size)
         )
         return (pairs, np.stack(utilities)) if return_utilities else pairs
 

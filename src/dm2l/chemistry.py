@@ -5,6 +5,8 @@ They need RDKit, the extra ``chem``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from dm2l._utils.arrays import factorize
-from dm2l._utils.parameters import check_count
+from dm2l._utils.parameters import check_counts
 
 __all__ = ["MorganFingerprints", "is_valid_smiles", "scaffold_groups"]
 
@@ -59,8 +61,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         return self
 
     def _check(self) -> None:
-        check_count("radius", self.radius)
-        check_count("n_bits", self.n_bits)
+        check_counts(self, "radius", "n_bits")
         if self.n_bits > MOST_BITS:
             raise ValueError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}.")
 
@@ -71,8 +72,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         """
         self._check()  # a model file may hold anything
         texts = _texts(X)
-        with _silence():
-            parse = _chem().MolFromSmiles
+        with _rdkit() as parse:
             module = import_module("rdkit.Chem.rdFingerprintGenerator")
             generator = module.GetMorganGenerator(radius=self.radius, fpSize=self.n_bits)
             bits: list[Any] = []
@@ -108,8 +108,7 @@ def is_valid_smiles(smiles: ArrayLike) -> NDArray[np.bool_]:
     >>> is_valid_smiles(["CCO", "C1CC", ""])
     array([ True, False, False])
     """
-    with _silence():
-        parse = _chem().MolFromSmiles
+    with _rdkit() as parse:
         found = [text != "" and parse(text) is not None for text in _texts(smiles)]
     return np.array(found, dtype=bool)
 
@@ -118,9 +117,8 @@ def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
     """Number the scaffolds of molecules, for folds that keep a series of compounds together.
 
     A Bemis-Murcko scaffold is a molecule without its side chains; molecules without a ring share
-    the empty one. What RDKit cannot read is a group of its own.
-
-    Groups are numbered from 0 in the order of their first rows.
+    the empty one. What RDKit cannot read is a group of its own. Groups are numbered from 0 in the
+    order of their first rows.
 
     Examples
     --------
@@ -128,8 +126,7 @@ def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
     >>> scaffold_groups(["Cc1ccccc1", "Oc1ccccc1", "C1CC", "CCO"])
     array([0, 0, 1, 2])
     """
-    with _silence():
-        parse = _chem().MolFromSmiles
+    with _rdkit() as parse:
         murcko = import_module("rdkit.Chem.Scaffolds.MurckoScaffold")
         molecules = (parse(text) if text else None for text in _texts(smiles))
         return factorize(
@@ -148,13 +145,10 @@ def _texts(smiles: Any) -> list[str]:
     return ["" if value is None or value != value else str(value).strip() for value in values]
 
 
-def _chem() -> Any:
+@contextmanager
+def _rdkit() -> Iterator[Callable[[str], Any]]:
+    """Parse SMILES with RDKit, which is silent: callers report what cannot be read."""
     if not has_rdkit():
         raise ImportError(ABSENT)
-    return import_module("rdkit.Chem")
-
-
-def _silence() -> Any:
-    """Silence RDKit: callers report what cannot be read."""
-    _chem()
-    return import_module("rdkit.rdBase").BlockLogs()
+    with import_module("rdkit.rdBase").BlockLogs():
+        yield import_module("rdkit.Chem").MolFromSmiles

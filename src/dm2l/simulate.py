@@ -40,11 +40,7 @@ Mask = NDArray[np.bool_]
 
 
 def simulate_uniform(
-    Y: Any,
-    rho: float,
-    *,
-    return_mask: bool = False,
-    random_state: Any = None,
+    Y: Any, rho: float, *, return_mask: bool = False, random_state: Any = None
 ) -> Any:
     r"""Hide entries uniformly at random.
 
@@ -78,21 +74,14 @@ def simulate_uniform(
     >>> hidden = simulate_uniform(Y, 0.5, random_state=0)
     >>> int(np.isnan(hidden).sum())
     6
-    >>> known = ~np.isnan(hidden)
-    >>> bool((hidden[known] == Y[known]).all())
-    True
     """
-    rho, T = _share(rho), _matrix_signs(Y)
-    kept = _keep((T != 0).reshape(1, -1), _keys(T, random_state).reshape(1, -1), rho)
+    T, keys = _signs_and_keys(Y, random_state)
+    kept = _keep((T != 0).reshape(1, -1), keys.reshape(1, -1), _share(rho))
     return _hide(Y, T, kept.reshape(T.shape), return_mask)
 
 
 def simulate_per_row(
-    Y: Any,
-    rho: float,
-    *,
-    return_mask: bool = False,
-    random_state: Any = None,
+    Y: Any, rho: float, *, return_mask: bool = False, random_state: Any = None
 ) -> Any:
     r"""Hide entries within each row, positives and negatives apart.
 
@@ -100,15 +89,7 @@ def simulate_per_row(
     :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them, so that every row with a
     positive keeps one. This is the rule of the code released with the paper.
 
-    Parameters
-    ----------
-    Y, rho, return_mask, random_state
-        As in :func:`simulate_uniform`.
-
-    Returns
-    -------
-    Y_hidden, mask : ndarray of shape (n, c)
-        As in :func:`simulate_uniform`.
+    Arguments and results are those of :func:`simulate_uniform`.
 
     Examples
     --------
@@ -116,22 +97,15 @@ def simulate_per_row(
     >>> from dm2l.simulate import simulate_per_row
     >>> Y = np.array([[1, 0, 0, 0], [1, 1, 0, 0]])
     >>> hidden = simulate_per_row(Y, 0.5, random_state=0)
-    >>> np.nansum(hidden, axis=1)
-    array([1., 1.])
-    >>> np.isnan(hidden).sum(axis=1)
-    array([1, 2])
+    >>> np.nansum(hidden, axis=1), np.isnan(hidden).sum(axis=1)
+    (array([1., 1.]), array([1, 2]))
     """
-    rho, T = _share(rho), _matrix_signs(Y)
-    keys = _keys(T, random_state)
+    rho, (T, keys) = _share(rho), _signs_and_keys(Y, random_state)
     return _hide(Y, T, _keep(T > 0, keys, rho) | _keep(T < 0, keys, rho), return_mask)
 
 
 def simulate_per_label(
-    Y: Any,
-    rho: float,
-    *,
-    return_mask: bool = False,
-    random_state: Any = None,
+    Y: Any, rho: float, *, return_mask: bool = False, random_state: Any = None
 ) -> Any:
     r"""Hide entries within each label, positives and negatives apart.
 
@@ -139,15 +113,7 @@ def simulate_per_label(
     :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them, so that no label loses
     its last positive. This is the rule of the code of GLOCAL.
 
-    Parameters
-    ----------
-    Y, rho, return_mask, random_state
-        As in :func:`simulate_uniform`.
-
-    Returns
-    -------
-    Y_hidden, mask : ndarray of shape (n, c)
-        As in :func:`simulate_uniform`.
+    Arguments and results are those of :func:`simulate_uniform`.
 
     Examples
     --------
@@ -155,14 +121,11 @@ def simulate_per_label(
     >>> from dm2l.simulate import simulate_per_label
     >>> Y = np.array([[1, 0], [1, 0], [0, 0], [0, 1]])
     >>> hidden = simulate_per_label(Y, 0.5, random_state=0)
-    >>> np.nansum(hidden, axis=0)
-    array([1., 1.])
-    >>> np.isnan(hidden).sum(axis=0)
-    array([2, 1])
+    >>> np.nansum(hidden, axis=0), np.isnan(hidden).sum(axis=0)
+    (array([1., 1.]), array([2, 1]))
     """
-    rho, T = _share(rho), _matrix_signs(Y)
-    keys = _keys(T, random_state).T
-    kept = _keep(T.T > 0, keys, rho) | _keep(T.T < 0, keys, rho)
+    rho, (T, keys) = _share(rho), _signs_and_keys(Y, random_state)
+    kept = _keep(T.T > 0, keys.T, rho) | _keep(T.T < 0, keys.T, rho)
     return _hide(Y, T, kept.T, return_mask)
 
 
@@ -177,6 +140,8 @@ def simulate_missing_positives(
     r"""Hide positives only; observed negatives stay as they are, unless all become unlabelled.
 
     Of :math:`p` observed positives of a label exactly :math:`\lceil \rho p \rceil` are kept.
+    Results are those of :func:`simulate_uniform`; the mask is False for a hidden positive even if
+    it became a negative.
 
     Parameters
     ----------
@@ -189,53 +154,36 @@ def simulate_missing_positives(
         stop early. With ``"unlabelled"`` negatives become missing too, which leaves
         positive-unlabelled data.
 
-    Returns
-    -------
-    Y_hidden : ndarray of float64 of shape (n, c)
-        As in :func:`simulate_uniform`.
-    mask : ndarray of bool of shape (n, c)
-        True where the entry is kept; a hidden positive is False even if it became a negative.
-        Only with ``return_mask=True``.
-
     Examples
     --------
     >>> import numpy as np
     >>> from dm2l.simulate import simulate_missing_positives
     >>> Y = np.array([[1, 0], [1, 0], [1, 0], [1, 1]])
     >>> hidden = simulate_missing_positives(Y, 0.5, random_state=0)
-    >>> np.nansum(hidden, axis=0)
-    array([2., 1.])
-    >>> np.isnan(hidden).sum(axis=0)
-    array([2, 0])
-    >>> simulate_missing_positives(Y, 0.5, become="negative", random_state=0).sum(axis=0)
-    array([2., 1.])
+    >>> np.nansum(hidden, axis=0), np.isnan(hidden).sum(axis=0)
+    (array([2., 1.]), array([2, 0]))
     """
     if become not in ("missing", "negative", "unlabelled"):
         raise ValueError(f"become must be 'missing', 'negative' or 'unlabelled', got {become!r}.")
-    T = _matrix_signs(Y)
+    T, keys = _signs_and_keys(Y, random_state)
     if np.ndim(rho) == 1:
         if len(rho) != T.shape[1]:
             raise ValueError(f"rho must be a number, or one for each of {T.shape[1]} labels.")
         rho = np.array([_share(share) for share in np.asarray(rho).tolist()])
     else:
         rho = _share(rho)
-    kept = _keep((T > 0).T, _keys(T, random_state).T, rho).T
+    kept = _keep((T > 0).T, keys.T, rho).T
     if become != "unlabelled":
         kept |= T < 0
     return _hide(Y, T, kept, return_mask, hidden=-1 if become == "negative" else 0)
 
 
 def simulate_truncated(
-    Y: Any,
-    k: int,
-    *,
-    order: Any = "random",
-    return_mask: bool = False,
-    random_state: Any = None,
+    Y: Any, k: int, *, order: Any = "random", return_mask: bool = False, random_state: Any = None
 ) -> Any:
     """Keep the first ``k`` positives of every row, and no negatives: annotators who stop.
 
-    With ``k=1`` these are single-positive labels.
+    With ``k=1`` these are single-positive labels. Results are those of :func:`simulate_uniform`.
 
     Parameters
     ----------
@@ -246,11 +194,6 @@ def simulate_truncated(
     order : {"random", "popularity"} or array-like of shape (c,) or (n, c), default="random"
         Which positives are named first: any; those of frequent labels; or those with the highest
         numbers (salience). Ties are broken at random.
-
-    Returns
-    -------
-    Y_hidden, mask : ndarray of shape (n, c)
-        As in :func:`simulate_uniform`; there are no negatives left.
 
     Examples
     --------
@@ -264,7 +207,7 @@ def simulate_truncated(
     """
     if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
         raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
-    T = _matrix_signs(Y)
+    T, keys = _signs_and_keys(Y, random_state)
     if isinstance(order, str):
         if order not in ("random", "popularity"):
             raise ValueError(f"order must be 'random', 'popularity' or numbers, got {order!r}.")
@@ -273,7 +216,7 @@ def simulate_truncated(
     if first.shape not in (T.shape, T.shape[1:]) or not np.isfinite(first).all():
         raise ValueError(f"order must hold a finite number for each entry or label of {T.shape}.")
     score = np.where(T > 0, np.broadcast_to(first, T.shape), -np.inf)
-    best = np.lexsort((_keys(T, random_state), -score), axis=1)[:, : int(k)]
+    best = np.lexsort((keys, -score), axis=1)[:, : int(k)]
     kept = np.zeros(T.shape, dtype=bool)
     np.put_along_axis(kept, best, values=True, axis=1)
     return _hide(Y, T, kept & (T > 0), return_mask)
@@ -281,6 +224,8 @@ def simulate_truncated(
 
 def infer_skipped_negatives(Y: Any, order: Any) -> Any:
     """Negatives implied by an ordered list of labels: those above the last positive of a row.
+
+    The result is that of :func:`simulate_uniform`.
 
     Parameters
     ----------
@@ -290,11 +235,6 @@ def infer_skipped_negatives(Y: Any, order: Any) -> Any:
     order : array-like of int of shape (c,) or (n, c)
         Labels from the top of the list to its end; or of every row's own list.
 
-    Returns
-    -------
-    ndarray of float64 of shape (n, c)
-        Labels with 1, 0 and NaN (missing); containers as in :func:`simulate_uniform`.
-
     Examples
     --------
     >>> import numpy as np
@@ -303,7 +243,7 @@ def infer_skipped_negatives(Y: Any, order: Any) -> Any:
     array([[nan,  1.,  0.],
            [nan, nan, nan]])
     """
-    T = _matrix_signs(Y)
+    T, _ = _signs_and_keys(Y, 0)
     listed = np.broadcast_to(np.asarray(order), T.shape)
     if not np.array_equal(np.sort(listed, axis=1), np.tile(np.arange(T.shape[1]), (len(T), 1))):
         raise ValueError(f"order must name each of {T.shape[1]} labels once.")
@@ -313,14 +253,16 @@ def infer_skipped_negatives(Y: Any, order: Any) -> Any:
     return _hide(Y, signs, signs != 0, return_mask=False)
 
 
-def _matrix_signs(Y: Any) -> Signs:
+def _signs_and_keys(Y: Any, random_state: Any) -> tuple[Signs, NDArray[np.intp]]:
+    """Signs, and one number per entry, all different, in random order."""
     labels = parse_labels(Y)
     if labels.kind != "multilabel":
         raise ValueError(
             "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1; a 1-D y of "
             "classes has no entries that could be hidden one by one."
         )
-    return labels.signs
+    T = labels.signs
+    return T, check_random_state(random_state).permutation(T.size).reshape(T.shape)
 
 
 def _share(rho: float) -> float:
@@ -330,11 +272,6 @@ def _share(rho: float) -> float:
             f"{rho!r}."
         )
     return float(rho)
-
-
-def _keys(T: Signs, random_state: Any) -> NDArray[np.intp]:
-    """One number per entry, all different, in random order."""
-    return check_random_state(random_state).permutation(T.size).reshape(T.shape)
 
 
 def _keep(eligible: Mask, keys: NDArray[np.intp], rho: float | NDArray[np.float64]) -> Mask:

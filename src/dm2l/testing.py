@@ -1,9 +1,9 @@
 """Checks of estimators that learn from missing labels, your own included.
 
 An estimator needs ``fit(X, Y)`` and ``predict(X)``, has to be clonable, and takes NaN for a missing
-label; it need not derive from a class of this library. Its ``decision_function``,
-``predict_proba``, ``complete``, ``label_mask`` and sparse ``X`` are checked too if it has them, and
-reported as skipped otherwise. Checks work on clones with every ``random_state`` set to 0.
+label. Its ``decision_function``, ``predict_proba``, ``complete``, ``label_mask`` and sparse ``X``
+are checked too if it has them, and skipped otherwise. Checks work on clones with every
+``random_state`` set to 0.
 """
 
 from __future__ import annotations
@@ -29,11 +29,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from dm2l.simulate import simulate_uniform
 
-__all__ = [
-    "CheckResult",
-    "check_missing_label_estimator",
-    "parametrize_with_missing_label_checks",
-]
+__all__ = ["CheckResult", "check_missing_label_estimator", "parametrize_with_missing_label_checks"]
 
 # Another container, or rows that carry no weight, may change the order of sums and no more.
 _CLOSE = 1e-8
@@ -63,18 +59,14 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class MissingLabelCheck:
-    """One requirement on estimators; call it on one.
-
-    It raises AssertionError if the estimator breaks it, and SkipTest if the estimator lacks what it
-    is about.
-    """
+    """One requirement on estimators, checked by a call."""
 
     name: str
     requirement: str
     _run: Callable[[_Trial], None] = field(repr=False)
 
     def __call__(self, estimator: Any) -> None:
-        """Run the check on clones of ``estimator``."""
+        """Raise AssertionError if ``estimator`` breaks it, SkipTest if it lacks what it needs."""
         if isinstance(estimator, type) or not hasattr(estimator, "fit"):
             raise TypeError(f"An estimator with a fit method is needed, got {estimator!r}.")
         try:
@@ -124,16 +116,16 @@ def check_missing_label_estimator(
         raise ValueError(f"on_fail must be 'raise' or 'return', got {on_fail!r}.")
     results = []
     for check in _CHECKS:
+        result = CheckResult(check.name, "passed")
         try:
             check(estimator)
         except SkipTest as skip:
-            results.append(CheckResult(check.name, "skipped", str(skip)))
+            result = CheckResult(check.name, "skipped", str(skip))
         except AssertionError as error:
             if on_fail == "raise":
                 raise
-            results.append(CheckResult(check.name, "failed", str(error)))
-        else:
-            results.append(CheckResult(check.name, "passed"))
+            result = CheckResult(check.name, "failed", str(error))
+        results.append(result)
     return results
 
 
@@ -168,28 +160,24 @@ def parametrize_with_missing_label_checks(estimators: Iterable[Any]) -> Any:
     return pytest.mark.parametrize(("estimator", "check"), cases)
 
 
-def _problem(n_features: int = 6, n_labels: int = 5, seed: int = 0) -> tuple[NDArray[Any], ...]:
-    """Features, labels with NaN in 30 % of the entries, and complete labels.
-
-    Labels are half-spaces of three factors with 40 % positives each: a sound method may never
-    predict rare labels.
-    """
-    rng = np.random.default_rng(seed)
-    Z = rng.standard_normal((80, 3))
-    X = Z @ rng.standard_normal((3, n_features)) + 0.1 * rng.standard_normal((80, n_features))
-    F = Z @ rng.standard_normal((3, n_labels))
-    truth = (np.quantile(F, 0.6, axis=0) < F).astype(np.float64)
-    return X, simulate_uniform(truth, 0.7, random_state=seed), truth
-
-
 class _Trial:
-    """An estimator and a problem to fit."""
+    """An estimator, and a problem to fit: 30 % of its labels are missing."""
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(
+        self, estimator: Any, n_features: int = 6, n_labels: int = 5, seed: int = 0
+    ) -> None:
         self.estimator = estimator
-        self.X, self.Y, self.truth = _problem()
-        self.observed = ~np.isnan(self.Y)
         self.takes_mask = has_fit_parameter(estimator, "label_mask")
+        # Labels are half-spaces of three factors with 40 % positives each: a sound method may never
+        # predict rare labels.
+        rng = np.random.default_rng(seed)
+        Z = rng.standard_normal((80, 3))
+        signal = Z @ rng.standard_normal((3, n_features))
+        self.X = signal + 0.1 * rng.standard_normal((80, n_features))
+        F = Z @ rng.standard_normal((3, n_labels))
+        self.truth = (np.quantile(F, 0.6, axis=0) < F).astype(np.float64)
+        self.Y = simulate_uniform(self.truth, 0.7, random_state=seed)
+        self.observed = ~np.isnan(self.Y)
 
     def unfitted(self) -> Any:
         model = clone(self.estimator)
@@ -207,10 +195,12 @@ class _Trial:
         """Outputs of a model fitted to ``X`` and ``Y``, for the features of the problem."""
         return _outputs(self.fitted(Y, X=X, **masks), self.X)
 
-    def need(self, model: Any, method: str) -> Any:
-        if not hasattr(model, method):
-            raise SkipTest(f"the estimator has no {method}")
-        return getattr(model, method)
+    def method(self, name: str, Y: Any = None) -> Any:
+        """Method of a fitted model."""
+        model = self.fitted(Y)
+        if not hasattr(model, name):
+            raise SkipTest(f"the estimator has no {name}")
+        return getattr(model, name)
 
     def need_mask(self) -> None:
         if not self.takes_mask:
@@ -242,10 +232,6 @@ def _frame(Y: NDArray[Any]) -> Any:
     return pd.DataFrame(Y, columns=columns, index=[f"row {i}" for i in range(len(Y))])
 
 
-def _signed(Y: NDArray[Any]) -> NDArray[Any]:
-    return 2 * Y - 1
-
-
 def _require(holds: bool, message: str) -> None:
     # Not a bare assert, which python -O removes.
     if not holds:
@@ -264,13 +250,14 @@ def _require_all(good: NDArray[np.bool_], found: Any, expected: Any, what: str) 
         )
 
 
+def _require_shape(found: NDArray[Any], shape: tuple[int, ...], what: str) -> None:
+    _require(found.shape == shape, f"{what}: expected shape {shape}, got {found.shape}.")
+
+
 def _require_same(found: Any, expected: Any, what: str, tolerance: float = 0.0) -> None:
     """Raise unless entries are equal, up to ``tolerance`` times the largest."""
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
-    _require(
-        found.shape == expected.shape,
-        f"{what}: expected shape {expected.shape}, got {found.shape}.",
-    )
+    _require_shape(found, expected.shape, what)
     atol = tolerance * np.nanmax(np.abs(expected), initial=1.0)
     good = np.isclose(found, expected, rtol=0, atol=atol, equal_nan=True)
     _require_all(good, found, expected, what)
@@ -282,7 +269,7 @@ def _require_same_outputs(found: Any, expected: Any, what: str, tolerance: float
 
 
 def _require_valid(found: NDArray[Any], method: str, shape: tuple[int, ...], what: str) -> None:
-    _require(found.shape == shape, f"{what}: expected shape {shape}, got {found.shape}.")
+    _require_shape(found, shape, what)
     if method == "predict":
         _require_all(np.isin(found, (0, 1)), found, "0 or 1", what)
     elif method == "predict_proba":
@@ -308,8 +295,7 @@ def _check_fit(trial: _Trial) -> None:
 
 
 def _require_method(trial: _Trial, method: str) -> None:
-    found = np.asarray(trial.need(trial.fitted(), method)(trial.X))
-    _require_valid(found, method, trial.Y.shape, method)
+    _require_valid(np.asarray(trial.method(method)(trial.X)), method, trial.Y.shape, method)
 
 
 _CHECKS += [
@@ -348,8 +334,7 @@ def _check_rows_stand_alone(trial: _Trial) -> None:
 def _check_unlabelled_rows_are_predicted(trial: _Trial) -> None:
     """Training rows with nothing observed get outputs like any other."""
     trial.Y[:10] = np.nan
-    model = trial.fitted()
-    for method, values in _outputs(model, trial.X[:10]).items():
+    for method, values in _outputs(trial.fitted(), trial.X[:10]).items():
         _require_valid(values, method, (10, 5), f"{method} of unlabelled rows")
 
 
@@ -449,13 +434,13 @@ _CHECKS += [
         partial(_require_coding, recode=recode, negative=negative),
     )
     for name, recode, negative in (
-        ("signs", _signed, -1),
+        ("signs", lambda Y: 2 * Y - 1, -1),
         ("bool_with_label_mask", lambda Y: Y == 1, 0),
         ("object_with_none", lambda Y: np.where(np.isnan(Y), None, Y), 0),
         ("nullable_frame", lambda Y: _frame(Y).astype("Int8"), 0),
         # Under the mask stand labels like any other, so that a dropped mask shows.
         ("masked_array", lambda Y: np.ma.array(np.nan_to_num(Y, nan=1.0), mask=np.isnan(Y)), 0),
-        ("signed_csr", lambda Y: sp.csr_array(np.nan_to_num(_signed(Y)).astype(np.int8)), -1),
+        ("signed_csr", lambda Y: sp.csr_array(np.nan_to_num(2 * Y - 1).astype(np.int8)), -1),
     )
 ]
 
@@ -479,22 +464,12 @@ def _check_hidden_labels_are_not_read(trial: _Trial) -> None:
     """Labels where label_mask is False change no bit of any output."""
     trial.need_mask()
     expected = trial.outputs()
-    under: dict[str, Any] = {
-        "the truth": trial.truth,
-        "the opposite of the truth": 1 - trial.truth,
-        "-1, of another coding,": -1.0,
-        "7, which is not a label,": 7.0,
-        "NaN": np.nan,
-    }
-    for what, hidden in under.items():
-        labels = np.where(trial.observed, trial.Y, hidden)
-        found = trial.outputs(labels, label_mask=trial.observed)
-        _require_same_outputs(found, expected, f"with {what} under the mask")
-    for dtype in (np.int64, np.bool_):
-        for what, hidden in list(under.items())[:2]:
-            labels = np.where(trial.observed, trial.Y, hidden).astype(dtype)
+    truths = {"the truth": trial.truth, "the opposite of the truth": 1 - trial.truth}
+    others = {"-1, of another coding,": -1.0, "7, which is not a label,": 7.0, "NaN": np.nan}
+    for kind, under in (("float64", truths | others), ("int64", truths), ("bool", truths)):
+        for what, hidden in under.items():
+            labels = np.where(trial.observed, trial.Y, hidden).astype(kind)
             found = trial.outputs(labels, label_mask=trial.observed)
-            kind = np.dtype(dtype).name
             _require_same_outputs(found, expected, f"of {kind} labels with {what} under the mask")
 
 
@@ -525,19 +500,19 @@ def _require_completed(trial: _Trial, filled: Any) -> None:
 @_check
 def _check_complete(trial: _Trial) -> None:
     """Completion fills every missing label and keeps every observed one."""
-    _require_completed(trial, trial.need(trial.fitted(), "complete")(trial.X, trial.Y.copy()))
+    _require_completed(trial, trial.method("complete")(trial.X, trial.Y.copy()))
 
 
 @_check
 def _check_complete_keeps_its_arguments(trial: _Trial) -> None:
     """Completion writes into none of its arguments."""
-    _require_kept(trial.need(trial.fitted(), "complete"), trial.X, trial.Y)
+    _require_kept(trial.method("complete"), trial.X, trial.Y)
 
 
 @_check
 def _check_complete_reads_label_mask(trial: _Trial) -> None:
     """Completion takes labels where label_mask is False as missing."""
-    complete = trial.need(trial.fitted(), "complete")
+    complete = trial.method("complete")
     parameters = signature(complete).parameters.values()
     if not any(p.name == "label_mask" or p.kind is p.VAR_KEYWORD for p in parameters):
         raise SkipTest("complete takes no label_mask")
@@ -550,7 +525,7 @@ def _check_complete_reads_label_mask(trial: _Trial) -> None:
 def _check_complete_of_frame(trial: _Trial) -> None:
     """Completion of a data frame is a data frame of the same index and columns."""
     frame = _frame(trial.Y.copy())
-    filled = trial.need(trial.fitted(frame), "complete")(trial.X, frame)
+    filled = trial.method("complete", frame)(trial.X, frame)
     _require(isinstance(filled, type(frame)), f"Expected DataFrame, got {type(filled).__name__}.")
     for axis in ("index", "columns"):
         found, expected = (list(getattr(table, axis)) for table in (filled, frame))
@@ -567,11 +542,10 @@ def _check_fit_is_deterministic(trial: _Trial) -> None:
 @_check
 def _check_refit_forgets(trial: _Trial) -> None:
     """A fit to other features, labels and coding leaves no trace in a later one."""
-    X, Y, _ = _problem(n_features=4, n_labels=3, seed=1)
-    expected = _outputs(trial.fitted(Y, X=X), X)
-    model = trial.fitted(_signed(trial.Y))
-    model.fit(X.copy(), Y)
-    _require_same_outputs(_outputs(model, X), expected, "of a refitted model", _CLOSE)
+    other = _Trial(trial.estimator, n_features=4, n_labels=3, seed=1)
+    model, expected = trial.fitted(2 * trial.Y - 1), other.outputs()
+    model.fit(other.X.copy(), other.Y)
+    _require_same_outputs(_outputs(model, other.X), expected, "of a refitted model", _CLOSE)
 
 
 @_check

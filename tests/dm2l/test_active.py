@@ -6,8 +6,7 @@ import pytest
 from dm2l import DM2LClassifier
 from dm2l.active import EntrySampling
 from dm2l.datasets import make_missing_multilabel
-from dm2l.tables._batch import choose_batch
-from dm2l.tables._suggestion import answer_effects, answer_values, values_and_learning
+from dm2l.tables._suggestion import answer_effects, answer_values, choose_batch
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +21,7 @@ def test_the_first_of_a_batch_is_the_most_valuable_entry_and_values_are_those_of
     pairs, utilities = EntrySampling().query(
         X, Y, model, fit_clf=False, batch_size=5, return_utilities=True
     )
-    total = np.where(np.isnan(Y), answer_values(model, X, Y).total, np.nan)
+    total = np.where(np.isnan(Y), answer_values(model, X, Y)[0].total, np.nan)
     np.testing.assert_allclose(utilities[0], total)
     assert utilities.shape == (5, *Y.shape)
     for (i, k), values in zip(pairs, utilities, strict=True):
@@ -36,7 +35,7 @@ def test_the_first_of_a_batch_is_the_most_valuable_entry_and_values_are_those_of
 def test_what_is_left_to_be_told_is_that_of_a_label_whose_row_is_known(case):
     """Against effects from scratch with the entry known, and correlations from an inverse."""
     X, Y, _, model = case
-    values, learning = values_and_learning(model, X, Y)
+    values, learning = answer_values(model, X, Y)
     holes = np.isnan(Y)
     pairs, steps = choose_batch(values, learning, holes, holes, 4)
     known, own, row = Y.copy(), values.own.copy(), values.row.copy()
@@ -74,7 +73,7 @@ def test_copies_of_a_row_are_not_asked_for_together():
     def repeated(pairs):
         return sum(int(r) in same and int(c) == k for r, c in pairs)
 
-    values = answer_values(model, X, Y).total
+    values = answer_values(model, X, Y)[0].total
     values[~np.isnan(Y)] = -1
     top = np.column_stack(np.unravel_index(np.argsort(-values, axis=None)[:9], Y.shape))
     assert repeated(top) >= 8  # each by itself is among the best

@@ -13,8 +13,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from dm2l._solvers.kernels._factor import KernelFactor, kernel_factor
-from dm2l._solvers.kernels._kernel import Kernel
+from dm2l._solvers.kernels import Kernel, KernelFactor, kernel_factor
 from dm2l._utils import arrays
 
 # Version 2.1 of array_api_strict copies between devices in a way that numpy 1 does not know.

@@ -31,9 +31,8 @@ from dm2l.baselines import (
     MLLRCClassifier,
 )
 from dm2l.completion import ErrorRateBound, LabelErrors
-from dm2l.completion._condition import condition
 from dm2l.completion._correlation import LabelCorrelation
-from dm2l.completion._covariance import DenseCovariance
+from dm2l.completion._covariance import conditional_moments
 from dm2l.completion._leave_out import fitted_leverages, leave_one_out_scores
 from dm2l.labels import ConstantLabelWarning
 from dm2l.persistence import load_model, save_model
@@ -112,7 +111,7 @@ def test_scores_of_holes_are_conditional_means(model, data):
     model.fit(X[:200], Y[:200])
     X, Y = X[200:], Y[200:]  # of training rows, known entries have scores that never saw them
     signs = np.nan_to_num(2 * Y - 1)
-    mean, _ = condition(model.label_covariance_, signs, model.decision_function(X))
+    mean, _ = conditional_moments(model.label_covariance_, signs, model.decision_function(X))
     found = model.complete(X, Y, method="decision_function")
     np.testing.assert_allclose(found, np.where(signs == 0, mean, signs), atol=1e-12)
 
@@ -568,7 +567,9 @@ def test_promise_is_benjamini_hochberg_on_p_values_with_a_margin(level):
     assert expected.any()
     assert above[expected].max() < 1000  # mistakes that are stored one by one
     np.testing.assert_array_equal(chosen.ravel(), expected)
-    assert not ErrorRateBound.nothing().choose(new, new > 0, new > 0, 0.5)[0].any()
+    nothing = np.zeros((0, 1))
+    bound = ErrorRateBound.fit(nothing, nothing > 0, nothing)
+    assert not bound.choose(new, new > 0, new > 0, 0.5)[0].any()
 
 
 # -------------------------------------------------------------------------- doubtful labels
@@ -648,12 +649,6 @@ def test_labels_with_noise_of_their_own_are_no_mistakes(share, blunt):
 
 def test_nothing_observed_is_nothing_doubtful():
     assert len(LabelErrors.of(np.zeros((3, 2)), np.full((3, 2), 0.5))) == 0
-
-
-def test_a_covariance_forgets_what_it_worked_out():
-    S = DenseCovariance(np.eye(2))
-    assert S.precision.shape == (2, 2)
-    assert "precision" not in vars(S.bare())
 
 
 @pytest.mark.filterwarnings("ignore::dm2l.labels.ConstantLabelWarning")

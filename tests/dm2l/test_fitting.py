@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dm2l import DM2LClassifier
-from dm2l._fitting import SolverConfig
+from dm2l._fitting import Trainer
+from dm2l._score_model import FITTED, WarmStart
 from dm2l._solvers.features import without_zeros
-from dm2l._weights import FITTED, WarmStart
 from dm2l.labels import LabelMatrix
 
 KERNELS = {
@@ -39,7 +39,7 @@ def as_labels(T):
 def test_scores_are_those_of_the_classifier(settings, rows):
     X, T = rows
     model = DM2LClassifier(random_state=0, **settings)
-    fit = SolverConfig.of(model).fit(X, LabelMatrix.of_signs(T))
+    fit = Trainer.of(model).fit(X, LabelMatrix.of_signs(T))
     expected = model.fit(X, as_labels(T)).decision_function(X)
     assert fit.mask.learnable.tolist() == [True, False, True, True]
     found = fit.weights.scores(X, fit.mask)
@@ -52,14 +52,14 @@ def test_scores_are_those_of_the_classifier(settings, rows):
 def test_what_a_fit_leaves_behind_does_not_change_what_it_was_given(settings, rows):
     X, T = rows
     before = X.copy(), T.copy()
-    SolverConfig.of(DM2LClassifier(random_state=0, **settings)).fit(X, LabelMatrix.of_signs(T))
+    Trainer.of(DM2LClassifier(random_state=0, **settings)).fit(X, LabelMatrix.of_signs(T))
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(T, before[1])
 
 
 def test_a_start_at_the_solution_ends_there(rows):
     X, T = rows
-    fitting = SolverConfig.of(DM2LClassifier(tol=1e-8))
+    fitting = Trainer.of(DM2LClassifier(tol=1e-8))
     labels = LabelMatrix.of_signs(T)
     cold = fitting.fit(X, labels)
     warm = fitting.fit(X, labels, WarmStart(cold.weights.coef.T, cold.weights.intercept))
@@ -69,7 +69,7 @@ def test_a_start_at_the_solution_ends_there(rows):
 
 def test_a_start_of_another_shape_is_none(rows):
     X, T = rows
-    fitting = SolverConfig.of(DM2LClassifier())
+    fitting = Trainer.of(DM2LClassifier())
     labels = LabelMatrix.of_signs(T)
     other = fitting.fit(X, labels, WarmStart(np.ones((3, 4)), np.ones(4)))
     np.testing.assert_array_equal(other.solution.W, fitting.fit(X, labels).solution.W)
@@ -77,7 +77,7 @@ def test_a_start_of_another_shape_is_none(rows):
 
 def test_without_a_label_to_learn_there_is_no_solution(rows):
     X, T = rows
-    fit = SolverConfig.of(DM2LClassifier()).fit(X, LabelMatrix.of_signs(np.abs(T)))
+    fit = Trainer.of(DM2LClassifier()).fit(X, LabelMatrix.of_signs(np.abs(T)))
     assert fit.solution is None
     assert not fit.weights.coef.any()
     np.testing.assert_array_equal(fit.weights.intercept, np.ones(4))
@@ -133,7 +133,7 @@ def test_the_gram_matrix_of_zeros_is_that_of_centred_columns(share, dtype, fit_i
     X = np.where(rng.random((700, 120)) < share, rng.uniform(0.5, 3.0, (700, 120)), 0.0)
     X = X.astype(dtype)
     T = np.sign(rng.standard_normal((700, 3))).astype(np.int8)
-    fitting = SolverConfig.of(DM2LClassifier(fit_intercept=fit_intercept))
+    fitting = Trainer.of(DM2LClassifier(fit_intercept=fit_intercept))
     prepared = fitting.prepare(X, T)
     assert sp.issparse(prepared.features.Phi)
     centred = X.astype(np.float64)

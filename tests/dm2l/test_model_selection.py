@@ -29,7 +29,7 @@ from sklearn.preprocessing import FunctionTransformer
 from dm2l import DM2LClassifier, metrics
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels._matrix import parse_labels
-from dm2l.metrics._selection import label_discrimination, ranking_and_discrimination
+from dm2l.metrics._ranking import label_discrimination, ranking_and_discrimination
 from dm2l.model_selection import (
     MultilabelKFold,
     MultilabelShuffleSplit,

@@ -17,7 +17,7 @@ EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("d
 
 
 def why_not(estimator):
-    """Checks that cannot pass; docs/weights.md says the same of weights."""
+    """Checks that cannot pass; docs/guide/weights.md says the same of weights."""
     if isinstance(estimator, AutoClassifier):
         return dict.fromkeys(EQUIVALENCE, "scales, settings and folds go by rows")
     if isinstance(estimator, GLOCALClassifier):

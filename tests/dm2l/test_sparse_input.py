@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l._utils.arrays import sparse_from_parts
 
 LOW = -(2**31)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import dm2l_oracles as oracle
-from dm2l._solvers.nuclear._norms import smooth_nuclear_norm, thresholded_nuclear_norm
+from dm2l._solvers.nuclear import smooth_nuclear_norm, thresholded_nuclear_norm
 from dm2l._solvers.objective import Groups, Objective
 from dm2l._utils.threads import run_all
 

@@ -536,7 +536,11 @@ MUTANTS = [
         ["check_hidden_labels_are_not_read", "check_coding_bool_with_label_mask"],
         "with the truth under the mask",
     ),
-    (BorderFromHiddenLabels(), ["check_hidden_labels_are_not_read"], "predict with"),
+    (
+        BorderFromHiddenLabels(),
+        ["check_hidden_labels_are_not_read"],
+        "predict of float64 labels with",
+    ),
     (CodingOfHiddenLabels(), ["check_hidden_labels_are_not_read"], "-1, of another coding"),
     (ReadsUnderTheMask(), ["check_hidden_labels_are_not_read"], "ValueError: 7 is not a label"),
     (IgnoresTheMaskOfIntegers(), ["check_hidden_labels_are_not_read"], "of int64 labels with the"),

@@ -1,4 +1,4 @@
-"""The demonstrations of docs/errata.md show what they say, and the page quotes what they found."""
+"""The demonstrations of docs/research/errata.md show what they say, and the page quotes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dm2l.datasets import make_missing_multilabel
 from dm2l.simulate import simulate_uniform
 
 FOLDER = Path(__file__).parents[2] / "examples" / "errata"
-PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
+PAGE = Path(__file__).parents[2] / "docs" / "research" / "errata.md"
 RESULTS = json.loads((FOLDER / "results.json").read_text())
 WITHOUT_DATA = {"nemenyi_constant", "unbounded_objective", "glocal_reference"}
 

@@ -1,6 +1,9 @@
 """The numbers in the README are those of the stored results."""
 
+import re
 from pathlib import Path
+
+import pytest
 
 from experiments.protocols import WIDTHS_AND_WEIGHTS
 from experiments.tables import write_pages
@@ -22,7 +25,20 @@ def test_widths_of_the_published_kernel_model_are_the_ones_that_agree_with_the_p
 
 
 def test_the_readme_is_short_and_begins_with_a_picture():
-    lines = (ROOT / "README.md").read_text().splitlines()
-    assert len(lines) <= 150
+    text = (ROOT / "README.md").read_text()
+    lines = text.splitlines()
+    assert len(lines) <= 120
+    assert len(text.split()) <= 700
     (picture,) = [line for line in lines[:10] if line.startswith("![")]
     assert (ROOT / picture.split("(")[1].rstrip(")")).exists()
+
+
+def pages_for_users() -> list[Path]:
+    docs = ROOT / "docs"
+    return [page for name in ("start", "guide", "recipes") for page in (docs / name).glob("*.md")]
+
+
+@pytest.mark.parametrize("page", pages_for_users(), ids=lambda page: page.stem)
+def test_user_pages_are_short(page):
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert len(prose.split()) <= 900

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l._auto._effort import EarlyDiscardError, Effort, LabelProgress, TimeBudget
-from dm2l._auto._tuning import Sample, choose_norms, choose_ridge, in_words
 from dm2l._classifier import DM2LClassifier
-from dm2l._score_model import fold_inputs
-from dm2l._search._search import DM2LClassifierCV
-from dm2l._solvers.kernels._kernel import Kernel
+from dm2l._score_model import LearnableMask, fold_inputs
+from dm2l._search._search import DM2LClassifierCV, search_stage
+from dm2l._solvers.kernels import Kernel
 from dm2l._utils.arrays import to_numpy
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
+from dm2l.metrics._ranking import label_discrimination
 
 Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -40,6 +42,17 @@ FEWEST_TREES = 20
 TRIAL = 2
 # Labels up to which their covariance is learnt with the weights.
 COUPLED = 100
+# Weights of the norms to choose from, and most folds to choose by.
+LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
+CHOOSING_FOLDS = 3
+
+
+class Sample(NamedTuple):
+    """Rows to choose hyperparameters by, their labels, and the folds."""
+
+    X: Any
+    labels: LabelMatrix
+    cv: Any
 
 
 @dataclass
@@ -69,11 +82,22 @@ class EnsembleContext:
 
     def sample(self) -> Sample:
         """Rows on which hyperparameters are chosen."""
+        # Ridge, kernel width and weight of the norms depend on the noise of the labels and the
+        # scale of the features rather than on the number of rows.
         rows = np.arange(len(self.T))
         if len(rows) > self.effort.sample:
             order = np.random.default_rng(self.seed).permutation(len(rows))
             rows = np.sort(order[: self.effort.sample])
-        return Sample(self.F[rows], self.T[rows], self.fold[rows])
+        mask = LearnableMask.of(self.T[rows])
+        labels = mask.labels(LabelMatrix.of_signs(self.T[rows]))
+        # The folds of the ensemble, merged to a few, so that groups of rows stay together.
+        fold = self.fold[rows][mask.keep]
+        n_folds = int(fold.max()) + 1
+        merged = fold * min(CHOOSING_FOLDS, n_folds) // max(n_folds, 1)
+        parts = [(merged != f, merged == f) for f in range(CHOOSING_FOLDS)]
+        cv = [tuple(map(np.flatnonzero, both)) for both in parts if all(map(np.any, both))]
+        few = min(CHOOSING_FOLDS, len(labels))
+        return Sample(mask.rows(self.F[rows]), labels, cv if len(cv) > 1 else few)
 
 
 @dataclass(eq=False)
@@ -91,10 +115,7 @@ class BaseModel:
     def held_out(
         self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
     ) -> Floats:
-        """Scores of each row by a model that was fitted without it; NaN where there is none.
-
-        ``helps`` decides by the scores of the first :data:`TRIAL` folds whether to go on.
-        """
+        """Held-out scores, or NaN; ``helps`` decides by those of some folds whether to go on."""
         X, model, pairwise = rows_for(self.inputs, context.X, context.F), self.model, False
         if self.in_folds is not None:
             model = self.in_folds
@@ -112,8 +133,7 @@ class BaseModel:
             fold.label_names_ = np.arange(context.T.shape[1])  # for messages
             X_train, X_test = fold_inputs(X, train, test, pairwise)
             labels = replace(LabelMatrix.of_signs(context.T), entries=context.entries)
-            progress = _progress(fold, LabelProgress(context.budget, line))
-            fold._learn(X_train, labels[train], **progress)
+            fold._learn(X_train, labels[train], **_progress(fold, context.budget, line))
             unseen = to_numpy(fold._all_scores(X_test))
             scores[test] = np.where(fold._learnable, unseen, np.nan)
             context.budget.advance()
@@ -125,13 +145,14 @@ class BaseModel:
         context.budget.report(line)
         weights = None if context.entries is None else context.entries.weights
         X, labels = rows_for(self.inputs, context.X, context.F), LabelMatrix.of_signs(context.T)
-        progress = _progress(self.model, LabelProgress(context.budget, line, stops=False))
+        progress = _progress(self.model, context.budget, line, stops=False)
         self.model._fit_arrays(X, labels, label_weight=weights, **progress)
 
 
-def _progress(model: Any, after_label: LabelProgress) -> dict[str, Any]:
+def _progress(model: Any, budget: TimeBudget, line: str, stops: bool = True) -> dict[str, Any]:
     """The argument of ``_learn`` that reports labels, for models that fit one after the other."""
-    return {"after_label": after_label} if isinstance(model, MaskedOneVsRestClassifier) else {}
+    labelwise = isinstance(model, MaskedOneVsRestClassifier)
+    return {"after_label": LabelProgress(budget, line, stops=stops)} if labelwise else {}
 
 
 def rows_for(inputs: str, X: Any, F: Any) -> Any:
@@ -187,56 +208,82 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
         yield Candidate("boosted trees", 0.0, boost * rounds, lambda: [_boosted(context, rounds)])
 
 
+def skill(labels: Any, scores: Floats) -> float:
+    """Label discrimination, 0 where no label shows both answers."""
+    # Correlations alone choose kernels that are too wide and norms that are too weak
+    # (benchmarks/study.py, Tox21).
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        value: Any = label_discrimination(labels, scores)
+        return float(np.nan_to_num(value))
+
+
+class _SkillSearch(DM2LClassifierCV):
+    def _metric(self, T: Signs) -> Callable[..., float]:
+        return skill
+
+
+def choose(
+    sample: Sample,
+    kernel: str,
+    gammas: Sequence[float] | None = None,
+    ridge: DM2LClassifierCV | None = None,
+) -> DM2LClassifierCV:
+    """The best ridge and width of a kernel without nuclear norms, or the norms for this ridge."""
+    search = _SkillSearch(
+        LAMBDAS, None, gammas, kernel=kernel, cv=sample.cv, refit=False, coupling=None
+    )
+    # Where norms help, more shrinkage usually does too. A smaller ridge gains nothing and takes
+    # many more steps (benchmarks/study.py: Social, Tox21, SIDER).
+    alphas = None if ridge is None else (ridge.alpha_, 3 * ridge.alpha_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of labels with one class in a fold
+        return search_stage(search, sample.X, sample.labels, ridge, alphas)
+
+
 def _linear(context: EnsembleContext) -> BaseModel:
     sample = context.sample()
     context.budget.report("linear model: choosing hyperparameters")
-    found = choose_ridge(sample, "linear", None)
-    if context.T.shape[1] <= context.effort.labels:
-        found = choose_norms(sample, found)
-    model = DM2LClassifier(coupling=_coupling(context), **found.best_params_)
-    return BaseModel("linear", in_words(found), model)
+    return _tuned(context, sample, choose(sample, "linear"))
 
 
 def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
-    sample = context.sample()
-    found = []
+    sample, found = context.sample(), []
     for kernel, gammas in _widths(context):
         context.budget.report(f"{kernel} kernel: choosing hyperparameters")
-        found.append(choose_ridge(sample, kernel, gammas))
+        found.append(choose(sample, kernel, gammas))
         context.budget.check()
     found.sort(key=lambda search: -search.best_score_)
     models = []
     for best in found[: context.effort.kernels]:
         context.budget.report(f"{best.kernel} kernel: choosing the weight of the norms")
-        if context.T.shape[1] <= context.effort.labels:
-            best = choose_norms(sample, best)
-        models.append(_kernel_model(context, best, exact))
+        models.append(_tuned(context, sample, best, exact))
     return models
 
 
-def _kernel_model(context: EnsembleContext, found: DM2LClassifierCV, exact: bool) -> BaseModel:
-    near: dict[str, Any] = {}
+def _tuned(
+    context: EnsembleContext, sample: Sample, found: DM2LClassifierCV, exact: bool = True
+) -> BaseModel:
+    """The model with this ridge, and with norms unless there are too many labels for them."""
+    n, c = context.T.shape
+    if c <= context.effort.labels:
+        found = choose(sample, found.kernel, ridge=found)
+    gamma = "" if found.gamma_ is None else f", gamma {found.gamma_:.3g}"
+    words = f"lambda_d {found.lambda_d_:g}, alpha {found.alpha_:.3g}{gamma}"
+    # Weights are learnt together with the covariance of a moderate number of labels.
+    coupling = "joint" if 1 < c <= COUPLED else None
+    model = DM2LClassifier(coupling=coupling, **found.best_params_)
+    if found.kernel == "linear":
+        return BaseModel("linear", words, model)
+    model.set_params(kernel=found.kernel, random_state=context.seed)
     kernel = None
     if exact:
         kernel = Kernel(found.kernel, float(found.gamma_ or 1.0))
     else:
-        m = int(
-            min(
-                context.effort.components,
-                context.max_memory / (40.0 * len(context.T)),
-                len(context.T),
-            )
-        )
-        near = {"approximation": "nystroem", "n_components": max(m, 10)}
-    parameters = found.best_params_ | {"kernel": found.kernel} | near
-    model = DM2LClassifier(coupling=_coupling(context), random_state=context.seed, **parameters)
-    words = in_words(found) + ("" if exact else f", Nystroem with {near['n_components']}")
+        m = max(int(min(context.effort.components, context.max_memory / (40.0 * n), n)), 10)
+        model.set_params(approximation="nystroem", n_components=m)
+        words += f", Nystroem with {m}"
     return BaseModel(f"{found.kernel} kernel", words, model, kernel=kernel)
-
-
-def _coupling(context: EnsembleContext) -> str | None:
-    """Weights are learnt together with the covariance of a moderate number of labels."""
-    return "joint" if 1 < context.T.shape[1] <= COUPLED else None
 
 
 def _widths(context: EnsembleContext) -> Iterator[tuple[str, list[float]]]:

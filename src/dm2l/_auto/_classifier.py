@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
@@ -16,19 +18,19 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dm2l._auto._base_models import EnsembleContext, rows_for
-from dm2l._auto._columns import CategoryEncoder
-from dm2l._auto._effort import EFFORTS, Report, TimeBudget, memory_budget, to_stderr
-from dm2l._auto._features import FeatureEncoder
+from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
+from dm2l._auto._effort import EFFORTS, Report, TimeBudget
 from dm2l._auto._leaderboard import add_gains, try_all
 from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
 from dm2l._auto._stack import Stack, row_weights
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask, label_folds
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
+from dm2l._utils.files import available_memory
+from dm2l._utils.inputs import explain_unsuitable
 from dm2l._utils.parameters import check_choice, check_numbers
-from dm2l._utils.unsuitable import explain_unsuitable
 from dm2l.datasets import duplicate_groups
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 
 Floats = NDArray[np.float64]
@@ -46,11 +48,10 @@ FEWEST_ROWS = 6
 class AutoClassifier(MissingLabelClassifier):
     r"""Ensemble of the library's models, chosen and weighted within a given time.
 
-    Linear and kernel DM2L (rbf, Laplacian; Tanimoto for 0/1 columns; Nystroem for many rows),
-    forests and boosted trees on the observed rows of each label are fitted in folds. Their held-out
-    scores are calibrated label by label and added with weights that are not negative. The residuals
-    of this stack give the label correlations. So :meth:`predict_proba` is calibrated, and
-    :meth:`complete` uses the known labels of a row.
+    Linear and kernel DM2L, forests and boosted trees on the observed rows of each label are fitted
+    in folds. Their held-out scores are calibrated label by label and added with weights that are
+    not negative, so that :meth:`predict_proba` is calibrated. The residuals of this stack give the
+    label correlations, by which :meth:`complete` uses the known labels of a row.
 
     Parameters
     ----------
@@ -64,10 +65,9 @@ class AutoClassifier(MissingLabelClassifier):
         Bytes to use, which decide whether kernel matrices are exact; None: three quarters of the
         free memory.
     categorical_features : array-like of str, int or bool, default=None
-        Columns that are categories although they hold numbers. Columns of text and of pandas'
-        categories always are.
+        Columns that are categories although they hold numbers, beside those of text.
     coupling : {"residual", None}, default="residual"
-        Whether :meth:`complete` uses the known labels of a row, see :doc:`/coupling`.
+        Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
     threshold : None, float or "f1", default=None
         Cutoff of :meth:`predict`; scores are ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
@@ -75,12 +75,9 @@ class AutoClassifier(MissingLabelClassifier):
         ``MultilabelKFold(5, groups="duplicates", random_state=0)`` related rows stay in one fold;
         rows of large groups then have smaller weights in the stack.
     n_jobs : int, default=None
-        Processes that fit forests, a label each, as joblib counts them; boosting and BLAS have
-        threads of their own.
-    missing_label, missing_as
+        Processes that fit forests, a label each, as joblib counts them.
+    missing_label, missing_as, random_state
         As in :class:`dm2l.DM2LClassifier`.
-    random_state : int, RandomState or None, default=None
-        For trees, samples and landmarks.
     verbose : int, default=0
         Print progress, time and remaining time to standard error.
 
@@ -92,9 +89,7 @@ class AutoClassifier(MissingLabelClassifier):
         by it (``auc_gain``, ``log_loss_gain``), ``seconds``, and a ``note``.
     estimate_ : dict of Interval
         ``label_auc``, ``log_loss`` and ``brier`` of the stack on held-out rows, with a 95 %
-        prediction interval for as many new rows as a fold has. Folds learn from fewer rows than the
-        final model, while hyperparameters were chosen on a sample of all rows; the two biases
-        nearly cancel.
+        prediction interval for as many new rows as a fold has.
     label_quality_ : dict
         For each label counts, AUC with a 95 % confidence interval, average precision and log-loss.
     held_out_ : ndarray of shape (n_rows, n_labels)
@@ -116,8 +111,7 @@ class AutoClassifier(MissingLabelClassifier):
     -----
     NaN in ``X`` is a missing value: linear and kernel models get the median and an indicator, trees
     the NaN. Columns of 0 and 1 stay as they are, others are standardised; those of a sparse ``X``
-    are divided by their largest value to stay sparse, which gives another model than the same ``X``
-    stored densely.
+    are divided by their largest value.
 
     Examples
     --------
@@ -201,15 +195,6 @@ class AutoClassifier(MissingLabelClassifier):
             return duplicate_groups(X)
         return None if groups is None else np.asarray(groups)[self._keep]  # given for all rows
 
-    def _entry_weights(self, X: Any, T: Signs, entries: EntryWeights | None) -> Floats | None:
-        """Weights of entries in the stack: those given, times those of the groups of rows."""
-        weights = None if entries is None else entries.weights
-        groups = self._groups(X) if len(T) >= FEWEST_ROWS else None
-        if groups is None:
-            return weights
-        of_rows = np.broadcast_to(row_weights(groups)[:, None], T.shape)
-        return of_rows if weights is None else of_rows * weights
-
     def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         if self.cv is None:
             return label_folds(min(EFFORTS[self.effort].folds, len(T)), X, T)
@@ -240,9 +225,14 @@ class AutoClassifier(MissingLabelClassifier):
             return FitResult()
         X, labels = mask.rows(X), mask.labels(labels)
         T, entries = labels.signs, labels.entries
-        effort = EFFORTS[self.effort]
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))
+        say = partial(print, "[DM2L auto]", file=sys.stderr)
+        weights = None if entries is None else entries.weights
+        groups = self._groups(X) if len(T) >= FEWEST_ROWS else None
+        if groups is not None:
+            of_rows = np.broadcast_to(row_weights(groups)[:, None], T.shape)
+            weights = of_rows if weights is None else of_rows * weights
         context = EnsembleContext(
             X=X,
             F=self._features.transform(X),
@@ -250,21 +240,24 @@ class AutoClassifier(MissingLabelClassifier):
             T=T,
             entries=entries,
             folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
-            weights=self._entry_weights(X, T, entries),
-            effort=effort,
-            budget=budget or TimeBudget(self.time_limit, to_stderr if self.verbose else None),
-            max_memory=memory_budget(self.max_memory),
+            weights=weights,
+            effort=EFFORTS[self.effort],
+            budget=budget or TimeBudget(self.time_limit, say if self.verbose else None),
+            max_memory=float(self.max_memory or 0.75 * available_memory(2**31)),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
-        p = self._fit_ensemble(context)
+        p = expit(self._fit_ensemble(context))
+        self.held_out_ = mask.spread(p)
+        self.held_out_folds_ = np.full(len(mask.keep), -1)
+        self.held_out_folds_[mask.keep] = context.fold
         return FitResult(leave_one_out_scores=mask.spread(2 * p - 1), out_of_fold=True)
 
     def _fit_ensemble(self, context: EnsembleContext) -> Floats:
-        """Fit the stack; returns out-of-fold probabilities."""
+        """Fit the stack; returns out-of-fold log-odds."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
-        budget.plan(stacking + correlating)
+        budget.planned += stacking + correlating
         budget.reserved = stacking + correlating
         tried, scores, board = try_all(context)
         shares = np.array([model.shares for model in tried])
@@ -280,15 +273,15 @@ class AutoClassifier(MissingLabelClassifier):
                 stack = Stack.fit(scores[keep], T, shares[keep], weights)
             weight = np.zeros(len(share))
             weight[keep] = stack.common / max(stack.common.sum(), 1e-300)
-            board["weight"] = [*weight.tolist(), 1.0, *board["weight"][len(weight) + 1 :]]
+            board["weight"][: len(weight)] = weight.tolist()
         else:
             stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
         stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
         # The linear model stays whatever its weight: it explains predictions by columns.
         kept = list(dict.fromkeys([tried[0], *stacked]))
-        budget.begin(stacking)
+        budget.step = stacking
         budget.advance()
-        budget.begin((budget.ahead - correlating) / len(kept))
+        budget.step = (budget.ahead - correlating) / len(kept)
         for model in kept:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -298,35 +291,24 @@ class AutoClassifier(MissingLabelClassifier):
         self._inputs = {model.name: model.inputs for model in stacked}
         self.models_ = {model.name: model.model for model in kept}
         self.leaderboard_ = board
-        self._keep_quality(eta, T, fold)
-        if self.coupling is not None:
-            budget.report("learning label correlations")
-        return np.asarray(expit(eta))
-
-    def _keep_quality(self, eta: Floats, T: Signs, fold: NDArray[np.intp]) -> None:
-        selection = LearnableMask(self._learnable, self._constant, self._keep)
-        names = self.label_names_[selection.learnable]
-        folds = int(fold.max()) + 1
+        folds, names = int(fold.max()) + 1, self.label_names_[self._learnable]
         self.estimate_ = {
             "label_auc": on_new_rows(label_auc(eta, T, fold)[0], folds, 1.0),
             "log_loss": on_new_rows(log_loss(eta, T), folds),
             "brier": on_new_rows(brier(eta, T), folds, 1.0),
         }
         self.label_quality_ = label_table(eta, T, names, fold)
-        p = expit(eta)
-        self.held_out_ = selection.spread(p)
-        self.held_out_folds_ = np.full(len(selection.keep), -1)
-        self.held_out_folds_[selection.keep] = fold
+        if self.coupling is not None:
+            budget.report("learning label correlations")
+        return eta
 
     def _features_of(self, X: Any) -> Any:
         """Features of rows, as the linear and the kernel models take them."""
         return self._features.transform(self._check_X(X))
 
     def _column_weights(self, X: Any) -> Floats:
-        """Signed effect (c, d) of one standard deviation of each column in the linear model.
-
-        A category counts by its strongest value; labels that could not be learnt have 0.
-        """
+        """Signed effect (c, d) of one standard deviation of each column in the linear model."""
+        # A category counts by its strongest value; labels that could not be learnt have 0.
         X = self._check_X(X)
         F = self._features.transform(X)
         F = F.toarray() if sp.issparse(F) else F
@@ -340,7 +322,7 @@ class AutoClassifier(MissingLabelClassifier):
                 result[self._learnable, j] = mine[np.arange(len(mine)), strongest]
         return result
 
-    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> Floats:
+    def _cross_fit(self, X: Any, labels: LabelMatrix) -> Floats:
         # Those of the fit, where they differ from the model's own.
         rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
         return own if rows is None else rows.hold_out(X, labels.signs, own)

@@ -1,8 +1,9 @@
-"""The columns of a data frame or matrix as numbers: categories become codes, NaN stays."""
+"""Columns of a data frame or matrix as numbers, and as features of linear and kernel models."""
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,17 +11,24 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.unsuitable import explain_unsuitable
+from dm2l._utils.inputs import explain_unsuitable
+
+Floats = NDArray[np.float64]
 
 # Values of a category that get a code of their own; rarer ones count as unknown.
 MOST_VALUES = 200
 # Larger integers are no float64: they are categories by their digits.
 MOST = 10**308
+# Standard deviations at which values are clipped: one slip of a decimal point must not decide the
+# distances of a row.
+FARTHEST = 10.0
+# Share of columns that hold nothing but 0 and 1 in data that count as binary.
+MOSTLY = 0.9
 
 
 @dataclass(frozen=True)
 class CategoryEncoder:
-    """Codes of the categories in each column."""
+    """Codes of the categories in each column; NaN stays."""
 
     # For each column None if it holds numbers, else its values: code j stands for value j, NaN for
     # a missing value or one that was not seen.
@@ -32,20 +40,15 @@ class CategoryEncoder:
         frame = hasattr(X, "iloc")
         names = list(X.columns) if frame else list(range(X.shape[1]))
         wanted = _places(chosen, names)
-        found: list[list[Any] | None] = []
+        found: list[list[Any] | None] = [None] * len(names)
         for j, name in enumerate(names):
-            column = X.iloc[:, j] if frame else None
-            if column is None and j not in wanted:
-                found.append(None)
-            elif column is None:
-                found.append(_values(_counts(X[:, j])))
-            elif j in wanted or not _is_numeric(column, name):
-                counts = _counts(_plain(column))
+            if j in wanted or (frame and not _is_numeric(X.iloc[:, j], name)):
+                values = _plain(X.iloc[:, j]) if frame else X[:, j]
+                counts = Counter(key for value in values if (key := _key(value)) is not None)
                 if j not in wanted:
                     _warn_of_texts(counts, name)
-                found.append(_values(counts))
-            else:
-                found.append(None)
+                often = sorted(counts, key=lambda key: (-counts[key], str(key)))[:MOST_VALUES]
+                found[j] = sorted(often, key=lambda key: (str(type(key)), key))
         return cls(found)
 
     def encode(self, X: Any) -> Any:
@@ -53,16 +56,16 @@ class CategoryEncoder:
         if sp.issparse(X):
             return X
         frame = hasattr(X, "iloc")
-        if not frame and not any(values is not None for values in self.categories):
+        if not frame and all(values is None for values in self.categories):
             return X
         result = np.empty(X.shape, dtype=np.float64)
         for j, values in enumerate(self.categories):
             column = X.iloc[:, j] if frame else X[:, j]
-            if values is None:
-                with explain_unsuitable(X.iloc[:, [j]] if frame else X, nan_allowed=True):
-                    result[:, j] = (
-                        column.to_numpy(dtype=np.float64, na_value=np.nan) if frame else column
-                    )
+            if values is None and frame:
+                with explain_unsuitable(X.iloc[:, [j]], nan_allowed=True):
+                    result[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            elif values is None:
+                result[:, j] = column
             else:
                 codes = {value: code for code, value in enumerate(values)}
                 plain = _plain(column) if frame else column
@@ -99,9 +102,9 @@ def _is_numeric(column: Any, name: Any) -> bool:
     return False
 
 
-def _warn_of_texts(counts: dict[Any, int], name: Any) -> None:
+def _warn_of_texts(counts: Counter[Any], name: Any) -> None:
     """Warn about a column of text with too many values for a category."""
-    rows = sum(counts.values())
+    rows = counts.total()
     if len(counts) > max(MOST_VALUES, rows // 2):
         first = str(next(iter(counts)))[:40]
         warnings.warn(
@@ -114,12 +117,9 @@ def _warn_of_texts(counts: dict[Any, int], name: Any) -> None:
         )
 
 
-def _plain(column: Any) -> NDArray[Any]:
+def _plain(column: Any) -> list[Any]:
     """Values as objects, None where missing."""
-    values = column.to_numpy(dtype=object)
-    result: NDArray[Any] = values.copy()
-    result[column.isna().to_numpy()] = None
-    return result
+    return list(column.astype(object).where(column.notna(), None))
 
 
 def _key(value: Any) -> Any:
@@ -133,17 +133,78 @@ def _key(value: Any) -> Any:
     return str(value)
 
 
-def _counts(column: NDArray[Any]) -> dict[Any, int]:
-    """Number of rows of each value, in order of appearance."""
-    counts: dict[Any, int] = {}
-    for value in column:
-        key = _key(value)
-        if key is not None:
-            counts[key] = counts.get(key, 0) + 1
-    return counts
+@dataclass(frozen=True)
+class FeatureEncoder:
+    """Imputed and standardised numbers, missing-value indicators, one column for a category."""
 
+    # Columns of 0 and 1 stay as they are: with unit variance a rare bit would outweigh all others
+    # (benchmarks/study.py, Tox21). Columns of a sparse matrix are divided by their largest value,
+    # so that they stay sparse.
 
-def _values(counts: dict[Any, int]) -> list[Any]:
-    """The values of a category: the most frequent ones."""
-    often = sorted(counts, key=lambda key: (-counts[key], str(key)))[:MOST_VALUES]
-    return sorted(often, key=lambda key: (str(type(key)), key))
+    median: Floats  # replaces a missing value
+    centre: Floats
+    scale: Floats
+    gaps: NDArray[np.intp]  # columns that have an indicator
+    levels: NDArray[np.intp]  # number of values of a category, 0 for numbers
+    bits: bool  # whether nearly all columns hold 0 and 1 only
+
+    @classmethod
+    def of(cls, X: Any, levels: NDArray[np.intp]) -> Self:
+        """Learn from rows whose categories are codes."""
+        d = X.shape[1]
+        zero, one = np.zeros(d), np.ones(d)
+        if sp.issparse(X):
+            X = sp.csc_array(X)
+            whole = (X.data == 0) | (X.data == 1)
+            odd = np.zeros(d, dtype=bool)
+            odd[np.repeat(np.arange(d), np.diff(X.indptr))[~whole]] = True
+            largest = np.ravel(abs(X).max(axis=0).toarray())
+            scale = np.where(odd & (largest > 0), largest, 1.0)
+            return cls(zero, zero, scale, np.arange(0), levels, bool(np.mean(~odd) >= MOSTLY))
+        missing = np.isnan(X)
+        numbers = levels == 0
+        median, centre, scale = zero.copy(), zero.copy(), one
+        bit = np.zeros(d, dtype=bool)
+        for j in np.flatnonzero(numbers):
+            column = X[~missing[:, j], j]
+            if not len(column):
+                continue
+            median[j] = np.median(column)
+            bit[j] = bool(((column == 0) | (column == 1)).all())
+            if bit[j]:
+                median[j] = np.round(median[j])
+            else:
+                whole = np.where(missing[:, j], median[j], X[:, j])
+                centre[j], spread = whole.mean(), whole.std()
+                scale[j] = spread if spread > 0 else 1.0
+        gaps = np.flatnonzero(numbers & missing.any(axis=0))
+        return cls(median, centre, scale, gaps, levels, bool(bit.sum() >= MOSTLY * d))
+
+    def transform(self, X: Any) -> Any:
+        """Features of rows: dense float64, or CSR for CSR."""
+        if sp.issparse(X):
+            if (self.scale == 1).all():
+                return X
+            return sp.csr_array(X @ sp.diags_array(1 / self.scale))
+        numbers = self.levels == 0
+        plain = numbers.all() and (self.scale == 1).all() and not self.centre.any()
+        if plain and not len(self.gaps) and not np.isnan(X).any():
+            return X
+        missing = np.isnan(X)
+        columns = np.where(missing, self.median, X)[:, numbers]
+        columns = (columns - self.centre[numbers]) / self.scale[numbers]
+        if not self.bits:
+            columns = np.clip(columns, -FARTHEST, FARTHEST)
+        blocks = [columns, missing[:, self.gaps].astype(np.float64)]
+        blocks += [
+            (X[:, [j]] == np.arange(self.levels[j])).astype(np.float64)
+            for j in np.flatnonzero(~numbers)
+        ]
+        return np.hstack(blocks)
+
+    def sources(self) -> NDArray[np.intp]:
+        """The column that each feature comes from."""
+        numbers = self.levels == 0
+        columns = [np.flatnonzero(numbers), self.gaps]
+        columns += [np.full(self.levels[j], j) for j in np.flatnonzero(~numbers)]
+        return np.concatenate(columns)

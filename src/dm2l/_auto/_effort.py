@@ -1,13 +1,10 @@
-"""How much may be tried: three efforts, a time budget, and the free memory."""
+"""How much may be tried: three efforts and a time budget."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from dm2l._utils.memory import available_memory
 
 Report = Callable[[str], None]
 
@@ -55,7 +52,8 @@ class TimeBudget:
         self.start = time.monotonic()
         self.limit = float("inf") if limit is None else float(limit)
         self._report = report
-        self._planned = self._done = self._step = 0.0
+        # Estimated seconds of all work, and of the step that each advance completes.
+        self.planned = self.step = self._done = 0.0
         self.binding = False  # whether the limit stops the current base model
         # Estimated seconds of what follows the last candidate: the ensemble, and the fits to all
         # rows. Candidates that ended at the limit would end the fit beyond it.
@@ -66,22 +64,14 @@ class TimeBudget:
         """Seconds since the start."""
         return time.monotonic() - self.start
 
-    def plan(self, seconds: float) -> None:
-        """Add work to the plan, by a rough estimate; negative seconds cancel it."""
-        self._planned += seconds
-
     @property
     def ahead(self) -> float:
         """Estimated seconds of the work that is planned and not done."""
-        return self._planned - self._done
-
-    def begin(self, step: float) -> None:
-        """Set how many of the estimated seconds each :meth:`advance` completes."""
-        self._step = step
+        return self.planned - self._done
 
     def advance(self) -> None:
         """Count a step as done."""
-        self._done += self._step
+        self._done += self.step
 
     def allows(self, seconds: float) -> bool:
         """Whether work of so many estimated seconds leaves the time that is reserved."""
@@ -93,11 +83,9 @@ class TimeBudget:
             raise OutOfTimeError
 
     def _pace(self) -> float:
-        """Seconds that an estimated second takes, by the work done so far.
-
-        The first candidate is small and not typical of the others: the plan counts for a tenth.
-        """
-        known = 0.1 * self._planned
+        """Seconds that an estimated second takes, by the work done so far."""
+        # The first candidate is small and not typical of the others: the plan counts for a tenth.
+        known = 0.1 * self.planned
         return (self.passed + known) / (self._done + known) if known else 1.0
 
     def report(self, line: str) -> None:
@@ -106,16 +94,6 @@ class TimeBudget:
             passed = self.passed
             left = min(max(self.ahead * self._pace(), 0.0), max(self.limit - passed, 0.0))
             self._report(f"{line} ({passed:.0f} s, about {left:.0f} s left)")
-
-
-def to_stderr(line: str) -> None:
-    """Print a line of progress as the searches do."""
-    sys.stderr.write(f"[DM2L auto] {line}\n")
-
-
-def memory_budget(max_memory: float | None) -> float:
-    """Bytes to use: those given, or three quarters of the free ones."""
-    return 0.75 * available_memory(2**31) if max_memory is None else float(max_memory)
 
 
 class LabelProgress:

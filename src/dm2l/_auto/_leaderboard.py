@@ -29,8 +29,20 @@ DISCARDED = f"dropped: negligible weight after {TRIAL} folds"
 
 def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
     """Base models in the order tried, their held-out scores, and the leaderboard."""
-    trials = _Trials(context)
-    trials.run()
+    trials, budget = _Trials(context), context.budget
+    # Where nothing can be held out there is the linear model alone.
+    wanted = list(candidates(context))[: None if context.folds else 1]
+    for candidate in wanted:
+        budget.planned += candidate.seconds
+    for candidate in wanted:
+        budget.binding = candidate is not wanted[0]
+        if budget.binding and not budget.allows(candidate.seconds):
+            trials.skip(candidate, "no time left")
+        else:
+            trials.run(candidate)
+    _add(trials.board, "stack", "", weight=1.0)
+    for name, settings, note in trials.skipped:
+        _add(trials.board, name, settings, note=note)
     return trials.models, np.stack(trials.scores), trials.board
 
 
@@ -41,39 +53,25 @@ class _Trials:
         self.models: list[BaseModel] = []
         self.scores: list[Floats] = []
         self.board: Board = {name: [] for name in COLUMNS}
+        self.skipped: list[tuple[str, str, str]] = []
         self._context, self._budget = context, context.budget
-        self._skipped: list[tuple[str, str, str]] = []
 
-    def run(self) -> None:
-        """Try all candidates, or the linear model alone where nothing can be held out."""
-        wanted = list(candidates(self._context))[: None if self._context.folds else 1]
-        for candidate in wanted:
-            self._budget.plan(candidate.seconds)
-        for candidate in wanted:
-            if candidate is not wanted[0] and not self._budget.allows(candidate.seconds):
-                self._skip(candidate, "no time left")
-                continue
-            self._budget.binding = candidate is not wanted[0]
-            self._try(candidate)
-        _add(self.board, "stack", "", weight=1.0)
-        for name, settings, note in self._skipped:
-            _add(self.board, name, settings, note=note)
-
-    def _try(self, candidate: Candidate) -> None:
+    def run(self, candidate: Candidate) -> None:
+        """Hold out the models of a candidate; those that stay reserve time for their last fit."""
         start, reserved = self._budget.passed, self._budget.reserved
         found: list[BaseModel] = []
-        self._budget.begin(candidate.choosing)
+        self._budget.step = candidate.choosing
         try:
             found = candidate.make()
             self._budget.advance()
             if not found:
-                self._skip(candidate, "too many labels and rows for trees")
+                self.skip(candidate, "too many labels and rows for trees")
                 return
             a_fit = (candidate.seconds - candidate.choosing) / (len(self._context.folds) + 1)
             a_fit /= len(found)
-            self._budget.begin(a_fit)
+            self._budget.step = a_fit
             for model in found:
-                self._budget.reserved = reserved + a_fit  # the last fit, if the model stays
+                self._budget.reserved = reserved + a_fit
                 if self._hold_out(model, a_fit):
                     reserved = self._budget.reserved
                     seconds = self._budget.passed - start
@@ -81,9 +79,9 @@ class _Trials:
                     start = self._budget.passed
         except OutOfTimeError:
             if any(model in self.models for model in found):
-                self._skipped.append((candidate.name, "", "the time limit came first"))
+                self.skipped.append((candidate.name, "", "the time limit came first"))
             else:
-                self._skip(candidate, "the time limit came first")
+                self.skip(candidate, "the time limit came first")
         self._budget.reserved = reserved
 
     def _hold_out(self, model: BaseModel, a_fit: float) -> bool:
@@ -94,15 +92,16 @@ class _Trials:
         try:
             self.scores.append(model.held_out(self._context, helps if race else None))
         except EarlyDiscardError:
-            self._skipped.append((model.name, model.settings, DISCARDED))
-            self._budget.plan(-a_fit * (folds + 1 - TRIAL))
+            self.skipped.append((model.name, model.settings, DISCARDED))
+            self._budget.planned -= a_fit * (folds + 1 - TRIAL)
             return False
         self.models.append(model)
         return True
 
-    def _skip(self, candidate: Candidate, note: str) -> None:
-        self._skipped.append((candidate.name, "", note))
-        self._budget.plan(-candidate.seconds)
+    def skip(self, candidate: Candidate, note: str) -> None:
+        """Leave out a candidate, and its time in the plan."""
+        self.skipped.append((candidate.name, "", note))
+        self._budget.planned -= candidate.seconds
 
 
 def _helps(
@@ -133,10 +132,7 @@ def add_gains(
     eta: Floats,
     weights: Floats | None = None,
 ) -> None:
-    """Quality of each base model and the stack, and what the stack loses without each model.
-
-    The loss only where fitting that many stacks takes no time.
-    """
+    """Quality of each base model and the stack, and what the stack loses without each model."""
     m = len(scores)
     for j in range(m):
         alone = cross_fitted(scores[[j]], T, shares[[j]], fold, weights)
@@ -144,6 +140,7 @@ def add_gains(
         board["log_loss"][j] = log_loss(alone, T).mean
     auc, loss = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
     board["label_auc"][m], board["log_loss"][m] = auc, loss
+    # Only where fitting that many stacks takes no time.
     for j in range(m if m > 1 and scores.size <= MOST_ENTRIES else 0):
         rest = np.arange(m) != j
         without = cross_fitted(scores[rest], T, shares[rest], fold, weights)

@@ -49,11 +49,9 @@ def _losses(eta: Floats, T: Signs) -> tuple[NDArray[np.bool_], Floats]:
 def label_auc(
     eta: Floats, T: Signs, fold: NDArray[np.intp] | None = None
 ) -> tuple[Interval, Floats, Floats]:
-    """Mean over labels with a confidence interval, and AUC and standard error of each label.
-
-    Standard errors are those of DeLong, DeLong and Clarke-Pearson (1988), with rows as the units of
-    all labels together. Rows are paired within their ``fold``: models of folds differ in level.
-    """
+    """Mean over labels with a confidence interval, and AUC and standard error of each label."""
+    # Standard errors are those of DeLong, DeLong and Clarke-Pearson (1988), with rows as the units
+    # of all labels together. Rows are paired within their fold: models of folds differ in level.
     n, c = T.shape
     value, error, by_row = np.full(c, np.nan), np.full(c, np.nan), np.zeros(n)
     for k in range(c):
@@ -74,9 +72,8 @@ def label_auc(
     defined = np.isfinite(value)
     if not defined.any():
         return Interval(np.nan, np.nan, np.nan), value, error
-    mean = float(value[defined].mean())
     spread = float(np.sqrt((by_row**2).sum())) / defined.sum()
-    return _interval(mean, spread, 1.0), value, error
+    return _interval(value[defined].mean(), Z95 * spread, 1.0), value, error
 
 
 def _wins(s: Floats, positive: NDArray[np.bool_]) -> Floats:
@@ -126,22 +123,18 @@ def _mean_loss(known: NDArray[np.bool_], loss: Floats) -> Interval:
         return Interval(np.nan, np.nan, np.nan)
     mean = float(loss.sum() / count)
     by_row = (loss.sum(axis=1) - mean * known.sum(axis=1)) / count
-    return _interval(mean, float(np.sqrt((by_row**2).sum())))
+    return _interval(mean, Z95 * float(np.sqrt((by_row**2).sum())))
 
 
 def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
-    r"""Prediction interval for as many new rows as one of K folds has.
-
-    With the variance v of the mean, a value of new rows differs from it with the variance
-    :math:`v (1 + K + K / (K - 1))`; the last term is for training rows that folds share (Nadeau
-    and Bengio).
-    """
+    """Prediction interval for as many new rows as one of K folds has."""
+    # With the variance v of the mean, a value of new rows differs from it with the variance
+    # v (1 + K + K / (K - 1)); the last term is for training rows that folds share (Nadeau and
+    # Bengio).
     half = max(found.mean - found.low, found.high - found.mean)
     half *= np.sqrt(1 + folds + folds / max(folds - 1, 1))
-    low, high = max(found.mean - half, 0.0), min(found.mean + half, most)
-    return Interval(found.mean, float(low), float(high))
+    return _interval(found.mean, half, most)
 
 
-def _interval(mean: float, error: float, most: float = np.inf) -> Interval:
-    low, high = max(mean - Z95 * error, 0.0), min(mean + Z95 * error, most)
-    return Interval(float(mean), float(low), float(high))
+def _interval(mean: float, half: float, most: float = np.inf) -> Interval:
+    return Interval(float(mean), float(max(mean - half, 0.0)), float(min(mean + half, most)))

@@ -15,16 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._fitting import SolverConfig, Workspace
+from dm2l._fitting import Trainer, Workspace
 from dm2l._score_model import LearnableMask, every_label
-from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, SharedFactor
+from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner
 from dm2l._solvers.ridge import conjugate_gradients
 from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.threads import one_blas_thread
-from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._completer import correct_scores
 
@@ -50,42 +49,30 @@ ALIKE = 100.0
 MANY = 1000
 
 
-class PathScores(NamedTuple):
-    """Scores and fit times of one fold and gamma, alphas by lambdas."""
-
-    scores: NDArray[np.float64]
-    seconds: NDArray[np.float64]
-
-
 def score_paths(
-    fitting: SolverConfig,
+    fitting: Trainer,
     X: Any,
     X_test: Any,
-    T: Signs,
-    T_test: Signs,
+    labels: LabelMatrix,
+    labels_test: LabelMatrix,
     alphas: list[float],
     lambdas: list[float],
     metric: Callable[..., float],
-    entries: EntryWeights | None = None,
-    entries_test: EntryWeights | None = None,
     *,
     safe: bool = False,
-) -> PathScores:
-    """All alphas and lambdas on the training rows of one fold, scored on its test rows.
-
-    ``safe``: ``X`` is a kernel matrix that needs no check.
-    """
-    if entries_test is not None and "sample_weight" in signature(metric).parameters:
-        metric = partial(metric, sample_weight=entries_test.rows)
-    result = PathScores(*(np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2)))
-    labels = LabelMatrix.of_signs(T_test)
-    selection = LearnableMask.of(T)
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Scores and seconds of all alphas and lambdas on one fold; ``safe``: ``X`` needs no check."""
+    if labels_test.entries is not None and "sample_weight" in signature(metric).parameters:
+        metric = partial(metric, sample_weight=labels_test.entries.rows)
+    scores, seconds = (np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2))
+    truth = LabelMatrix.of_signs(labels_test.signs)
+    selection = LearnableMask.of(labels.signs)
     if not selection.learnable.any():
-        return result
+        return scores, seconds
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
-    X = selection.rows(X, pairwise=fitting.pairwise)
-    kept = selection.labels(replace(LabelMatrix.of_signs(T), entries=entries))
-    with fitting.blas_threads(X):
+    X = selection.rows(X, pairwise=fitting.kernel == "precomputed")
+    kept = selection.labels(labels)
+    with fitting.blas_threads(X), _threads(1, **np.geterr()) as pool:
         prepared = fitting.prepare(
             X,
             kept.signs,
@@ -95,26 +82,29 @@ def score_paths(
             alphas=alphas,
         )
         last, scored = None, []
-        # A device goes on while the host looks at scores, in one thread: metrics mute warnings.
-        with ThreadPoolExecutor(1) as pool:
-            later = partial(pool.submit, partial(_quietly, np.geterr()))
-            submit = later if is_non_numpy(X) else _at_once
-            for batch in _paths(fitting, prepared, alphas, lambdas):
-                weights = [last, *(fit.W for fit in batch)]
-                fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
-                scores = iter(_scores(fitting, prepared, X, X_test, selection, fresh))
-                for fit in batch:
-                    if fit.W is not last:
-                        score, last = submit(metric, labels, next(scores)), fit.W
-                    scored.append((fit._replace(W=None), score))  # weights take memory
+        for batch in _paths(fitting, prepared, alphas, lambdas):
+            weights = [last, *(fit.W for fit in batch)]
+            fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
+            found = iter(_scores(fitting, prepared, X, X_test, selection, fresh))
+            for fit in batch:
+                if fit.W is not last:
+                    # A device goes on while the host looks at scores.
+                    submit = pool.submit if is_non_numpy(X) else _at_once
+                    score, last = submit(metric, truth, next(found)), fit.W
+                scored.append((fit._replace(W=None), score))  # weights take memory
         for fit, score in scored:
-            result.scores[fit.alpha, fit.place] = score.result()
-            result.seconds[fit.alpha, fit.place] = fit.seconds
-    return result
+            scores[fit.alpha, fit.place] = score.result()
+            seconds[fit.alpha, fit.place] = fit.seconds
+    return scores, seconds
+
+
+def _threads(count: int, **errors: Any) -> ThreadPoolExecutor:
+    """Threads with this handling of floating-point errors: they do not inherit the caller's."""
+    return ThreadPoolExecutor(count, initializer=partial(np.seterr, **errors))
 
 
 def _scores(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     X: Any,
     X_test: Any,
@@ -140,12 +130,6 @@ def _scores(
     return [correct_scores(part, prior) for part in columns]
 
 
-def _quietly(errors: Any, metric: Callable[..., float], *given: Any) -> float:
-    """A score, with the floating-point error handling of the caller's thread."""
-    with np.errstate(**errors):
-        return metric(*given)
-
-
 def _at_once(metric: Callable[..., float], *given: Any) -> Future[float]:
     """A score that is computed in this thread."""
     score: Future[float] = Future()
@@ -163,26 +147,21 @@ class _Weights(NamedTuple):
 
 
 def _paths(
-    fitting: SolverConfig, prepared: Workspace, alphas: list[float], lambdas: list[float]
+    fitting: Trainer, prepared: Workspace, alphas: list[float], lambdas: list[float]
 ) -> Iterator[list[_Weights]]:
     """Weights of all hyperparameters, one ridge after the other, in batches."""
-    if not isinstance(prepared.features, KernelOperator):
-        for a, alpha in enumerate(alphas):
-            factor = prepared.preconditioner(prepared.problem(alpha, 0.0))
-            yield from ([one] for one in _path(fitting, prepared, factor, a, alpha, lambdas))
-        return
-    few = prepared.features.n < MANY
+    features = prepared.features
+    few = not isinstance(features, KernelOperator) or features.n < MANY
     for group in [[a] for a in range(len(alphas))] if few else _alike(alphas):
         problem = prepared.problem(alphas[group[0]], 0.0)
-        if is_non_numpy(prepared.features.example):
+        if not isinstance(features, KernelOperator) or is_non_numpy(features.example):
             # A GPU gains little by float32, and loses digits in the inverse it multiplies with.
             factor = prepared.preconditioner(problem)
             for a in group:
-                path = _path(fitting, prepared, factor, a, alphas[a], lambdas)
-                yield from ([one] for one in path)
+                for one in _path(fitting, prepared, factor, a, alphas[a], lambdas):
+                    yield [one]
             continue
-        work = _one_by_one if few else _together
-        varied = prepared.features.spread() > FLAT * problem.alpha
+        varied = features.spread() > FLAT * problem.alpha
         for single in (fitting.tol >= 1e-5 and varied, False):
             try:
                 factor = prepared.preconditioner(problem, single=single)
@@ -191,11 +170,14 @@ def _paths(
                     raise
                 continue
             assert isinstance(factor, KernelPreconditioner)
-            found = work(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
+            if few:
+                found = list(_path(fitting, prepared, factor, group[0], alphas[group[0]], lambdas))
+            else:
+                found = _together(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
             # A ranking needs few digits, unless the ridge is so small that few become none: the
             # last is the smallest, and its first weights are the largest.
             smallest = found[-len(lambdas)].W
-            if not single or prepared.features.drift(smallest) <= DRIFT:
+            if not single or features.drift(smallest) <= DRIFT:
                 break
         for first in range(0, len(found), len(lambdas)):
             yield found[first : first + len(lambdas)]
@@ -211,19 +193,8 @@ def _alike(alphas: list[float]) -> list[list[int]]:
     return groups
 
 
-def _one_by_one(
-    fitting: SolverConfig,
-    prepared: Workspace,
-    factor: KernelPreconditioner,
-    alphas: dict[int, float],
-    lambdas: list[float],
-) -> list[_Weights]:
-    paths = (_path(fitting, prepared, factor, a, alpha, lambdas) for a, alpha in alphas.items())
-    return list(itertools.chain.from_iterable(paths))
-
-
 def _together(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     factor: KernelPreconditioner,
     alphas: dict[int, float],
@@ -231,37 +202,31 @@ def _together(
 ) -> list[_Weights]:
     """The paths of several ridges in threads, which solve their systems together."""
 
-    def one(member: SharedFactor, a: int, alpha: float) -> list[_Weights]:
+    def one(member: KernelPreconditioner, a: int, alpha: float) -> list[_Weights]:
         own = replace(prepared, objective=copy(prepared.objective))  # whose weight changes
         try:
-            # Threads do not inherit the caller's error handling.
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                return list(_path(fitting, own, member, a, alpha, lambdas))
+            return list(_path(fitting, own, member, a, alpha, lambdas))
         finally:
-            member.leave()
+            assert member.together is not None
+            member.together.leave(member.place)
 
-    with ThreadPoolExecutor(len(alphas)) as pool:
-        return list(
-            itertools.chain.from_iterable(
-                pool.map(one, factor.members(len(alphas)), alphas, alphas.values())
-            )
-        )
+    with _threads(len(alphas), over="ignore", invalid="ignore", divide="ignore") as pool:
+        paths = pool.map(one, factor.members(len(alphas)), alphas, alphas.values())
+        return [weights for path in paths for weights in path]
 
 
 def _path(
-    fitting: SolverConfig,
+    fitting: Trainer,
     prepared: Workspace,
     preconditioner: Preconditioner,
     a: int,
     alpha: float,
     lambdas: list[float],
 ) -> Iterator[_Weights]:
-    """Weights along rising ``lambda_d``, with their indices in ``lambdas``.
-
-    A solution is kept, as the same object, for larger ``lambda_d`` up to which it is within the
-    tolerance of the minimum. Whether it is costs no evaluation: the norms of the last ``lambda_d``
-    are reweighted.
-    """
+    """Weights along rising ``lambda_d``, with their indices in ``lambdas``."""
+    # A solution is kept, as the same object, for larger lambda_d up to which it is within the
+    # tolerance of the minimum. Whether it is costs no evaluation: the norms of the last lambda_d
+    # are reweighted.
     begin = time.perf_counter()
     problem = prepared.problem(alpha, 0.0)
     precise = 0.0 in lambdas
@@ -318,9 +283,6 @@ def _steps(lambda_d: float, last: float) -> int:
 
 
 def _good_up_to(lambda_d: float, objective: float, plain: float, tol: float) -> float:
-    """The largest ``lambda_d`` at which a solution is within ``tol`` of the minimum.
-
-    ``plain`` is its objective without norms.
-    """
+    """Largest ``lambda_d`` to which a solution is good; ``plain``: objective without norms."""
     norms = max(objective - plain, ROUNDING * objective)
     return lambda_d * (1 + tol * objective / norms) if norms > 0 else np.inf

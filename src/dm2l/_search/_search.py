@@ -21,13 +21,13 @@ from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l._classifier import DM2LClassifier
-from dm2l._fitting import SAFE_KERNELS, SolverConfig
+from dm2l._fitting import SAFE_KERNELS, Trainer
 from dm2l._score_model import fold_inputs
-from dm2l._search._path import PathScores, score_paths
-from dm2l._solvers.features import default_ridge
+from dm2l._search._path import score_paths
+from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.parameters import check_counts, check_numbers, is_number
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names
 from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
@@ -39,16 +39,15 @@ LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # times default_ridge; times 10 for kernels
 
 Rows = NDArray[np.intp]
+Scores = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
 class DM2LClassifierCV(PositiveUnlabelledClassifier):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
-    All hyperparameters on the same rows share their features: a kernel matrix is computed once for
-    each ``gamma``, its factor and ``Phi'Phi`` once for each fold, one Cholesky factor serves a path
-    over all ``lambda_d``, and each fit of a path starts from the previous one. Folds and metric use
-    observed labels only.
+    All hyperparameters on the same rows share their features and factorisations, and each fit of a
+    path over ``lambda_d`` starts from the previous one. Folds and metric use observed labels only.
 
     Parameters
     ----------
@@ -64,25 +63,19 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
     search_tol : float, default=1e-3
         Relative tolerance of the objective during the search, which needs less than a final fit.
     search_iter : int, default=5
-        Most iterations of each fit in the search, which starts from the previous one; where
-        ``lambda_d`` rises by more than ten times, so many for each such factor.
+        Most iterations of each fit in the search, for each factor of ten in ``lambda_d``.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
         missing) and scores that is larger for better scores. None is "ranking_and_discrimination",
         or "label_discrimination" if complete rows would have less than one positive, or less than
-        one negative, on average. With ``missing_as="unlabelled"`` positives are compared with all
-        other entries, which orders models as complete labels would for a few measures only; None is
-        "neg_ranking_loss".
+        one negative, on average; "neg_ranking_loss" with ``missing_as="unlabelled"``.
     cv : int, splitter or iterable of splits, default=5
         Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
         Processes for folds and gammas, as joblib counts them. Arrays on a device take one.
     refit : bool, default=True
-        Whether to fit the best hyperparameters to all rows; if not, there is no model to predict
-        with.
-    threshold, calibration, coupling, missing_label, missing_as, class_prior
-        As in :class:`DM2LClassifier`.
-    random_state, verbose
+        Whether to fit the best hyperparameters to all rows, to predict with.
+    threshold, calibration, coupling, missing_label, missing_as, class_prior, random_state, verbose
         As in :class:`DM2LClassifier`.
 
     Attributes
@@ -158,7 +151,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         super()._check_parameters()
         check_numbers(self, "search_tol")
         check_counts(self, "search_iter")
-        SolverConfig.check(self._model({}))
+        self._model({})._check_parameters()
         for name in ("lambda_ds", "alphas", "gammas"):
             values = getattr(self, name)
             if values is not None and (np.ndim(values) != 1 or not len(values)):
@@ -174,7 +167,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
                 f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
                 f"got {self.scoring!r}."
             )
-        if self._pu and isinstance(self.scoring, str):
+        if self.missing_as == "unlabelled" and isinstance(self.scoring, str):
             check_pu_scoring(self.scoring)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or not self.n_jobs):
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
@@ -202,8 +195,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         Parameters
         ----------
         X, y, label_mask, sample_weight, label_weight
-            As in :meth:`DM2LClassifier.fit`, in memory. Weights of rows also count where models
-            are scored.
+            As in :meth:`DM2LClassifier.fit`. Weights of rows also count where models are scored.
 
         Returns
         -------
@@ -216,7 +208,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         checked, given = self._read(X, y, label_mask)
         labels = self._prepare_labels(given, sample_weight, label_weight)
         with checked_numbers(checked):
-            folds = self._search(checked, labels.signs, labels.entries)
+            folds = self._search(checked, labels)
         if self.refit:
             # An iterable of splits may be a generator, which has them once.
             once = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
@@ -228,8 +220,9 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             labels.warn_constant()
         return self
 
-    def _search(self, X: Any, T: Signs, entries: EntryWeights | None) -> list[tuple[Rows, Rows]]:
+    def _search(self, X: Any, labels: LabelMatrix) -> list[tuple[Rows, Rows]]:
         """Score the whole grid; returns the folds."""
+        T = labels.signs
         n_rows = int((T != 0).any(axis=1).sum())
         if n_rows < 2:
             raise ValueError(
@@ -238,15 +231,21 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             )
         folds = self._folds(X, T)
         lambdas = [float(v) for v in (LAMBDAS if self.lambda_ds is None else self.lambda_ds)]
-        alphas = self._alphas(X, None if entries is None else entries.rows)
-        grid = self._gammas()
+        if self.alphas is not None:
+            alphas = [float(alpha) for alpha in self.alphas]
+        else:
+            weights = None if labels.entries is None else labels.entries.rows
+            scale = ridge_value("scale", X, weights) if self.kernel == "linear" else 1.0
+            alphas = [scale * share for share in RIDGES]
+        grid: list[Any] = [None]
+        if not (self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel)):
+            grid = ["scale"] if self.gammas is None else list(self.gammas)
         scores = np.full((len(grid), len(alphas), len(lambdas), len(folds)), np.nan)
         seconds = np.zeros_like(scores)
         start = time.perf_counter()
-        paths = self._paths(X, T, entries, folds, grid, alphas, lambdas)
-        for done, ((g, fold), found) in enumerate(paths, 1):
-            scores[g, :, :, fold] = found.scores
-            seconds[g, :, :, fold] = found.seconds
+        paths = self._paths(X, labels, folds, grid, alphas, lambdas)
+        for done, (g, fold, *found) in enumerate(paths, 1):
+            scores[g, :, :, fold], seconds[g, :, :, fold] = found
             if self.verbose:
                 passed = time.perf_counter() - start
                 left = passed / done * (len(grid) * len(folds) - done)
@@ -259,17 +258,6 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
         self._report_results(grid, alphas, lambdas, scores, seconds, learnable=learnable)
         return folds
 
-    def _alphas(self, X: Any, weights: NDArray[np.float64] | None) -> list[float]:
-        if self.alphas is not None:
-            return [float(alpha) for alpha in self.alphas]
-        scale = default_ridge(X, weights) if self.kernel == "linear" else 1.0
-        return [scale * share for share in RIDGES]
-
-    def _gammas(self) -> list[Any]:
-        if self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel):
-            return [None]
-        return ["scale"] if self.gammas is None else list(self.gammas)
-
     def _metric(self, T: Signs) -> Callable[..., float]:
         """Score of a LabelMatrix and scores, larger for better ones."""
         scoring = self.scoring
@@ -277,50 +265,48 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             return _on_arrays(scoring)
         if scoring is None:
             usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
-            scoring = usual if self._pu else usual_scoring(T > 0, T < 0)
+            scoring = usual if self.missing_as == "unlabelled" else usual_scoring(T > 0, T < 0)
         return get_selection_metric(scoring)
 
     def _paths(
         self,
         X: Any,
-        T: Signs,
-        entries: EntryWeights | None,
+        labels: LabelMatrix,
         folds: list[tuple[Rows, Rows]],
         gammas: list[Any],
         alphas: list[float],
         lambdas: list[float],
-    ) -> Iterator[tuple[tuple[int, int], PathScores]]:
-        """Scores of every gamma and fold, as they come."""
-        metric = self._metric(T)
+    ) -> Iterator[tuple[int, int, Scores, Scores]]:
+        """Index of gamma and fold, scores and seconds, as they come."""
+        metric = self._metric(labels.signs)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
         for g, gamma in enumerate(gammas):
             limits = {"tol": self.search_tol, "max_iter": self.search_iter}
-            fitting = SolverConfig.of(
-                self._model({} if gamma is None else {"gamma": gamma}, **limits)
-            )
+            fitting = Trainer.of(self._model({} if gamma is None else {"gamma": gamma}, **limits))
             inputs, safe = X, fitting.kernel in SAFE_KERNELS
-            if not (fitting.linear or fitting.pairwise) and self.approximation is None:
+            linear = fitting.kernel == "linear"
+            if not linear and fitting.kernel != "precomputed" and self.approximation is None:
                 # Once for all folds.
-                inputs = fitting.kernel_for(X, None if entries is None else entries.rows)(X, X)
+                weights = None if labels.entries is None else labels.entries.rows
+                inputs = fitting.kernel_for(X, weights)(X, X)
                 fitting = replace(fitting, kernel="precomputed")
             # Features of a linear model are cheap: preparing them twice beats an idle process.
-            jobs_at_once = effective_n_jobs(jobs)
-            if fitting.pairwise and type(inputs) is np.ndarray and jobs_at_once == 1:
+            jobs_at_once, pairwise = effective_n_jobs(jobs), fitting.kernel == "precomputed"
+            if pairwise and type(inputs) is np.ndarray and jobs_at_once == 1:
                 # Folds share memory: new pages cost more than copies.
                 most = max(len(train) for train, _ in folds)
                 scratch = np.empty(most**2, inputs.dtype) if scratch is None else scratch
-            shares = _shares(alphas, len(folds), jobs_at_once) if fitting.linear else [alphas]
+            shares = _shares(alphas, len(folds), jobs_at_once) if linear else [alphas]
             tasks = (
                 delayed(score_paths)(
                     fitting,
-                    *fold_inputs(inputs, *fold, fitting.pairwise, scratch),
-                    T[fold[0]],
-                    T[fold[1]],
+                    *fold_inputs(inputs, *fold, pairwise, scratch),
+                    labels[fold[0]],
+                    labels[fold[1]],
                     share,
                     lambdas,
                     metric,
-                    *(None if entries is None else entries.take(rows) for rows in fold),
                     safe=safe,
                 )
                 for fold in folds
@@ -328,8 +314,9 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             )
             results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
             for fold, _ in enumerate(folds):
-                found = list(itertools.islice(results, len(shares)))
-                yield (g, fold), PathScores(*map(np.concatenate, zip(*found, strict=True)))
+                found = zip(*itertools.islice(results, len(shares)), strict=True)
+                scores, seconds = map(np.concatenate, found)
+                yield g, fold, scores, seconds
 
     def _report_results(
         self,
@@ -383,13 +370,13 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
 
     # -- predicting -----------------------------------------------------------------------------
 
-    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        if not reset and hasattr(self, "cv_results_") and not hasattr(self, "best_estimator_"):
+    def _check_fitted(self) -> None:
+        if hasattr(self, "cv_results_") and not hasattr(self, "best_estimator_"):
             raise NotFittedError(
                 "This search was made with refit=False: there is no model to predict with. Fit a "
                 "DM2LClassifier(**search.best_params_), or search with refit=True."
             )
-        return super()._check_X(X, reset=reset)
+        super()._check_fitted()
 
     def __getattr__(self, name: str) -> Any:
         """Fitted attributes of the best estimator."""
@@ -416,22 +403,20 @@ def _on_arrays(metric: Callable[..., float]) -> Callable[..., float]:
     return on_arrays
 
 
-def search_ridge(search: DM2LClassifierCV, X: Any, Y: Any) -> DM2LClassifierCV:
-    """First of two stages: ``alpha`` and ``gamma`` of masked ridge, which costs little."""
-    return clone(search).set_params(lambda_ds=(0.0,), refit=False).fit(X, Y)
-
-
-def search_norms(
+def search_stage(
     search: DM2LClassifierCV,
     X: Any,
     Y: Any,
-    ridge: DM2LClassifierCV,
-    alphas: Sequence[float] | None,
+    ridge: DM2LClassifierCV | None = None,
+    alphas: Sequence[float] | None = None,
 ) -> DM2LClassifierCV:
-    """Second of two stages: all ``lambda_ds``, at some ``alphas`` and the first's ``gamma``."""
-    gammas = None if ridge.gamma_ is None else (ridge.gamma_,)
-    near = {"kernel": ridge.kernel, "gammas": gammas, "alphas": alphas}
-    return clone(search).set_params(**near).fit(X, Y)
+    """One of two stages: masked ridge, which costs little; or norms at the ``ridge`` it chose."""
+    if ridge is None:
+        stage: dict[str, Any] = {"lambda_ds": (0.0,), "refit": False}
+    else:
+        gammas = None if ridge.gamma_ is None else (ridge.gamma_,)
+        stage = {"kernel": ridge.kernel, "gammas": gammas, "alphas": alphas}
+    return clone(search).set_params(**stage).fit(X, Y)
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, line_search, minimize
 
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear._norms import thresholded_nuclear_norm
+from dm2l._solvers.nuclear import thresholded_nuclear_norm
 from dm2l._solvers.problem import Preconditioner, Problem, Report, SmoothProblem, Solution
 from dm2l._utils.arrays import asarray_like, to_numpy
 

@@ -1,15 +1,17 @@
-"""Features: what the scores are linear in, and how large their ridge is by default.
+"""Features: what the scores are linear in, maps to them, and how large their ridge is by default.
 
 Scores are ``F = Phi W + 1 b'``. For the linear model ``Phi`` is ``X``; for a kernel model it is a
 factor of the kernel matrix, ``K = Phi Phi'``, so that ``||W||_F^2 = tr(A'KA)`` and the kernel
-model *is* the linear model on ``Phi``: see :mod:`dm2l._solvers.kernels`.
+model *is* the linear model on ``Phi``: see :mod:`dm2l._solvers.maps`.
 """
 
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -19,19 +21,19 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from dm2l._utils.arrays import asarray_like, float64, is_non_numpy, namespace, scale_rows, to_numpy
+from dm2l._solvers.kernels import KernelFactor, kernel_factor
+from dm2l._utils.arrays import (
+    asarray_like,
+    float64,
+    is_non_numpy,
+    namespace,
+    scale_rows,
+    solve_triangular,
+    take_rows,
+    to_numpy,
+)
 from dm2l._utils.parameters import is_number
 from dm2l._utils.threads import WORTH_SHARING, one_blas_thread, run_all
-
-__all__ = [
-    "Features",
-    "check_ridge",
-    "column_variances",
-    "default_ridge",
-    "ridge_of_variances",
-    "ridge_value",
-    "without_zeros",
-]
 
 # Share of entries that are not zero up to which products of a sparse matrix are faster than those
 # of a dense one (benchmarks/blas.py).
@@ -54,6 +56,9 @@ class Features:
         # An array that stands for the library, device and dtype of the scores.
         self.example = np.empty(0, dtype=Phi.dtype) if sp.issparse(Phi) else Phi
         self.mean: Any = None
+        # Means that are still in Phi, because it is sparse, and that products subtract.
+        self._implied: Any = None
+        self.variance: float | None = None  # of all columns, added up, where it is known
         self.Phi = Phi
         self.intercept = intercept
         self.n, self.d = Phi.shape
@@ -73,46 +78,42 @@ class Features:
         """
         if not self.intercept or self.mean is not None:
             return self
+        centred = copy(self)
         if sp.issparse(self.Phi):
-            centred = copy(self)
             if mean is None:
                 mean = self.Phi.mean(axis=0, dtype=np.float64)
-            centred.mean = np.asarray(mean).ravel()
+            centred.mean = centred._implied = np.asarray(mean).ravel()
             return centred
         xp = self.xp
         if mean is None:
             mean = xp.sum(self.Phi, axis=0, dtype=xp.float64) / self.n
-        mean = xp.astype(mean, self.Phi.dtype)
-        Phi = self.Phi
+        centred.mean = xp.astype(mean, self.Phi.dtype)
         if in_place:
-            Phi -= mean
-        centred = Features(Phi if in_place else Phi - mean, self.intercept, None, self._workers)
-        centred.mean = mean
+            centred.Phi -= centred.mean
+        else:
+            centred.Phi = self.Phi - centred.mean
+        centred.example, centred._square = centred.Phi, None
         return centred
-
-    @property
-    def _implied(self) -> Any:
-        """Means that are still in ``Phi``, because it is sparse, and that products subtract."""
-        return self.mean if sp.issparse(self.Phi) else None
 
     def to_original(self, W: Any) -> Any:
         """Weights for the features as they were given."""
-        return self._shift(W, -1.0)
+        return W if self.mean is None else self._moved(W, -self.mean)
 
     def from_original(self, W: Any) -> Any:
         """Weights for the features as they are held here."""
-        return self._shift(W, 1.0)
+        return W if self.mean is None else self._moved(W, self.mean)
 
-    def _shift(self, W: Any, sign: float) -> Any:
-        if self.mean is None:
-            return W
-        mean = self.xp.astype(self.mean, W.dtype, copy=False)
-        moved = W[self.d :, :] + sign * (mean @ W[: self.d, :])[None, :]
+    def _moved(self, W: Any, mean: Any) -> Any:
+        """``W`` with an intercept for features of which so much was subtracted."""
+        mean = self.xp.astype(mean, W.dtype, copy=False)
+        moved = W[self.d :, :] + (mean @ W[: self.d, :])[None, :]
         return self.xp.concat([W[: self.d, :], moved], axis=0)
 
     def spread(self, weights: NDArray[np.float64] | None = None) -> float:
         """Variances of all columns, added up."""
-        return float(column_variances(self.Phi, weights).sum())
+        if self.variance is None:
+            self.variance = float(column_variances(self.Phi, weights).sum())
+        return self.variance
 
     def with_intercept(self, W: Any, other: Any) -> Any:
         """``W`` with the intercept of other weights."""
@@ -121,57 +122,42 @@ class Features:
     def scores(self, W: Any) -> Any:
         """``Phi W + 1 b'`` with ``b`` the last row of ``W``."""
         W = self.xp.astype(W, self.Phi.dtype, copy=False)
+        A = W[: self.d, :] if self.intercept else W
+        if self._workers > 1 and self.n * self.d * W.shape[1] > WORTH_SHARING:
+            F = np.empty((self.n, W.shape[1]), dtype=self.Phi.dtype)
+            self._by_rows(lambda rows: np.matmul(self.Phi[rows], A, out=F[rows]))
+        else:
+            F = self.Phi @ A
         if not self.intercept:
-            return self._product(W)
+            return F
         intercept = W[self.d :, :]
         if self._implied is not None:
-            intercept = intercept - (self._implied @ W[: self.d, :]).astype(W.dtype)
-        F = self._product(W[: self.d, :])
+            intercept = intercept - (self._implied @ A).astype(W.dtype)
         F += intercept
         return F
 
-    def _product(self, W: Any) -> Any:
-        """``Phi W``."""
-        if not self._shared(W.shape[1]):
-            return self.Phi @ W
-        F = np.empty((self.n, W.shape[1]), dtype=self.Phi.dtype)
-        with one_blas_thread():
-            run_all(
-                [partial(np.matmul, self.Phi[rows], W, out=F[rows]) for rows in self._shares()],
-                self._workers,
-            )
-        return F
-
-    def _adjoint_product(self, R: Any) -> Any:
-        """``Phi'R``."""
-        if self._transposed is not None:
-            return self._transposed @ R
-        # (R'Phi)' is Phi'R without the strided pass over a row-major Phi: about half the time
-        # (benchmarks/blas.py).
-        if not self._shared(R.shape[1]):
-            return (R.T @ self.Phi).T
-        with one_blas_thread():
-            parts = run_all(
-                [partial(np.matmul, R[rows].T, self.Phi[rows]) for rows in self._shares()],
-                self._workers,
-            )
-        return sum(parts[1:], parts[0]).T
-
-    def _shared(self, columns: int) -> bool:
-        """Whether threads pay for a product with so many columns."""
-        return self._workers > 1 and self.n * self.d * columns > WORTH_SHARING
-
-    def _shares(self) -> list[slice]:
-        """Rows in about equal parts, two for each worker."""
+    def _by_rows(self, work: Callable[[slice], Any]) -> list[Any]:
+        """Results of rows in about equal parts, two for each worker."""
         borders = np.linspace(0, self.n, 2 * self._workers + 1).astype(int)
-        return [slice(*pair) for pair in itertools.pairwise(borders)]
+        parts = [slice(*pair) for pair in itertools.pairwise(borders)]
+        with one_blas_thread():
+            return run_all([partial(work, rows) for rows in parts], self._workers)
 
     def adjoint(self, G: Any) -> Any:
         """``Phi' G``, with the column sums of ``G`` as the last row."""
         xp = self.xp
         # In the dtype of Phi, or every product would begin with a copy of it in another.
         R = xp.astype(G, self.Phi.dtype, copy=False)
-        product = xp.astype(self._adjoint_product(R), xp.float64, copy=False)
+        # (R'Phi)' is Phi'R without the strided pass over a row-major Phi: about half the time
+        # (benchmarks/blas.py).
+        if self._transposed is not None:
+            product = self._transposed @ R
+        elif self._workers > 1 and self.n * self.d * R.shape[1] > WORTH_SHARING:
+            parts = self._by_rows(lambda rows: np.matmul(R[rows].T, self.Phi[rows]))
+            product = sum(parts[1:], parts[0]).T
+        else:
+            product = (R.T @ self.Phi).T
+        product = xp.astype(product, xp.float64, copy=False)
         if not self.intercept:
             return product
         sums = xp.sum(G, axis=0, keepdims=True, dtype=xp.float64)
@@ -274,7 +260,7 @@ def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDAr
     return np.asarray(total / X.shape[0])
 
 
-def default_ridge(X: Any, weights: NDArray[np.float64] | None = None) -> float:
+def default_ridge(variances: NDArray[np.float64]) -> float:
     """Ridge ``4 (sum_j s_j)^2 / d`` for a linear model on columns with deviations ``s_j``.
 
     With masks that keep 30 % of the labels the best ridge of eleven benchmark sets lay between
@@ -282,11 +268,6 @@ def default_ridge(X: Any, weights: NDArray[np.float64] | None = None) -> float:
     (``benchmarks/ridge.py``). The squared mean deviation used here is near that sum when columns
     have similar scales, and is not ruled by a single column when they do not.
     """
-    return ridge_of_variances(column_variances(X, weights))
-
-
-def ridge_of_variances(variances: NDArray[np.float64]) -> float:
-    """:func:`default_ridge` of columns with these variances."""
     alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
     return alpha if alpha > 0 else 1.0
 
@@ -299,4 +280,139 @@ def check_ridge(alpha: Any, name: str = "alpha") -> None:
 
 def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None = None) -> float:
     """The ridge itself, or what "scale" means for these inputs, of rows with these weights."""
-    return default_ridge(X, weights) if isinstance(alpha, str) else float(alpha)
+    if not isinstance(alpha, str):
+        return float(alpha)
+    return default_ridge(column_variances(X, weights))
+
+
+class FeatureMap(ABC):
+    """From inputs to features, and from weights on features to what a fitted model keeps.
+
+    Scores are ``basis(x) A`` with ``A = coefficients(W)``: on the inputs themselves, on kernels
+    with rows of the training set, or on random Fourier features.
+
+    Attributes
+    ----------
+    n_coefficients : int
+        Number of rows of ``A``.
+    example : array
+        Stands for the library and device of the features.
+    error : float
+        What an approximation leaves out of the kernel; 0 where the map is exact.
+    offset : array of shape (d,) or None
+        What the inputs were centred by; their coefficients then move the intercept.
+    plain : bool
+        Whether rows are their own features.
+    square : callable or None
+        Gives ``Phi'Phi``, where there is a cheaper way than the product.
+    """
+
+    # No defaults: model files store what an instance has, not what its class provides.
+    error: float
+    n_coefficients: int
+    example: Any
+    offset: Any = None
+    plain = False
+    square: Callable[[], Any] | None = None
+
+    @abstractmethod
+    def fit(self, X: Any) -> Any:
+        """Features of the training rows."""
+
+    @abstractmethod
+    def transform(self, X: Any) -> Any:
+        """Features of any rows. Some maps need :meth:`fixed` first."""
+
+    def coefficients(self, W: Any) -> Any:
+        """``A`` of given feature weights: these, unless a map says otherwise."""
+        return W
+
+    def weights(self, coefficients: Any) -> Any:
+        """Feature weights whose ``coefficients`` these are, for warm starts."""
+        return coefficients
+
+    def identity(self, n_labels: int) -> Any:
+        """The paper's start: feature weights of ``A = I``."""
+        return self.weights(asarray_like(np.eye(self.n_coefficients, n_labels), self.example))
+
+    def fixed(self, X: Any) -> FeatureMap:
+        """The map that takes any rows to these features; ``X`` is what was fitted."""
+        return self
+
+    def inputs(self, X: Any) -> Any:
+        """Inputs that a fitted model follows in library and dtype."""
+        return X
+
+    def stored(self, X: Any) -> dict[str, Any]:
+        """What a fitted model keeps beside the coefficients, by the fields of its weights."""
+        return {}
+
+
+@dataclass(eq=False)
+class LinearMap(FeatureMap):
+    """``Phi = X``, or a factor of ``XX'`` when ``X`` has more columns than rows."""
+
+    reduce: bool = True
+    intercept: bool = False
+    error = 0.0
+    _factor: KernelFactor | None = field(default=None, init=False)
+
+    def fit(self, X: Any) -> Any:
+        """Return the features of ``X``."""
+        n, d = X.shape
+        # Rows that are their own features are not kept: maps travel to where rows are.
+        self.example, self.n_coefficients, self.plain = X[:0, :], d, d <= n or not self.reduce
+        if self.plain:
+            return X
+        X = float64(X)
+        if self.intercept and not sp.issparse(X):
+            mean = namespace(X).mean(X, axis=0)
+            # Each decade of distance over spread costs XX' two digits; a few are spare.
+            if float(mean @ mean) > 1e4 * column_variances(X).sum():
+                self.offset, X = mean, X - mean
+        self._X = self.example = X
+        values = X.data if sp.issparse(X) else X
+        if bool(namespace(values).any(values * values > 0)):  # squares may be zero where X is not
+            # No name for the matrix here: it goes when the factor is done with it.
+            self._factor = kernel_factor(_dense_gram(X) if sp.issparse(X) else X @ X.T)
+        else:  # nothing but zeros: one zero column says as much as all of them
+            zero, one = asarray_like(np.zeros((n, 1)), values), asarray_like(np.eye(1), values)
+            self._factor = KernelFactor(zero, np.arange(1), one)
+        self.square = self._factor.square
+        return self._factor.Phi
+
+    def transform(self, X: Any) -> Any:
+        """Features of rows: themselves, or ``X P' L'^-1`` with the pivot rows ``P``."""
+        if self._factor is None:
+            return X
+        X = float64(X) if self.offset is None else float64(X) - self.offset
+        inner = take_rows(self._X, self._factor.pivots) @ X.T
+        return solve_triangular(self._factor.L, inner.toarray() if sp.issparse(inner) else inner).T
+
+    def coefficients(self, W: Any) -> Any:
+        """``W`` itself, or ``X'A``."""
+        if self._factor is None:
+            return W
+        return take_rows(self._X, self._factor.pivots).T @ self._factor.dual(W)
+
+    def on_inputs(self, W: Any, intercept: bool) -> tuple[Any, Any]:
+        """Weights on the columns of ``X`` and intercepts, of weights with or without intercept."""
+        coef = self.coefficients(W[:-1, :] if intercept else W)
+        b = W[-1, :] if intercept else asarray_like(np.zeros(W.shape[1]), W)
+        return coef, b if self.offset is None else b - self.offset @ coef
+
+    def weights(self, coefficients: Any) -> Any:
+        """``W`` itself, or the weights that give the same training scores."""
+        if self._factor is None:
+            return coefficients
+        return self._factor.primal(self._X @ coefficients)
+
+
+def _dense_gram(X: Any) -> NDArray[np.float64]:
+    """``XX'`` of a sparse ``X``, which is nearly full: its sparse form would take twice as much."""
+    n, others = X.shape[0], X.T.tocsr()
+    K = np.empty((n, n))
+    step = 2**24 // n + 1
+    for start in range(0, n, step):
+        (X[start : start + step] @ others).toarray(out=K[start : start + step])
+    return K

@@ -16,6 +16,7 @@ the place of ``K``.
 
 from __future__ import annotations
 
+from copy import copy
 from threading import Condition
 from typing import Any
 
@@ -24,8 +25,7 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear._products import Norm
-from dm2l._solvers.objective import ObjectiveValue
+from dm2l._solvers.nuclear import Evaluation, Norm
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
 from dm2l._utils.arrays import (
     add_diagonal,
@@ -55,6 +55,11 @@ class KernelOperator(Features):
     def spread(self, weights: NDArray[np.float64] | None = None) -> float:
         """Variances of the columns of any ``Phi`` with ``K = Phi Phi'``, added up."""
         return self._spread
+
+    def release(self) -> Any:
+        """The kernel matrix, for others to overwrite: scores and steps do without it."""
+        K, self.Phi = self.Phi, None
+        return K
 
     def scores(self, W: Any) -> Any:
         """``F``."""
@@ -101,20 +106,19 @@ class KernelProblem(Problem):
 
     def product(self, W: Any) -> Any:
         """The Hessian of loss and ridge, times ``W``."""
-        return self.features.scores(W) * self.objective.observed + self.alpha * self.features.dual(
-            W
-        )
+        loss = self.features.scores(W) * self.objective.observed
+        return loss + self.alpha * self.features.dual(W)
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
-    ) -> ObjectiveValue:
+    ) -> Evaluation:
         """Smoothed and exact objective and the gradient along scores."""
         self.n_evaluations += 1
         F = self.features.scores(W)
         at = self.objective.evaluate(F, norm, linear, curvature=curvature)
         ridge = self.ridge(W)
         gradient = at.gradient + self.alpha * self.features.dual(W)
-        return ObjectiveValue(at.value + ridge, at.exact + ridge, gradient, at.curvature)
+        return Evaluation(at.value + ridge, at.exact + ridge, gradient, at.curvature)
 
     def ridge(self, W: Any) -> float:
         """``alpha/2 tr(A'KA)``."""
@@ -125,12 +129,14 @@ class KernelProblem(Problem):
 class KernelPreconditioner(Preconditioner):
     """``M = rho K + alpha I = R R'``, which turns gradients into steps."""
 
+    # Who solves systems for this factor and its copies in other threads together.
+    together: BatchedSolver | None = None
+    place = 0
+
     def __init__(self, problem: KernelProblem, *, keep: bool = False, single: bool = False) -> None:
         features, xp = problem.features, problem.xp
         self.rho, self.alpha = problem.rho, problem.alpha
-        M = features.Phi
-        if not keep:
-            features.Phi = None
+        M = features.Phi if keep else features.release()
         if single:
             M = np.multiply(M, self.rho, dtype=np.float32, casting="same_kind")
         elif not keep and not is_non_numpy(M):
@@ -149,6 +155,11 @@ class KernelPreconditioner(Preconditioner):
             self._ones = self._solve(xp.ones_like(R[:, :1]))
 
     def _solve(self, D: Any) -> Any:
+        if self.together is not None:
+            return self.together.solve(self.place, D)
+        return self.solve(D)
+
+    def solve(self, D: Any) -> Any:
         """``M^-1 D``, in float64."""
         D = array_namespace(D).astype(D, self._R.dtype, copy=False)
         if self._inverse is not None:
@@ -200,10 +211,14 @@ class KernelPreconditioner(Preconditioner):
             inverse = inverse - self._ones[:, 0] ** 2 / xp.sum(self._ones)
         return (1.0 - self.alpha * inverse) / self.rho
 
-    def members(self, count: int) -> list[SharedFactor]:
+    def members(self, count: int) -> list[KernelPreconditioner]:
         """The same factor for descents in so many threads, all of which have to leave."""
-        together = BatchedSolver(self, count)
-        return [SharedFactor(self, together, place) for place in range(count)]
+        together, members = BatchedSolver(self, count), []
+        for place in range(count):
+            member = copy(self)
+            member.together, member.place = together, place
+            members.append(member)
+        return members
 
     def to_weights(self, V: Any) -> Any:
         """Weights are the variables."""
@@ -216,21 +231,6 @@ class KernelPreconditioner(Preconditioner):
     def to_variables(self, W: Any) -> Any:
         """Weights are the variables."""
         return W
-
-
-class SharedFactor(KernelPreconditioner):
-    """A factor shared with descents in other threads, whose systems are solved with its own."""
-
-    def __init__(self, factor: KernelPreconditioner, together: BatchedSolver, place: int) -> None:
-        self.__dict__.update(vars(factor))
-        self._together, self._place = together, place
-
-    def _solve(self, D: Any) -> Any:
-        return self._together.solve(self._place, D)
-
-    def leave(self) -> None:
-        """Let the others go on without this one."""
-        self._together.leave(self._place)
 
 
 class BatchedSolver:
@@ -258,6 +258,7 @@ class BatchedSolver:
             return self._answers.pop(place)
 
     def leave(self, place: int) -> None:
+        """Let the others go on without this one."""
         with self._changed:
             self._left.discard(place)
             self._answer()
@@ -267,7 +268,7 @@ class BatchedSolver:
             return
         places = sorted(self._asked)
         try:
-            solved = self._factor._solve(np.concatenate([self._asked[k] for k in places], axis=1))
+            solved = self._factor.solve(np.concatenate([self._asked[k] for k in places], axis=1))
         except BaseException as error:  # or the others would wait for ever
             self._failure = error
             self._changed.notify_all()

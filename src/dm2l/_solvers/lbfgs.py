@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace, device
 
-from dm2l._solvers.nuclear._norms import SmoothNorm
-from dm2l._solvers.objective import ObjectiveValue
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm
 from dm2l._solvers.problem import Known, Preconditioner, Report, SmoothProblem, Solution
-from dm2l._utils.arrays import asarray_like, identity, to_numpy
+from dm2l._utils.arrays import add_diagonal, asarray_like, to_numpy
 
 # Smoothing is lowered in these steps until the exact objective no longer cares. The first is for
 # starts from which more than FAR of the objective may be gained.
@@ -36,6 +35,8 @@ SHORTENINGS = 20
 ROUNDING = 1e-14
 # Tolerances below this ask for more than values of the objective can tell.
 ROUNDING_OF_J = 1e-12
+# Steps whose promises tell how fast they fall, and the least share that they fall by.
+WINDOW, SLOWEST = 5, 0.95
 # After a shortened step the next one begins at most this much longer.
 LENGTHENING = 1.5
 # A start is shortened where its best multiple is below this.
@@ -70,14 +71,18 @@ def solve_lbfgs(
     """
     descent = _Descent(problem, preconditioner, linear, report)
     evaluations = problem.n_evaluations
-    ladder = [mu for mu in SMOOTHING if finest <= mu <= smoothing]
+    steps = np.asarray(SMOOTHING)
+    ladder = steps[(steps >= finest) & (steps <= smoothing)].tolist()
     if not problem.lambda_d:
         ladder = ladder[-1:]
     if known is not None and known.smoothing != ladder[0]:
         known = None
-    descent.begin(descent.xp.astype(V, descent.xp.float64), ladder[0], known)
+    descent.begin(problem.xp.astype(V, problem.xp.float64), ladder[0], known)
     converged = descent.run(ladder, tol, max_iter)
     best = descent.result(tol)
+    seen = descent.bent  # with the last curvature that was
+    if seen is not None:
+        seen = best.at._replace(curvature=seen.curvature)
     return Solution(
         W=preconditioner.to_weights(best.V),
         objective=best.exact,
@@ -85,7 +90,7 @@ def solve_lbfgs(
         converged=converged,
         history=descent.history,
         n_evaluations=problem.n_evaluations - evaluations,
-        known=descent.known(best),
+        known=None if seen is None else Known(seen, best.mu),
     )
 
 
@@ -97,31 +102,84 @@ class _Point:
     value: float
     exact: float
     gradient: Any
-    at: ObjectiveValue
+    at: Evaluation
     mu: float
 
 
+class _Memory:
+    """The last steps ``s`` and gradient changes ``y``, and the direction they suggest.
+
+    The two loops of L-BFGS are two triangular systems in the inner products ``s_i'y_j``, so that
+    an iteration passes over the memory five times, whatever its length, and waits for an
+    accelerator as rarely.
+    """
+
+    _steps: Any
+    _changes: Any
+
+    def __init__(self, size: int = MEMORY) -> None:
+        self._size = size
+        self.order: list[int] = []
+        self._products = np.zeros((size, size))
+
+    def add(self, step: Any, change: Any) -> None:
+        """Remember a pair, if the function curves upwards along it."""
+        xp = array_namespace(step)
+        s, y = xp.reshape(step, (-1,)), xp.reshape(change, (-1,))
+        met = s[: y.shape[0]]
+        sy, ss, yy = float(xp.vecdot(met, y)), float(xp.vecdot(met, met)), float(xp.vecdot(y, y))
+        if not sy > 1e-10 * (ss * yy) ** 0.5:
+            return
+        full = len(self.order) == self._size
+        slot = self.order.pop(0) if full else len(self.order)
+        self.order.append(slot)
+        if not full and slot % FEW == 0:
+            rows = min(FEW, self._size - slot)
+            steps = xp.zeros((rows, s.shape[0]), dtype=s.dtype, device=device(s))
+            changes = xp.zeros((rows, y.shape[0]), dtype=y.dtype, device=device(y))
+            if slot:
+                steps = xp.concat([self._steps, steps], axis=0)
+                changes = xp.concat([self._changes, changes], axis=0)
+            self._steps, self._changes = steps, changes
+        self._steps[slot, :] = s
+        self._changes[slot, :] = y
+        # Only products of a step with later changes are ever needed.
+        products = to_numpy(self._steps[:, : y.shape[0]] @ y)
+        self._products[: len(products), slot] = products
+
+    def direction(self, gradient: Any, precondition: Any) -> Any:
+        """``-H g`` with ``H`` built on ``precondition`` as the initial inverse Hessian."""
+        if not self.order:
+            return -precondition(gradient)
+        xp = array_namespace(gradient)
+        k, order = len(self.order), self.order
+        steps, changes = self._steps[:k, :], self._changes[:k, :]
+        upper = np.triu(self._products[np.ix_(order, order)])
+        back = np.argsort(order)
+        g = xp.reshape(gradient, (-1,))
+        alpha = scipy.linalg.solve_triangular(upper, to_numpy(steps[:, : g.shape[0]] @ g)[order])
+        q = g - asarray_like(alpha[back], g) @ changes
+        step = precondition(xp.reshape(q, gradient.shape))
+        r = xp.reshape(step, (-1,))
+        rest = np.diagonal(upper) * alpha - to_numpy(changes @ r[: g.shape[0]])[order]
+        gamma = scipy.linalg.solve_triangular(upper, rest, trans="T")
+        return -xp.reshape(r + asarray_like(gamma[back], g) @ steps, step.shape)
+
+
+@dataclass
 class _Descent:
     """The iterations of all stages, what they remember, and the best point so far."""
 
-    def __init__(
-        self,
-        problem: SmoothProblem,
-        preconditioner: Preconditioner,
-        linear: Any,
-        report: Report | None,
-    ) -> None:
-        self.xp = problem.xp
-        self._problem = problem
-        self._preconditioner = preconditioner
-        self._linear = linear
-        self._report = report
-        self._memory = _Memory()
-        self._model: Any = None
-        self._bent: ObjectiveValue | None = None
-        self._length = 1.0
-        self.history: list[float] = []
-        self.n_iter = 0
+    problem: SmoothProblem
+    preconditioner: Preconditioner
+    linear: Any
+    report: Report | None
+    memory: _Memory = field(default_factory=_Memory)
+    model: Any = None
+    bent: Evaluation | None = None  # where the curvature was seen last
+    length: float = 1.0
+    history: list[float] = field(default_factory=list)
+    n_iter: int = 0
 
     def begin(self, V: Any, mu: float, known: Known | None) -> None:
         """Evaluate at the start, or at that multiple of it which is best.
@@ -133,7 +191,7 @@ class _Descent:
         point = self._evaluate(V, mu, curvature=True, known=known)
         self.history.append(point.exact)
         slope = self._inner(point.gradient, V)
-        q = 2.0 * (slope - point.exact + self._problem.at_zero)
+        q = 2.0 * (slope - point.exact + self.problem.at_zero)
         if q > 0 and slope > (1.0 - SHORTER) * q:
             shorter = self._evaluate(max(0.0, 1.0 - slope / q) * V, mu, curvature=True)
             if shorter.exact < point.exact:
@@ -143,14 +201,20 @@ class _Descent:
     def run(self, ladder: list[float], tol: float, max_iter: int) -> bool:
         """Descend, the smoothing falling along the ladder; returns whether the end was reached."""
         level, settled = 0, False
-        pace = _Pace()
+        # How fast promises fall at one smoothing, and the last few of them.
+        rate = 0.5
+        promises: list[float] = []
         while True:
             point = self._latest
             direction, slope = self._direction(point)
             promise = -0.5 * slope / abs(point.value) if point.value else 0.0
-            pace.note(promise)
+            promises = [*promises, promise][-WINDOW:]
+            if len(promises) > 1 and promises[0] > 0:
+                rate = min(SLOWEST, (promise / promises[0]) ** (1.0 / (len(promises) - 1)))
+            # Twice the sum of this promise and those to come: it falls short by up to a half.
+            remaining = 2.0 * promise / (1.0 - rate)
             last = level == len(ladder) - 1
-            here = pace.remaining() <= max(tol, 1e-16)
+            here = remaining <= max(tol, 1e-16)
             if here and (last or (settled and tol >= ROUNDING_OF_J)):
                 return True
             settled = here
@@ -167,27 +231,27 @@ class _Descent:
                     return True  # slopes vanish in rounding
             if following is None:
                 level += 1
-                settled = pace.remaining() <= NEARLY * tol
-                pace.restart()
+                settled = remaining <= NEARLY * tol
+                promises = []  # those of another smoothing do not compare
                 following = self._jump(point, direction, ladder[level])
             self._accept(following)
 
     def _direction(self, point: _Point) -> tuple[Any, float]:
         """Where to go, and the slope that way, which is never positive."""
-        direction = self._memory.direction(point.gradient, self._precondition)
+        direction = self.memory.direction(point.gradient, self._precondition)
         slope = self._inner(point.gradient, direction)
         if slope > 0:
-            self._memory.clear()
+            self.memory = _Memory()
             direction = -self._precondition(point.gradient)
             slope = self._inner(point.gradient, direction)
         if slope > 0:  # at extreme scales rounding leaves the model of the curvature indefinite
-            self._model, direction = None, -self._preconditioner.step(point.gradient)
+            self.model, direction = None, -self.preconditioner.step(point.gradient)
             slope = self._inner(point.gradient, direction)
         return direction, min(slope, 0.0)
 
     def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:
         """A step whose end is seen at another smoothing; none where the exact objective rises."""
-        step = min(1.0, LENGTHENING * self._length)
+        step = min(1.0, LENGTHENING * self.length)
         trial = self._evaluate(point.V + step * direction, mu, curvature=True)
         if trial.exact <= point.exact * (1.0 + PATIENCE):
             return trial
@@ -215,19 +279,19 @@ class _Descent:
         while True:
             following = self._search(point, direction, slope, mu, curvature) if slope < 0 else None
             if following is not None:
-                self._memory.add(following.V - point.V, following.gradient - point.gradient)
+                self.memory.add(following.V - point.V, following.gradient - point.gradient)
                 return following
-            if not len(self._memory):
+            if not self.memory.order:
                 return None
-            self._memory.clear()
-            self._length = 1.0
+            self.memory = _Memory()
+            self.length = 1.0
             direction, slope = self._direction(point)
 
     def _search(
         self, point: _Point, direction: Any, slope: float, mu: float, curvature: bool
     ) -> _Point | None:
         """Shorten the step, by the parabola through what is known, until it gains enough."""
-        step = min(1.0, LENGTHENING * self._length)
+        step = min(1.0, LENGTHENING * self.length)
         for _ in range(SHORTENINGS):
             trial = self._evaluate(point.V + step * direction, mu, curvature)
             excess = trial.value - point.value - step * slope
@@ -236,7 +300,7 @@ class _Descent:
                 # Values no longer tell, gradients still do: not past the minimum by much.
                 enough = self._inner(trial.gradient, direction) <= (2 * SUFFICIENT - 1) * slope
             if enough:
-                self._length = step
+                self.length = step
                 return trial
             if not np.isfinite(excess):
                 step *= 0.1
@@ -246,34 +310,26 @@ class _Descent:
                 return None
         return None
 
-    def known(self, point: _Point) -> Known | None:
-        """What was seen at a point, with the last curvature that was."""
-        if self._bent is None:
-            return None
-        seen = dict(zip(("value", "exact", "gradient"), point.at[:3], strict=True))
-        return Known(self._bent._replace(**seen), point.mu)
-
     def _evaluate(self, V: Any, mu: float, curvature: bool, known: Known | None = None) -> _Point:
         if known is None:
-            W = self._preconditioner.to_weights(V)
-            at = self._problem.evaluate(W, SmoothNorm(mu), self._linear, curvature=curvature)
+            W = self.preconditioner.to_weights(V)
+            at = self.problem.evaluate(W, SmoothNorm(mu), self.linear, curvature=curvature)
         else:
             at = known.at
-        gradient = self._preconditioner.to_gradient(at.gradient)
+        gradient = self.preconditioner.to_gradient(at.gradient)
         if at.curvature is not None:
-            self._set_model(at.curvature)
-            self._bent = at._replace(gradient=None)
+            # Half the mean curvature: the global norm takes about the other half away again.
+            share = 0.5 * self.problem.lambda_d
+            share /= self.preconditioner.rho * self.problem.n
+            bend = share * at.curvature
+            bend = add_diagonal(bend, self.problem.xp.ones_like(bend[:, 0]))
+            self.model = self.problem.xp.linalg.inv(bend)
+            self.bent = at._replace(gradient=None)
         return _Point(V, at.value, at.exact, gradient, at, mu)
 
-    def _set_model(self, curvature: Any) -> None:
-        """Half the mean curvature: the global norm takes about the other half away again."""
-        share = 0.5 * self._problem.lambda_d
-        share /= self._preconditioner.rho * self._problem.n
-        self._model = self.xp.linalg.inv(identity(curvature) + share * curvature)
-
     def _precondition(self, gradient: Any) -> Any:
-        turned = gradient if self._model is None else gradient @ self._model
-        return self._preconditioner.step(turned)
+        turned = gradient if self.model is None else gradient @ self.model
+        return self.preconditioner.step(turned)
 
     def _accept(self, point: _Point) -> None:
         self.n_iter += 1
@@ -281,105 +337,10 @@ class _Descent:
         self._latest = point
         if point.exact < self.best.exact:
             self.best = point
-        if self._report is not None:
-            self._report(self.n_iter, point.exact)
+        if self.report is not None:
+            self.report(self.n_iter, point.exact)
 
     def _inner(self, A: Any, B: Any) -> float:
         """Of a gradient and a step, whose first rows are what the gradient is about."""
-        flat = self.xp.reshape
-        return float(self.xp.vecdot(flat(A, (-1,)), flat(B[: A.shape[0], :], (-1,))))
-
-
-class _Pace:
-    """How fast promises fall at one smoothing, and what is left to gain at that pace."""
-
-    WINDOW = 5
-    SLOWEST = 0.95
-
-    def __init__(self) -> None:
-        self._rate = 0.5
-        self.restart()
-
-    def restart(self) -> None:
-        """Another smoothing, whose promises do not compare; the pace stays until it is known."""
-        self._promises: list[float] = []
-
-    def note(self, promise: float) -> None:
-        """Take in what the next step promises."""
-        self._promises = [*self._promises, promise][-self.WINDOW :]
-        steps = len(self._promises) - 1
-        if steps and self._promises[0] > 0:
-            self._rate = min(self.SLOWEST, (promise / self._promises[0]) ** (1.0 / steps))
-
-    def remaining(self) -> float:
-        """Twice the sum of this promise and those to come: it falls short by up to a half."""
-        return 2.0 * self._promises[-1] / (1.0 - self._rate)
-
-
-class _Memory:
-    """The last steps ``s`` and gradient changes ``y``, and the direction they suggest.
-
-    The two loops of L-BFGS are two triangular systems in the inner products ``s_i'y_j``, so that
-    an iteration passes over the memory five times, whatever its length, and waits for an
-    accelerator as rarely.
-    """
-
-    def __init__(self, size: int = MEMORY) -> None:
-        self._size = size
-        self.clear()
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._order: list[int] = []
-        self._products = np.zeros((self._size, self._size))
-
-    def add(self, step: Any, change: Any) -> None:
-        """Remember a pair, if the function curves upwards along it."""
-        xp = array_namespace(step)
-        s, y = xp.reshape(step, (-1,)), xp.reshape(change, (-1,))
-        met = s[: y.shape[0]]
-        sy, ss, yy = (float(xp.vecdot(*pair)) for pair in ((met, y), (met, met), (y, y)))
-        if not sy > 1e-10 * (ss * yy) ** 0.5:
-            return
-        full = len(self._order) == self._size
-        slot = self._order.pop(0) if full else len(self._order)
-        self._order.append(slot)
-        if not slot and not full:
-            self._steps, self._changes = _room(s, FEW), _room(y, FEW)
-        elif slot == self._steps.shape[0]:
-            more = min(FEW, self._size - slot)
-            self._steps = xp.concat([self._steps, _room(s, more)], axis=0)
-            self._changes = xp.concat([self._changes, _room(y, more)], axis=0)
-        self._steps[slot, :] = s
-        self._changes[slot, :] = y
-        # Only products of a step with later changes are ever needed.
-        products = to_numpy(self._steps[:, : y.shape[0]] @ y)
-        self._products[: len(products), slot] = products
-
-    def direction(self, gradient: Any, precondition: Any) -> Any:
-        """``-H g`` with ``H`` built on ``precondition`` as the initial inverse Hessian."""
-        if not self._order:
-            return -precondition(gradient)
-        xp = array_namespace(gradient)
-        k, order = len(self._order), self._order
-        steps, changes = self._steps[:k, :], self._changes[:k, :]
-        upper = np.triu(self._products[np.ix_(order, order)])
-        back = np.argsort(order)
-        g = xp.reshape(gradient, (-1,))
-        alpha = scipy.linalg.solve_triangular(upper, to_numpy(steps[:, : g.shape[0]] @ g)[order])
-        q = g - asarray_like(alpha[back], g) @ changes
-        step = precondition(xp.reshape(q, gradient.shape))
-        r = xp.reshape(step, (-1,))
-        rest = np.diagonal(upper) * alpha - to_numpy(changes @ r[: g.shape[0]])[order]
-        gamma = scipy.linalg.solve_triangular(upper, rest, trans="T")
-        return -xp.reshape(r + asarray_like(gamma[back], g) @ steps, step.shape)
-
-
-def _room(vector: Any, rows: int) -> Any:
-    """For so many vectors like this one."""
-    xp = array_namespace(vector)
-    shape = (rows, vector.shape[0])
-    return xp.zeros(shape, dtype=vector.dtype, device=device(vector))
+        flat = self.problem.xp.reshape
+        return float(self.problem.xp.vecdot(flat(A, (-1,)), flat(B[: A.shape[0], :], (-1,))))

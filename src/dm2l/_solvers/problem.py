@@ -10,8 +10,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear._products import Norm
-from dm2l._solvers.objective import Objective, ObjectiveValue
+from dm2l._solvers.nuclear import Evaluation, Norm
+from dm2l._solvers.objective import Objective
 from dm2l._utils.arrays import (
     add_diagonal,
     check_finite,
@@ -29,10 +29,10 @@ Report = Callable[[int, float], None]
 class Known(NamedTuple):
     """The objective and its gradient in the weights, as they were seen at one smoothing."""
 
-    at: ObjectiveValue
+    at: Evaluation
     smoothing: float
 
-    def reweighed(self, plain: ObjectiveValue, ratio: float) -> Self:
+    def reweighed(self, plain: Evaluation, ratio: float) -> Self:
         """The same with norms that weigh so many times as much; ``plain`` has none."""
         old = self.at
         value, exact, gradient = (
@@ -96,7 +96,7 @@ class SmoothProblem(Protocol):
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
-    ) -> ObjectiveValue:
+    ) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
 
     def exact(self, W: Any) -> float:
@@ -139,8 +139,11 @@ class Problem:
 
     @property
     def at_zero(self) -> float:
-        """``J(0)``."""
-        return self.objective.at_zero
+        """``J(0)``: every observed entry is off by its target."""
+        squares = self.objective.targets**2
+        if self.objective.divisor is not None:
+            squares = squares / self.objective.divisor
+        return 0.5 * float(self.xp.sum(squares))
 
     def gram(self) -> Any:
         """``Phi'Phi``."""
@@ -160,7 +163,7 @@ class Problem:
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
-    ) -> ObjectiveValue:
+    ) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         F = self.features.scores(W)
@@ -168,20 +171,21 @@ class Problem:
         ridge = 0.5 * float(self.features.xp.sum(shrunk * W))
         narrow = linear is None and W.shape[0] < W.shape[1] and self.lambda_d
         if narrow and not is_on_cuda(W):  # where evaluations are recorded as graphs
-            loss, residual = self.objective.loss(F)
+            value, residual = self.objective.loss(F)
+            loss = float(value)
             F = None  # as large as all that follows
             gradient = self.features.adjoint(residual) + shrunk
             if not np.isfinite(loss):  # a trial far too long
-                return ObjectiveValue(loss, loss, gradient)
+                return Evaluation(loss, loss, gradient)
             at = self._narrow(W, norm, curvature=curvature)
             at = at._replace(value=loss + at.value, exact=loss + at.exact)
             gradient += at.gradient
         else:
             at = self.objective.evaluate(F, norm, linear, curvature=curvature)
             gradient = self.features.adjoint(at.gradient) + shrunk
-        return ObjectiveValue(at.value + ridge, at.exact + ridge, gradient, at.curvature)
+        return Evaluation(at.value + ridge, at.exact + ridge, gradient, at.curvature)
 
-    def _narrow(self, W: Any, norm: Norm, *, curvature: bool) -> ObjectiveValue:
+    def _narrow(self, W: Any, norm: Norm, *, curvature: bool) -> Evaluation:
         """The nuclear terms where labels are more than features, with the gradient in ``W``.
 
         With ``W' = QA`` the scores ``Phi A'`` have the same norms and as many columns as there are

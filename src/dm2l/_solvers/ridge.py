@@ -33,9 +33,6 @@ def conjugate_gradients(
     """
     xp = problem.xp
 
-    def hessian(V: Any) -> Any:
-        return preconditioner.hessian(problem, V)
-
     def inner(gradient: Any, step: Any) -> Any:
         return xp.sum(gradient * step[: gradient.shape[0], :], axis=0)
 
@@ -44,7 +41,7 @@ def conjugate_gradients(
     V = first if start is None else start
     if start is None and preconditioner.rho == 1.0:
         return V
-    residual = right - hessian(V)
+    residual = right - preconditioner.hessian(problem, V)
     direction = preconditioner.step(residual)
     size = inner(residual, direction)
     floor = preconditioner.rounding(right)
@@ -54,7 +51,7 @@ def conjugate_gradients(
     for _ in range(max_iter):
         if not bool(xp.any(size > goal)):
             break
-        image = hessian(direction)
+        image = preconditioner.hessian(problem, direction)
         bend = inner(image, direction)
         # Labels that are done wait for the others: rounding errors lead nowhere.
         step = xp.where((size > floor) & (bend > 0), size / xp.maximum(bend, tiny), zero)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
@@ -21,34 +22,9 @@ from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-__all__ = [
-    "CudaGraph",
-    "add_diagonal",
-    "asarray_like",
-    "check_columns",
-    "check_finite",
-    "check_magnitude",
-    "checked_numbers",
-    "cholesky",
-    "device_name",
-    "factorize",
-    "float64",
-    "identity",
-    "invert_triangular",
-    "is_non_numpy",
-    "is_on_cuda",
-    "namespace",
-    "scale_rows",
-    "solve_triangular",
-    "take_block",
-    "take_columns",
-    "take_rows",
-    "to_numpy",
-]
-
-# Sums of very many squares of such values are finite, and in float64 products of two such sums.
 # Columns of a sparse X from which on memory is looked at, and what one takes with three labels.
 WIDE, BYTES_PER_COLUMN = 2**22, 200
+# Sums of very many squares of such values are finite, and in float64 products of two such sums.
 LARGEST = {"float64": 1e75, "float32": 1e15}
 
 
@@ -168,10 +144,7 @@ def take_block(
     columns: NDArray[np.intp],
     scratch: NDArray[Any] | None = None,
 ) -> Any:
-    """Some rows and columns of a matrix, without all columns of these rows in between.
-
-    A block of a numpy array is in ``scratch``, flat and of the same dtype, if that is given.
-    """
+    """Some rows and columns of a matrix, of numpy in ``scratch`` (flat, of the same dtype)."""
     if type(array) is not np.ndarray:
         return take_columns(take_rows(array, rows), columns)
     scratch = np.empty(len(rows) * len(columns), array.dtype) if scratch is None else scratch
@@ -213,7 +186,7 @@ def check_columns(X: Any) -> None:
     n_columns = X.shape[1]
     if not sp.issparse(X) or n_columns <= WIDE:
         return
-    from dm2l._utils.memory import available_memory  # most fits do not need it
+    from dm2l._utils.files import available_memory  # most fits do not need it
 
     needed, free = BYTES_PER_COLUMN * n_columns, available_memory()
     if needed > free:
@@ -234,10 +207,7 @@ def check_finite(A: Any, what: str) -> None:
 
 @contextmanager
 def checked_numbers(X: Any) -> Iterator[None]:
-    """Where numbers of ``X`` break a computation down, say which and what to do.
-
-    Overflow is no warning in here, for what comes of it is looked at.
-    """
+    """Where numbers of ``X`` break a computation down, say which; overflow is no warning here."""
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             yield
@@ -281,10 +251,7 @@ def add_diagonal(A: Any, values: Any) -> Any:
 
 
 def cholesky(A: Any, *, overwrite: bool = False) -> Any:
-    """Lower Cholesky factor, or None where ``A`` is not positive definite.
-
-    ``overwrite`` is for an ``A`` that nobody else needs.
-    """
+    """Lower Cholesky factor, or None where ``A`` is not positive definite."""
     if is_torch_array(A):
         L, failed = array_namespace(A).linalg.cholesky_ex(A)
         return None if int(failed) else L
@@ -339,3 +306,55 @@ def factorize(values: Iterable[Hashable]) -> NDArray[np.intp]:
     """Groups of equal values, numbered from 0 in the order of their first places."""
     known: dict[Hashable, int] = {}
     return np.fromiter((known.setdefault(value, len(known)) for value in values), dtype=np.intp)
+
+
+def sparse_from_parts(
+    data: Any,
+    indices: Any,
+    indptr: Any,
+    shape: Iterable[Any],
+    *,
+    layout: Literal["csr", "csc"] = "csr",
+) -> Any:
+    """A sparse matrix of parts that come from a file; a ValueError says which part is wrong."""
+    # scipy's own check does not suffice: it looks at nothing if indptr ends in 0, and compares by
+    # differences, which wrap. Compiled code follows whatever pointers it is given.
+    try:
+        sizes = [operator.index(size) for size in shape]
+    except TypeError:
+        sizes = []
+    if len(sizes) != 2 or not all(0 <= size < 2**63 - 1 for size in sizes):
+        raise ValueError(f"the shape has to be two integers from 0 on, not {str(shape)[:60]}")
+    for name, part, kinds in (
+        ("data", data, "biuf"),
+        ("indices", indices, "iu"),
+        ("indptr", indptr, "iu"),
+    ):
+        if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype.kind not in kinds:
+            array = isinstance(part, np.ndarray)
+            what = f"{part.ndim}-D {part.dtype}" if array else type(part).__name__
+            wanted = "integers" if kinds == "iu" else "real numbers"
+            raise ValueError(f"{name} has to be a 1-D array of {wanted}, not {what}")
+    major, minor = sizes if layout == "csr" else reversed(sizes)
+    along, across = ("rows", "columns") if layout == "csr" else ("columns", "rows")
+    if len(data) != len(indices):
+        raise ValueError(f"there are {len(data)} values, but {len(indices)} indices")
+    if len(indptr) != major + 1:
+        raise ValueError(f"indptr has {len(indptr)} entries for {major} {along}, not {major + 1}")
+    # Compared with each other, never subtracted: a difference of two integers may wrap.
+    first, last = int(indptr[0]), int(indptr[-1])
+    if first != 0 or last != len(data) or bool((indptr[1:] < indptr[:-1]).any()):
+        raise ValueError(
+            f"indptr has to rise from 0 to the number of values, {len(data)}, without falling"
+        )
+    # Without a sign, those below 0 are the largest: one pass finds them as well.
+    unsigned = indices.view(indices.dtype.str.replace("i", "u"))
+    if len(indices) and int(unsigned.max()) >= minor:
+        raise ValueError(
+            f"indices go from {indices.min()} to {indices.max()}, but the matrix has {minor} "
+            f"{across}"
+        )
+    integers = np.int32 if max(minor, len(data)) < 2**31 else np.int64
+    parts = (data, indices.astype(integers, copy=False), indptr.astype(integers, copy=False))
+    made = sp.csr_array if layout == "csr" else sp.csc_array
+    return made(parts, shape=tuple(sizes))

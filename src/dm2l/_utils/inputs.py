@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Set, Sized, ValuesView
+from contextlib import contextmanager
+from numbers import Rational
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
 
 from dm2l._utils.arrays import check_columns, check_magnitude, device_name, is_non_numpy, to_numpy
-from dm2l._utils.unsuitable import explain_unsuitable
+
+_BY_THEMSELVES = (
+    "in a pipeline; dm2l.tables.make_table_pipeline, AutoClassifier and `dm2l fit` do so by "
+    "themselves."
+)
 
 
 def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
@@ -52,3 +60,159 @@ def _check_non_numpy(model: Any, X: Any, *, reset: bool) -> Any:
     _check_feature_names(model, X, reset=reset)
     _check_n_features(model, X, reset=reset)
     return X
+
+
+@contextmanager
+def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
+    """Say of the first value that no model can use where it is, in place of other errors."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        try:
+            _refuse_unsuitable(X, error, nan_allowed)
+        except (TypeError, ValueError) as found:
+            for note in getattr(error, "__notes__", ()):
+                found.add_note(note)
+            raise found from error
+        raise
+
+
+def _refuse_unsuitable(X: Any, error: Exception, nan_allowed: bool) -> None:
+    if sp.issparse(X):
+        values = X.data if X.dtype.kind == "f" else X.data[:0]
+        _refuse_not_finite(values, "", nan_allowed)
+    elif hasattr(X, "iloc") and hasattr(X, "columns"):
+        for j, name in enumerate(X.columns):
+            _refuse_in_column(repr(str(name)), X.iloc[:, j], error, nan_allowed)
+    else:
+        refuse_no_array(X)
+        values = np.asarray(X)
+        for j in range(values.shape[1] if values.ndim == 2 else 0):
+            _refuse_in_column(str(j), values[:, j], error, nan_allowed)
+
+
+def refuse_no_array(X: Any) -> None:
+    """Refuse what has no rows of the same length."""
+    name = type(X).__name__
+    if hasattr(X, "iloc") and not hasattr(X, "columns"):
+        raise ValueError(
+            f"X is a {name}, not a 2-dimensional container. Pass a data frame with a row for each "
+            "sample, such as X.to_frame()."
+        )
+    if isinstance(X, (Mapping, Set, ValuesView)):
+        raise TypeError(
+            f"X is a {name}, not a table of numbers. Pass an array or a data frame with a row for "
+            "each sample, such as pandas.DataFrame(X) of a dict of columns."
+        )
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"X is a {name}, which can be read only once. Pass an array or a list: list(X)."
+        )
+    kind = getattr(X, "dtype", None)
+    if isinstance(kind, np.dtype) and kind.kind == "V":
+        fields = f" with the fields {', '.join(map(repr, kind.names))}" if kind.names else ""
+        raise TypeError(
+            f"X is an array of records{fields}. Pass a data frame, pandas.DataFrame(X), or "
+            "numpy.lib.recfunctions.structured_to_unstructured(X)."
+        )
+    objects = isinstance(X, np.ndarray) and X.dtype.hasobject and X.ndim == 1
+    if not objects and not isinstance(X, (list, tuple)):
+        return
+    lengths = []
+    for i, row in enumerate(X, 1):
+        if isinstance(row, (Mapping, Set, Iterator)):
+            raise TypeError(
+                f"Row {i} of X is a {type(row).__name__}, not a list of numbers. Pass an array "
+                "or a data frame, such as pandas.DataFrame(X) of a list of dicts."
+            )
+        lengths.append(_length(row))
+        if lengths[-1] != lengths[0]:
+            first, other = (
+                "is no list" if n is None else f"has {n}" for n in (lengths[0], lengths[-1])
+            )
+            raise ValueError(
+                f"Rows of X differ in their number of values: row 1 {first}, row {i} {other}. "
+                "Each row needs one value for each feature."
+            )
+    if objects and lengths and lengths[0] is not None:
+        raise ValueError("X is an array of arrays. Pass one array: numpy.stack(X).")
+    try:
+        np.asarray(X)
+    except ValueError:
+        for i, row in enumerate(X, 1):
+            for j, value in enumerate(row):
+                if _length(value) is not None:
+                    raise _no_number(str(j), i, value, "Each value must be one number.") from None
+
+
+def _length(values: Any) -> int | None:
+    """Number of values in a sequence; None for single values such as numbers and text."""
+    single = isinstance(values, (str, bytes)) or getattr(values, "shape", None) == ()
+    return None if single or not isinstance(values, Sized) else len(values)
+
+
+def _refuse_in_column(name: str, column: Any, error: Exception, nan_allowed: bool) -> None:
+    values = np.asarray(column)
+    if values.dtype.kind == "c":  # scikit-learn's message says all
+        return
+    objects = values.dtype.kind not in "fiubmM"
+    texts = [i for i, v in enumerate(values) if isinstance(v, (str, bytes))] if objects else []
+    if texts:
+        raise ValueError(
+            f"Column {name} of X holds text ({str(values[texts[0]])[:40]!r} in row "
+            f"{texts[0] + 1}). Encode it as numbers, for instance with "
+            f"sklearn.preprocessing.OneHotEncoder {_BY_THEMSELVES}"
+        )
+    if values.dtype.kind in "mM" or (objects and any(hasattr(v, "isoformat") for v in values)):
+        remedy = "Turn them into numbers such as the year, the weekday or days since a day."
+        raise ValueError(f"Column {name} of X holds dates. {remedy}")
+    try:
+        values = values.astype(np.float64) if objects else values
+    except (TypeError, ValueError, OverflowError):
+        for i, value in enumerate(values, 1):
+            _refuse_object(name, i, value, error)
+        return
+    _refuse_not_finite(values, f" in column {name}, row ", nan_allowed)
+
+
+def _refuse_object(name: str, i: int, value: Any, error: Exception) -> None:
+    """Refuse what is no number, or one too large."""
+    if _length(value) is not None:
+        raise _no_number(name, i, value, "Each value must be one number.")
+    try:
+        np.asarray([value], dtype=object).astype(np.float64)
+    except OverflowError:
+        about = ""
+        if isinstance(value, Rational):
+            bits = int(value.numerator).bit_length() - int(value.denominator).bit_length()
+            about = f" (about {'-' if value < 0 else ''}1e{round((bits - 0.5) * np.log10(2))})"
+        raise ValueError(
+            f"Column {name} of X holds a number in row {i} that is too large for float64{about}. "
+            "Scale the column so that it stays below 1e308, for instance by its logarithm."
+        ) from None
+    except (TypeError, ValueError):
+        raise _no_number(name, i, value, f"{error}.") from None
+
+
+def _no_number(name: str, i: int, value: Any, reason: str) -> TypeError:
+    kind = type(value).__name__
+    return TypeError(
+        f"Column {name} of X holds a value of type {kind} in row {i}, not a number. {reason}"
+    )
+
+
+def _refuse_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
+    at = np.flatnonzero(np.isinf(values) if nan_allowed else ~np.isfinite(values))
+    if not len(at):
+        return
+    value = values[at[0]]
+    where = f"{where}{at[0] + 1}" if where else ""
+    more = "" if len(at) == 1 else f" ({len(at)} such values there)"
+    if np.isnan(value):
+        raise ValueError(
+            f"X is NaN{where}{more}. Impute missing values, for instance with "
+            f"sklearn.impute.SimpleImputer {_BY_THEMSELVES}"
+        )
+    raise ValueError(
+        f"X is {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."
+    )

@@ -7,15 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "check_choice",
-    "check_count",
-    "check_counts",
-    "check_number",
-    "check_numbers",
-    "is_number",
-]
-
 
 def is_number(value: Any, *, positive: bool = False) -> bool:
     """Whether this is a finite number >= 0, or > 0."""

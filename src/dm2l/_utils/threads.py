@@ -7,20 +7,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from operator import call
 from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
-
-__all__ = [
-    "WORTH_FACTORING",
-    "WORTH_SHARING",
-    "blas_thread_count",
-    "blas_threads",
-    "one_blas_thread",
-    "run_all",
-    "run_each",
-]
 
 # Multiplications from which on more than one thread pays.
 WORTH_SHARING = 1e8
@@ -30,25 +21,20 @@ WORTH_SHARING = 1e8
 WORTH_FACTORING = 1e10
 
 
-@functools.cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+_controller = functools.cache(ThreadpoolController)
+_pool = functools.cache(functools.partial(ThreadPoolExecutor, thread_name_prefix="dm2l"))
+if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Context in which BLAS uses one thread.
-
-    In an ``eigh`` of a hundred rows threads bring nothing on an idle machine and cost dearly on a
-    busy one: 26 matrices of 153 x 153 took 53 ms with either on two idle cores, and on two busy
-    ones 416 ms with two threads and 58 ms with one (``benchmarks/blas.py``).
-
-    The limit is that of the process: it is set by the first of several threads that ask for it, and
-    ends with the last.
-    """
+    """Context in which BLAS uses one thread (``benchmarks/blas.py`` shows what that saves)."""
     return _ONE_THREAD
 
 
 class _OneThread(AbstractContextManager[None]):
+    """The limit is that of the process: the first thread that asks sets it, the last ends it."""
+
     def __init__(self) -> None:
         self._lock = Lock()
         self._inside = 0
@@ -70,38 +56,26 @@ _ONE_THREAD = _OneThread()
 
 
 def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextManager[Any]:
-    """Context for products of ``size`` multiplications: small ones get one BLAS thread.
-
-    There a second thread waits more than it works (``benchmarks/blas.py``).
-    """
+    """Context for products of ``size`` multiplications: small ones get one BLAS thread."""
     return one_blas_thread() if size < worth else nullcontext()
 
 
-@functools.cache
-def _pool(workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(workers, thread_name_prefix="dm2l")
-
-
-if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-def run_each(tasks: Sequence[Callable[[], Any]], workers: int) -> Iterator[Any]:
-    """Results of all tasks, in their order and as they come, by so many threads.
-
-    Products and decompositions of numpy arrays let other threads run.
-    """
-    if workers == 1 or len(tasks) == 1:
-        return (task() for task in tasks)
-    return _pool(workers).map(lambda task: task(), tasks)
+def run_each(work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> Iterator[Any]:
+    """What ``work`` gives for each item, in their order and as they come, by so many threads."""
+    if workers == 1 or len(items) == 1:
+        return map(work, items)
+    return _pool(workers).map(work, items)
 
 
 def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
     """Results of all tasks, in their order, by so many threads."""
-    return list(run_each(tasks, workers))
+    return list(run_each(call, tasks, workers))
 
 
 def blas_thread_count() -> int:
     """How many threads BLAS may use here."""
-    counts = [pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"]
-    return max(counts, default=1)
+    most = 1
+    for pool in _controller().info():
+        if pool["user_api"] == "blas":
+            most = max(most, pool["num_threads"])
+    return most

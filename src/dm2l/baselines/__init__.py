@@ -1,12 +1,10 @@
 """Methods that DM2L is compared with."""
 
-from dm2l.baselines._filling import ZeroFillClassifier
+from dm2l.baselines._correlations import LSMLClassifier, MLLRCClassifier
 from dm2l.baselines._glocal import GLOCALClassifier
 from dm2l.baselines._leml import LEMLClassifier
-from dm2l.baselines._lsml import LSMLClassifier
-from dm2l.baselines._masked_ridge import MaskedRidgeClassifier
-from dm2l.baselines._mllrc import MLLRCClassifier
-from dm2l.baselines._one_vs_rest import MaskedOneVsRestClassifier
+from dm2l.baselines._linear import MaskedRidgeClassifier
+from dm2l.baselines._one_vs_rest import MaskedOneVsRestClassifier, ZeroFillClassifier
 
 __all__ = [
     "GLOCALClassifier",

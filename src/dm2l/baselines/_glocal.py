@@ -17,8 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from dm2l._score_model import FitResult
-from dm2l._solvers.features import Features
-from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._solvers.features import Features, LinearMap
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.parameters import check_counts, check_numbers
 from dm2l.baselines._linear import IterativeBaseline, weighted_grams
@@ -31,13 +30,11 @@ STEPS = 60
 
 
 class Glocal:
-    """The objective of :class:`GLOCALClassifier` and the exact minimum of each of its blocks.
+    """The objective of :class:`GLOCALClassifier` and the exact minimum of each of its blocks."""
 
-    With ``B_m = W' (lambda2 n_m/n X'X + lambda1 X_m'X_m) W`` its last term, which is small where
-    scores are smooth on the graph of each group and of all groups together, is ``tr(Z_m' U B_m U'
-    Z_m) / 2``. Everywhere below an empty list for ``Z`` leaves it out. ``weights`` are ``lambda``
-    and ``lambda1`` to ``lambda5`` as they stand in the formula.
-    """
+    # With B_m = W' (lambda2 n_m/n X'X + lambda1 X_m'X_m) W its last term is
+    # tr(Z_m' U B_m U' Z_m) / 2; an empty list for Z leaves it out. ``weights`` are the lambdas as
+    # they stand in the formula.
 
     def __init__(
         self,
@@ -50,53 +47,38 @@ class Glocal:
         self.features = features
         self.T = T.astype(np.float64)
         self.observed = (T != 0).astype(np.float64)
-        self._complete = bool((T != 0).all())
+        self._complete = bool((T != 0).all()) and entries is None
         # Of entries, and of rows wherever these stand alone: as if a row were there so often.
-        self._rows: Any = None
-        self._divisor: Any = None
-        if entries is not None and entries.weights is not None:
-            self.observed, self._rows = entries.weights, entries.rows
+        rows: Any = None
+        self._divisor: Any = 1.0
+        if entries is not None:
+            self.observed, rows = np.asarray(entries.weights), entries.rows
             self.T = self.observed * self.T
-            self._complete = False
             self._divisor = np.where(self.observed > 0, self.observed, 1.0)
+        self._rows = np.ones((len(T), 1)) if rows is None else rows[:, None]
         self.lam, self.lam1, self.lam2, self.lam3, self.lam4, self.lam5 = weights
-        self.gram = features.gram(weights=self._rows)
+        self.gram = features.gram(weights=rows)
         self.penalty = features.penalty(1.0)
-        members = [np.flatnonzero(groups == m) for m in np.unique(groups)]
         # Per group: lambda2 n_m/n X'X + lambda1 X_m'X_m.
-        self.metrics = [
-            self.lam2 * self._size(rows) / self._size(slice(None)) * self.gram
-            + self.lam1 * features.gram(rows, None if self._rows is None else self._rows[rows])
-            for rows in members
-        ]
+        self.metrics = []
+        for m in np.unique(groups):
+            members = np.flatnonzero(groups == m)
+            share = self.lam2 * float(self._rows[members].sum()) / float(self._rows.sum())
+            own = features.gram(members, None if rows is None else rows[members])
+            self.metrics.append(share * self.gram + self.lam1 * own)
         # A basis in which X'X and the ridge are both diagonal, and their balanced sum is one.
         self._trace = float(np.trace(self.gram)) or 1.0
         self._unit = self._trace / len(self.gram)
         balanced = np.diag(self._unit * self.penalty)
         self._share, self._basis = scipy.linalg.eigh(balanced, self.gram + balanced)
 
-    def _size(self, rows: Any) -> float:
-        """What rows weigh."""
-        return float(len(self.T[rows]) if self._rows is None else self._rows[rows].sum())
-
-    def _weighed(self, A: Array) -> Array:
-        """Rows times what they weigh."""
-        return A if self._rows is None else self._rows[:, None] * A
-
-    # -- value ----------------------------------------------------------------------------------
-
-    def data_terms(self, U: Array, V: Array, W: Array) -> float:
-        """The two first terms."""
-        missed = self.observed * (V @ U.T) - self.T
-        apart = V - self.features.scores(W)
-        squares = missed if self._divisor is None else missed / self._divisor
-        apart_squared = float(np.vdot(apart, self._weighed(apart)))
-        return 0.5 * float(np.vdot(missed, squares)) + 0.5 * self.lam * apart_squared
-
     def value(self, U: Array, V: Array, W: Array, Z: list[Array]) -> float:
         """The objective."""
-        total = self.data_terms(U, V, W)
-        sizes = float(np.vdot(V, self._weighed(V))), float(np.vdot(U, U))
+        missed = self.observed * (V @ U.T) - self.T
+        apart = V - self.features.scores(W)
+        total = 0.5 * float(np.vdot(missed, missed / self._divisor))
+        total += 0.5 * self.lam * float(np.vdot(apart, self._rows * apart))
+        sizes = float(np.vdot(V, self._rows * V)), float(np.vdot(U, U))
         total += 0.5 * self.lam3 * sizes[0] + 0.5 * self.lam4 * sizes[1]
         total += 0.5 * self.lam5 * float(np.vdot(W, self.penalty[:, None] * W))
         for B, Zm in zip(self._middles(W, Z), Z, strict=True):
@@ -145,7 +127,7 @@ class Glocal:
 
     def step_V(self, U: Array, V: Array, W: Array) -> Array:
         """Best ``V``, row by row; in blocks of rows, for each has a k x k matrix of its own."""
-        right = self.T @ U + self.lam * self._weighed(self.features.scores(W))
+        right = self.T @ U + self.lam * (self._rows * self.features.scores(W))
         ridge = (self.lam + self.lam3) * np.eye(U.shape[1])
         if self._complete:
             return _solve_blocks(weighted_grams(U, self.observed.T[:, :1]) + ridge, right)
@@ -154,8 +136,7 @@ class Glocal:
         for start in range(0, len(right), size):
             rows = slice(start, start + size)
             blocks = weighted_grams(U, self.observed[rows].T)
-            of_rows = ridge if self._rows is None else self._rows[rows, None, None] * ridge
-            found[rows] = _solve_blocks(blocks + of_rows, right[rows])
+            found[rows] = _solve_blocks(blocks + self._rows[rows, :, None] * ridge, right[rows])
         return found
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
@@ -174,17 +155,15 @@ class Glocal:
         def precondition(R: Array) -> Array:
             return np.asarray(self._basis @ ((self._basis.T @ R @ turn) / scale) @ turn.T)
 
-        right = self.lam * self.features.adjoint(self._weighed(V))
+        right = self.lam * self.features.adjoint(self._rows * V)
         if not Z:
             return precondition(right)
         return _conjugate_gradients(lambda A: self._curve_W(A, sides), right, W, precondition)
 
     def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = STEPS) -> Array:
-        """Projected gradient steps for ``Z_m``, each at the minimum of a bound from above.
-
-        With ``C = U B_m U'`` and ``D`` the diagonal of its absolute row sums, ``D - C`` is
-        positive semi-definite; so normalising the rows of ``(D - C) Z`` never ascends.
-        """
+        """Projected gradient steps for ``Z_m``, each at the minimum of a bound from above."""
+        # With C = U B_m U' and D the diagonal of its absolute row sums, D - C is positive
+        # semi-definite; so normalising the rows of (D - C) Z never ascends.
         half = self._middles(W, Z)[m] @ U.T
         rows = range(0, len(U), 1000)
         bound = np.concatenate([np.abs(U[i : i + 1000] @ half).sum(axis=1) for i in rows])[:, None]
@@ -226,8 +205,6 @@ class ReleasedGlocal(Glocal):
     # With label correlations its costs of U and W are spectral norms, without the factor one half,
     # so that a step may be refused, or taken, wrongly; the gradient of Z_m is not projected.
 
-    max_steps = STEPS
-
     def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
         middles, right = self._middles(W, Z), self.T.T @ V
 
@@ -239,7 +216,7 @@ class ReleasedGlocal(Glocal):
             )
             return _released_cost([(1.0, missed), (self.lam4, A)], bool(Z)) + sum(smooth)
 
-        return self._descend(cost, lambda A: self._curve_U(A, V, middles, Z) - right, U)
+        return steepest_descent(cost, lambda A: self._curve_U(A, V, middles, Z) - right, U)
 
     def step_V(self, U: Array, V: Array, W: Array) -> Array:
         scores = self.features.scores(W)
@@ -252,7 +229,7 @@ class ReleasedGlocal(Glocal):
             missed = self.observed * (A @ U.T) - self.T
             return missed @ U + self.lam * (A - scores) + self.lam3 * A
 
-        return self._descend(cost, gradient, V)
+        return steepest_descent(cost, gradient, V)
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
         sides, right = self._sides(U, Z), self.lam * self.features.adjoint(V)
@@ -265,35 +242,28 @@ class ReleasedGlocal(Glocal):
             )
             return _released_cost([(self.lam, apart), (self.lam5, ridge)], bool(Z)) + sum(smooth)
 
-        return self._descend(cost, lambda A: self._curve_W(A, sides) - right, W)
+        return steepest_descent(cost, lambda A: self._curve_W(A, sides) - right, W)
 
     def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = STEPS) -> Array:
         half = self._middles(W, Z)[m] @ U.T
-        return self._descend(
+        return steepest_descent(
             lambda A: 0.5 * float(np.vdot(A, U @ (half @ A))),
             lambda A: np.asarray(U @ (half @ A)),
             Z[m],
             unit_rows,
         )
 
-    def _descend(self, cost: Any, gradient: Any, A: Array, retract: Any = np.asarray) -> Array:
-        return steepest_descent(cost, gradient, A, retract, self.max_steps)
-
 
 def _released_cost(terms: list[tuple[float, Array]], spectral: bool) -> float:
     """Weighted squared norms of matrices: half those of Frobenius, or all of the spectral ones."""
-    if spectral:
-        return sum(weight * _squared_spectral_norm(A) for weight, A in terms)
-    return 0.5 * sum(weight * float(np.vdot(A, A)) for weight, A in terms)
+    if not spectral:
+        return 0.5 * sum(weight * float(np.vdot(A, A)) for weight, A in terms)
+    small = [(weight, A.T @ A if A.shape[0] > A.shape[1] else A @ A.T) for weight, A in terms]
+    return sum(weight * float(np.linalg.eigvalsh(square)[-1]) for weight, square in small)
 
 
 def unit_rows(A: Array) -> Array:
     return np.asarray(A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300))
-
-
-def _squared_spectral_norm(A: Array) -> float:
-    small = A.T @ A if A.shape[0] > A.shape[1] else A @ A.T
-    return float(np.linalg.eigvalsh(small)[-1])
 
 
 def steepest_descent(
@@ -301,11 +271,10 @@ def steepest_descent(
     gradient: Callable[[Array], Array],
     A: Array,
     retract: Callable[[Array], Array] = np.asarray,
-    max_iter: int = STEPS,
 ) -> Array:
     """Steepest descent with backtracking, as in the first versions of Manopt."""
     costs = [cost(A)]
-    for iteration in range(max_iter):
+    for iteration in range(STEPS):
         slope = gradient(A)
         square = float(np.vdot(slope, slope))
         if square < 1e-12:
@@ -340,17 +309,11 @@ class GLOCALClassifier(IterativeBaseline):
               + \lambda_1 \|Z_m' U W' X_m'\|_F^2 \bigr)
 
     Observed labels are ``VU'``: latent labels ``V``, which a linear model predicts from the inputs,
-    times label factors ``U``. ``X_m`` are groups of rows found by k-means; the rows of ``Z_m`` have
-    length one, and ``Z_m Z_m'`` plays the Laplacian of the label correlations in that group.
-    Scores are ``X W U'``. The parameters are relative: with ``o`` observed entries and ``g`` groups
-    the weights in the formula are ``lambda_`` and ``lambda3`` times ``o / (kn)``, ``lambda1`` times
-    ``o g^2 / n^2``, ``lambda2`` times ``o / n^2``, ``lambda4`` times ``o / (kc)`` and ``lambda5``
-    times ``o / (kd)``.
-
-    Every block is brought to its exact minimum in turn. The released code takes up to sixty
-    steepest-descent steps instead, on a cost that does not belong to its gradient;
-    ``published=True`` does so too, in several times the time. On Arts the two give about the same
-    figures.
+    times label factors ``U``. ``X_m`` are groups of rows found by k-means; ``Z_m Z_m'``, with rows
+    of ``Z_m`` of length one, is the Laplacian of the label correlations in a group. Scores are
+    ``X W U'``. With ``o`` observed entries the weights in the formula are ``lambda_`` and
+    ``lambda3`` times ``o / (kn)``, ``lambda1`` times ``o g^2 / n^2``, ``lambda2`` times
+    ``o / n^2``, ``lambda4`` times ``o / (kc)`` and ``lambda5`` times ``o / (kd)``.
 
     Parameters
     ----------
@@ -358,37 +321,25 @@ class GLOCALClassifier(IterativeBaseline):
         How closely the inputs have to predict the latent labels.
     lambda1, lambda2 : float, default=1e-5, 1e-3
         Weights of the local and of the global label correlations.
-    lambda3, lambda4 : float, default=0.125
-        Ridge on ``V`` and on ``U``.
-    lambda5 : float, default=1
-        Ridge on ``W``, which matters most. The authors' setting for Arts is 0.125; 1 ranks better
-        there and on most other sets.
-    n_components : int, default=20
-        Number ``k`` of latent labels; at most the number of labels is used.
-    n_groups : int, default=3
-        Number ``g`` of groups of rows.
-    fit_intercept : bool, default=True
-        Whether latent labels have an intercept, which is not penalised. The original has none.
+    lambda3, lambda4, lambda5 : float, default=0.125, 0.125, 1
+        Ridge on ``V``, on ``U``, and on ``W``, which matters most.
+    n_components, n_groups : int, default=20, 3
+        Number ``k`` of latent labels, at most that of the labels, and ``g`` of groups of rows.
     max_iter : int, default=15
         Most rounds, first without and then with label correlations.
     tol : float, default=1e-3
         Relative change of the objective in a round that counts as none.
     published : bool, default=False
-        Whether to step as the released code does. All rounds are then taken, the objective may
-        rise, and rounding shows: another order of summation, as for a sparse ``X``, moves scores in
-        the second digit.
+        Whether to take the released code's steps instead of exact minima of the blocks: steepest
+        descent on a cost that does not belong to its gradient, so that the objective may rise.
     random_state : int, RandomState or None, default=None
         For the start and the groups.
-    threshold, calibration, coupling, cv, missing_label, missing_as, verbose
-        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
-        ``cv`` more models.
+    fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+        As in :class:`dm2l.baselines.LEMLClassifier`.
 
     Attributes
     ----------
-    objective_history_ : ndarray
-        The objective after each round with label correlations; it never rises unless
-        ``published``.
-    coef_, intercept_, objective_, n_iter_, classes_, label_names_, thresholds_, n_features_in_
+    coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
         As in :class:`dm2l.DM2LClassifier`; iterations are rounds with label correlations.
 
     References
@@ -398,15 +349,11 @@ class GLOCALClassifier(IterativeBaseline):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.baselines import GLOCALClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
-    >>> Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
-    >>> GLOCALClassifier(lambda5=0.01, n_groups=1, random_state=0).fit(X, Y).predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0],
-           [0, 0]])
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> GLOCALClassifier(n_groups=1, random_state=0).fit(X, Y).predict(X[1:2])
+    array([[0, 0, 1, 1, 0]])
     """
 
     lambda_: float = 1.0
@@ -418,7 +365,6 @@ class GLOCALClassifier(IterativeBaseline):
     _: KW_ONLY
     n_components: int = 20
     n_groups: int = 3
-    fit_intercept: bool = True
     max_iter: int = 15
     tol: float = 1e-3
     published: bool = False
@@ -426,13 +372,13 @@ class GLOCALClassifier(IterativeBaseline):
 
     def __sklearn_is_fitted__(self) -> bool:
         """The parameter ``lambda_`` only looks like something that was fitted."""
-        return hasattr(self, "coef_")
+        return getattr(self, "coef_", None) is not None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "lambda1", "lambda2", "tol")
+        check_numbers(self, "lambda1", "lambda2")
         check_numbers(self, "lambda_", "lambda3", "lambda4", "lambda5", positive=True)
-        check_counts(self, "n_components", "n_groups", "max_iter")
+        check_counts(self, "n_components", "n_groups")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries
@@ -445,15 +391,23 @@ class GLOCALClassifier(IterativeBaseline):
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
         k = min(int(self.n_components), T.shape[1])
-        M = (T != 0).astype(np.float64) if entries is None else entries.weights
-        size = float(len(T)) if rows is None else float(rows.sum())
-        weights = self._weights(X.shape[1], M, size, k, len(np.unique(groups)))
+        (n, c), d, g = T.shape, X.shape[1], len(np.unique(groups))
+        weight: Any = T != 0 if entries is None else entries.weights
+        o = float(weight.sum())
+        size = float(n if rows is None else rows.sum())
+        weights = (
+            self.lambda_ * o / (k * size),
+            self.lambda1 * o * g**2 / size**2,
+            self.lambda2 * o / size**2,
+            self.lambda3 * o / (size * k),
+            self.lambda4 * o / (c * k),
+            self.lambda5 * o / (d * k),
+        )
         blocks = ReleasedGlocal if self.published else Glocal
         problem = blocks(features, T, groups, weights, entries)
         U, W, history = self._alternate(problem, k, random)
-        self._keep_history(history)
-        self._store(X, *feature_map.on_inputs(features.to_original(W) @ U.T, intercept))
-        return FitResult()
+        coef, b = feature_map.on_inputs(features.to_original(W) @ U.T, intercept)
+        return self._finish(X, history, coef, b)
 
     def _groups(
         self, X: Any, random: np.random.RandomState, rows: Array | None
@@ -470,18 +424,6 @@ class GLOCALClassifier(IterativeBaseline):
             # Fewer distinct rows than groups: then there are fewer groups, which is fine.
             warnings.simplefilter("ignore", ConvergenceWarning)
             return np.asarray(means.fit_predict(X, sample_weight=rows), dtype=np.intp)
-
-    def _weights(self, d: int, M: Any, n: float, k: int, g: int) -> tuple[float, ...]:
-        """The weights of terms as they stand in the objective, for entries that weigh ``M``."""
-        c, o = M.shape[1], float(M.sum())
-        return (
-            self.lambda_ * o / (k * n),
-            self.lambda1 * o * g**2 / n**2,
-            self.lambda2 * o / n**2,
-            self.lambda3 * o / (n * k),
-            self.lambda4 * o / (c * k),
-            self.lambda5 * o / (d * k),
-        )
 
     def _alternate(
         self, problem: Glocal, k: int, random: np.random.RandomState

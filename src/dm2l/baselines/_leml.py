@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,33 +26,31 @@ from dm2l.labels._matrix import LabelMatrix
 Array = NDArray[np.float64]
 
 
-class Loss:
-    """Loss of scores against targets, entry by entry, with two derivatives in the score."""
+class Loss(NamedTuple):
+    """Loss of scores ``F`` against targets ``Y``, entry by entry, with two derivatives in ``F``."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    value: Callable[[Array, Array], Array]
+    slope: Callable[[Array, Array], Array]
+    curvature: Callable[[Array, Array], Array]
 
-    def value(self, F: Array, Y: Array) -> Array:
-        if self.name == "squared":
-            return (F - Y) ** 2
-        if self.name == "logistic":
-            return np.logaddexp(0.0, -Y * F)
-        return np.maximum(1.0 - Y * F, 0.0) ** 2
 
-    def slope(self, F: Array, Y: Array) -> Array:
-        if self.name == "squared":
-            return 2.0 * (F - Y)
-        if self.name == "logistic":
-            return -Y * expit(-Y * F)
-        return -2.0 * Y * np.maximum(1.0 - Y * F, 0.0)
-
-    def curvature(self, F: Array, Y: Array) -> Array:
-        if self.name == "squared":
-            return np.full_like(F, 2.0)
-        if self.name == "logistic":
-            p = expit(Y * F)
-            return p * (1.0 - p)
-        return np.where(Y * F < 1.0, 2.0, 0.0)
+LOSSES = {
+    "squared": Loss(
+        lambda F, Y: (F - Y) ** 2,
+        lambda F, Y: 2.0 * (F - Y),
+        lambda F, Y: np.full_like(F, 2.0),
+    ),
+    "logistic": Loss(
+        lambda F, Y: np.logaddexp(0.0, -Y * F),
+        lambda F, Y: -Y * expit(-Y * F),
+        lambda F, Y: (p := expit(Y * F)) * (1.0 - p),
+    ),
+    "squared_hinge": Loss(
+        lambda F, Y: np.maximum(1.0 - Y * F, 0.0) ** 2,
+        lambda F, Y: -2.0 * Y * np.maximum(1.0 - Y * F, 0.0),
+        lambda F, Y: np.where(Y * F < 1.0, 2.0, 0.0),
+    ),
+}
 
 
 class InputFactor:
@@ -84,12 +83,10 @@ class InputFactor:
 def trust_region_newton(
     function: InputFactor, W: Array, *, tol: float, max_iter: int, max_products: int = 20
 ) -> Array:
-    """Take Newton steps until the gradient has shrunk by ``tol``; never worse than the start.
-
-    The variant of LIBLINEAR (Lin, Weng and Keerthi 2008), whose loose inner tolerance (a tenth of
-    the gradient) and trust region scipy's ``trust-ncg`` does not have: methods that stop it early
-    depend on both. Refused steps count too.
-    """
+    """Take Newton steps until the gradient has shrunk by ``tol``; never worse than the start."""
+    # The variant of LIBLINEAR (Lin, Weng and Keerthi 2008), whose loose inner tolerance (a tenth of
+    # the gradient) and trust region scipy's trust-ncg does not have: methods that stop it early
+    # depend on both. Refused steps count too.
     value = function.value(W)
     gradient = function.gradient()
     first = radius = float(np.linalg.norm(gradient))
@@ -193,7 +190,7 @@ class LabelFactor:
         # Far on the flat side of a loss Newton steps lead nowhere; zero is in the middle.
         values, at_zero = self.values(H), self.values(zero)
         H, values = np.where((at_zero < values)[:, None], zero, H), np.minimum(values, at_zero)
-        for _ in range(1 if self.loss.name == "squared" else max_iter):
+        for _ in range(1 if self.loss is LOSSES["squared"] else max_iter):
             gradients = self.gradients(H)
             active = np.linalg.norm(gradients, axis=1) > goal
             if not active.any():
@@ -214,11 +211,9 @@ class LabelFactor:
 
 
 def _solve_scaled(A: Array, B: Array) -> Array:
-    """Solve ``A_j x_j = b_j`` with ``A_j`` scaled to a unit diagonal.
-
-    So that an intercept does not drown in large features. One without curvature, on the flat side
-    of a hinge, has no slope either and stays where it is.
-    """
+    """Solve ``A_j x_j = b_j`` with ``A_j`` scaled to a unit diagonal."""
+    # So that an intercept does not drown in large features. One without curvature, on the flat side
+    # of a hinge, has no slope either and stays where it is.
     diagonal = np.diagonal(A, axis1=1, axis2=2)
     flat = diagonal <= 0
     scale = 1.0 / np.sqrt(np.where(flat, 1.0, diagonal))
@@ -233,10 +228,9 @@ class LEMLClassifier(IterativeBaseline):
     .. math:: \min_{W,H,b} \sum_{(i,j) \in \Omega} \ell(x_i' W h_j + b_j, y_{ij})
               + \tfrac{\alpha}{2} \bigl(\|W\|_F^2 + \|H\|_F^2\bigr)
 
-    with ``W`` of shape (d, rank) and ``H`` of shape (c, rank). Alternates between some
-    trust-region Newton steps for ``W`` and exact solutions for the rows of ``H``, a fixed number
-    of times from a random start: how early it stops is part of the method, and on text data more
-    alternations with a small ``alpha`` rank worse.
+    Alternates between some trust-region Newton steps for ``W`` (d, rank) and exact solutions for
+    the rows of ``H`` (c, rank), a fixed number of times from a random start: how early it stops is
+    part of the method.
 
     Parameters
     ----------
@@ -248,10 +242,9 @@ class LEMLClassifier(IterativeBaseline):
         ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``, with ``y`` in -1/+1.
     missing : {"ignore", "neutral", "negative"}, default="ignore"
         Target of a missing label: none; 0, with targets -1/+1; or 0, with targets 0/1. "ignore" is
-        the method. The others, which need the squared loss, are its mode for complete labels with
-        incomplete ones.
+        the method; the others need the squared loss.
     fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalised. The original has none.
+        Whether scores have an intercept, which is not penalised. The originals have none.
     max_iter : int, default=10
         Alternations.
     tol : float, default=0.1
@@ -264,10 +257,8 @@ class LEMLClassifier(IterativeBaseline):
 
     Attributes
     ----------
-    objective_history_ : ndarray
-        The objective after each alternation; it never rises.
-    coef_, intercept_, objective_, n_iter_, classes_, label_names_, thresholds_, n_features_in_
-        As in :class:`dm2l.DM2LClassifier`.
+    coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
+        As in :class:`dm2l.DM2LClassifier`; iterations are alternations.
 
     References
     ----------
@@ -276,15 +267,11 @@ class LEMLClassifier(IterativeBaseline):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.baselines import LEMLClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
-    >>> Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
-    >>> LEMLClassifier(rank=2, alpha=0.1, random_state=0).fit(X, Y).predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0],
-           [0, 0]])
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> LEMLClassifier(random_state=0).fit(X, Y).predict(X[1:2])
+    array([[0, 0, 1, 1, 0]])
     """
 
     rank: int = 20
@@ -292,17 +279,15 @@ class LEMLClassifier(IterativeBaseline):
     _: KW_ONLY
     loss: str = "squared"
     missing: Missing = "ignore"
-    fit_intercept: bool = True
     max_iter: int = 10
     tol: float = 0.1
     random_state: Any = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "tol")
         check_numbers(self, "alpha", positive=True)
-        check_counts(self, "rank", "max_iter")
-        check_choice("loss", self.loss, "squared", "logistic", "squared_hinge")
+        check_counts(self, "rank")
+        check_choice("loss", self.loss, *LOSSES)
         check_choice("missing", self.missing, "ignore", "neutral", "negative")
         if self.loss != "squared" and self.missing != "ignore":
             raise ValueError(
@@ -315,7 +300,7 @@ class LEMLClassifier(IterativeBaseline):
         inputs = Inputs(X, intercept, None if entries is None else entries.rows)
         targets = ImputedTargets(T, self.missing, entries)
         share = self.tol * self._share(T, targets)
-        loss, C = Loss(self.loss), 1.0 / float(self.alpha)
+        loss, C = LOSSES[self.loss], 1.0 / float(self.alpha)
         k = min(int(self.rank), T.shape[1])
         random = check_random_state(self.random_state)
         W, H = random.uniform(size=(X.shape[1], k)), random.uniform(size=(T.shape[1], k))
@@ -330,10 +315,8 @@ class LEMLClassifier(IterativeBaseline):
             total = 0.5 * float(np.vdot(W, W)) + float(outputs.values(found).sum())
             history.append(self.alpha * total)
             self._report(iteration, history[-1])
-        self._keep_history(history)
         coef = W @ H.T
-        self._store(X, *targets.scores(coef, inputs.intercept(coef, b)))
-        return FitResult()
+        return self._finish(X, history, *targets.scores(coef, inputs.intercept(coef, b)))
 
     def _share(self, T: Signs, targets: ImputedTargets) -> float:
         """The original asks for a smaller gradient where one class, or any label, is rare."""

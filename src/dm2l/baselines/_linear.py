@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._base import MissingLabelClassifier
-from dm2l._score_model import FitResult
-from dm2l._solvers.features import Features
-from dm2l._solvers.kernels._linear import LinearMap
+from dm2l._score_model import FitResult, LearnableMask
+from dm2l._solvers.features import Features, LinearMap, check_ridge, ridge_value
+from dm2l._solvers.objective import Objective
+from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import masked_ridge
+from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l._utils.threads import blas_threads
+from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
+from dm2l.pu._estimator import PositiveUnlabelledClassifier
+from dm2l.pu._targets import PUTargets
 
 Missing = Literal["ignore", "neutral", "negative"]
 
 
 class ImputedTargets:
-    """Targets of a regression: ``values`` (n, c), which entries count, and their weights.
+    """Targets of a regression: ``values`` (n, c), which entries count, and their weights."""
 
-    ``missing`` is the target of a missing label: "ignore" (none, targets are -1/+1), "neutral" (0,
-    targets are -1/+1) or "negative" (0, targets are 0/1); it has the weight of its row.
-    """
+    # The target of a missing label is none ("ignore"), or 0 among -1/+1 ("neutral") or among 0/1
+    # ("negative"); it has the weight of its row.
 
     def __init__(self, T: Signs, missing: Missing, entries: EntryWeights | None = None) -> None:
         self.missing = missing
         self.values: NDArray[Any] = (T > 0 if missing == "negative" else T).astype(np.float64)
         self.observed = T != 0 if missing == "ignore" else np.ones(T.shape, dtype=bool)
-        self.weights = None if entries is None else entries.weights
-        if self.weights is not None and entries is not None and missing != "ignore":
-            rows: Any = entries.rows
-            self.weights = np.where(T != 0, self.weights, rows[:, None])
+        self.weights: Any = None if entries is None else entries.weights
+        if self.weights is not None and missing != "ignore":
+            of_rows = self.weights.max(axis=1, keepdims=True)
+            self.weights = np.where(T != 0, self.weights, of_rows)
         self._complete = bool(self.observed.all())
 
     def counted(self, A: NDArray[Any]) -> NDArray[Any]:
@@ -115,6 +119,7 @@ class LinearBaseline(MissingLabelClassifier):
     cv: Any = 5
     missing_label: Any = np.nan
     missing_as: str | None = None
+    fit_intercept: bool = True
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
         with blas_threads(labels.signs.size * X.shape[1]):
@@ -141,11 +146,20 @@ class LinearBaseline(MissingLabelClassifier):
 class IterativeBaseline(LinearBaseline):
     """A linear method that iterates, reports progress and keeps the objectives."""
 
+    max_iter: int
+    tol: float
     verbose: int = 0
 
+    _mixes_labels = False  # whether fits have label correlations
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_numbers(self, "tol")
+        check_counts(self, "max_iter")
+
     def _fit_nothing(self, X: Any) -> None:
-        super()._fit_nothing(X)
-        self._keep_history([])
+        nothing = np.zeros((0, 0)) if self._mixes_labels else None
+        self._finish(X, [], np.zeros((X.shape[1], 0)), np.zeros(0), nothing)
 
     def _report(self, iteration: int, value: float) -> None:
         """Report an iteration on standard error if ``verbose``."""
@@ -153,13 +167,107 @@ class IterativeBaseline(LinearBaseline):
             name = type(self).__name__.removesuffix("Classifier")
             sys.stderr.write(f"[{name}] iteration {iteration:4d}  objective {value:.6g}\n")
 
-    def _keep_history(self, history: list[float], n_starts: int = 0) -> None:
-        """Keep the objective of the starts, if any, and of every iteration."""
+    def _finish(
+        self,
+        X: Any,
+        history: list[float],
+        coef: NDArray[Any],
+        intercept: NDArray[Any],
+        correlations: NDArray[Any] | None = None,
+        n_starts: int = 0,
+    ) -> FitResult:
+        """Keep weights, and the objectives of the starts, if any, and of every iteration."""
+        self._store(X, coef, intercept)
         self.n_iter_ = max(1, len(history) - n_starts)
         self.objective_history_ = np.array(history)
         self.objective_ = history[-1] if history else 0.0
+        if correlations is not None:
+            self.correlations_ = np.zeros((len(self._learnable), len(self._learnable)))
+            self.correlations_[np.ix_(self._learnable, self._learnable)] = correlations
+        return FitResult()
 
-    def _keep_correlations(self, S: NDArray[Any] | None) -> None:
-        self.correlations_ = np.zeros((len(self._learnable), len(self._learnable)))
-        if S is not None:
-            self.correlations_[np.ix_(self._learnable, self._learnable)] = S
+
+@dataclass(eq=False, repr=False)
+class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
+    r"""Ridge regression of each label on the rows where it was observed.
+
+    .. math:: \min_{W,b} \tfrac12 \|R_\Omega(XW + 1b') - \tilde Y\|_F^2
+              + \tfrac{\alpha}{2} \|W\|_F^2
+
+    Labels observed on the same rows share one factorisation; with more columns than rows the
+    small side is factorised and a sparse ``X`` stays sparse. Where the masks of many labels
+    differ, conjugate gradients on all labels at once take fewer operations.
+
+    Parameters
+    ----------
+    alpha : float or "scale", default="scale"
+        Ridge; 0 gives least squares of least norm, "scale" is that of
+        :class:`dm2l.DM2LClassifier`.
+    fit_intercept : bool, default=True
+        Whether scores have an intercept, which is not penalised.
+    solver : {"auto", "direct", "cg"}, default="auto"
+        Factorise, iterate (to a relative gradient of 1e-10), or whichever is cheaper.
+    threshold, calibration, coupling, cv, missing_label, missing_as, class_prior
+        As in :class:`dm2l.DM2LClassifier`.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, label_names_, thresholds_, n_features_in_
+        As in :class:`dm2l.DM2LClassifier`.
+
+    Examples
+    --------
+    >>> from dm2l.baselines import MaskedRidgeClassifier
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> MaskedRidgeClassifier().fit(X, Y).predict(X[1:2])
+    array([[0, 0, 1, 1, 0]])
+    """
+
+    alpha: float | str = "scale"
+    _: KW_ONLY
+    solver: str = "auto"
+    coupling: str | None = "residual"
+    class_prior: Any = None
+
+    _leaves_one_out = True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_ridge(self.alpha)
+        check_choice("solver", self.solver, "auto", "direct", "cg")
+
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        T, entries = labels.signs, labels.entries
+        rows = None if entries is None else entries.rows
+        alpha, intercept = ridge_value(self.alpha, X, rows), bool(self.fit_intercept)
+        feature_map = LinearMap(intercept=intercept)
+        features = Features(feature_map.fit(X), intercept).centre()
+        if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:
+            mask = LearnableMask(self._learnable, self._constant, self._keep)
+            pu = PUTargets.of(features, entries.targets, mask.of_labels(self.class_prior))
+            self._keep_prior(pu.prior)
+            entries = EntryWeights.of(T, targets=pu.targets(alpha))
+        W, unseen = masked_ridge(features, T, alpha, entries=entries, method=self.solver), None
+        if self.coupling is not None and self.missing_as != "unlabelled":
+            objective = Objective(T, 0.0, like=features.example, entries=entries)
+            problem = Problem(features, objective, alpha)
+            factor, centred = Preconditioner(problem), features.from_original(W)
+            if self.coupling == "joint":
+                centred, unseen, _ = learn_jointly(problem, T, centred, factor, entries)
+                W = features.to_original(centred)
+            else:
+                unseen = leave_one_out_scores(
+                    problem, factor, T, centred, features, alpha, entries=entries
+                )
+        self._store(X, *feature_map.on_inputs(W, intercept))
+        return FitResult(leave_one_out_scores=unseen)
+
+    def _fit_nothing(self, X: Any) -> None:
+        super()._fit_nothing(X)
+        if self.missing_as == "unlabelled":
+            self._keep_prior()
+
+    def _score_labels(self, X: Any) -> Any:
+        scores = super()._score_labels(X)
+        return self._corrected(scores) if self.missing_as == "unlabelled" else scores

@@ -1,17 +1,17 @@
-"""One scikit-learn estimator per label, fitted to the rows where that label is observed."""
+"""Other estimators on incomplete labels: one per label, or one with missing ones as negatives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
-from dm2l._utils.unsuitable import check_rows, explain_unsuitable
+from dm2l._utils.inputs import explain_unsuitable, refuse_no_array
 from dm2l.completion._calibration import plain_probability
 from dm2l.labels._matrix import LabelMatrix
 
@@ -39,12 +39,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
 
     .. math:: \{(x_i, \tilde y_{ik}) : (i, k) \in \Omega\}
 
-    and nothing is shared between labels: this is what the methods that share have to beat.
+    and nothing is shared between labels.
 
     A classifier is fitted to ``0/1``. Its score is ``decision_function`` if it has one, else
     ``2 p - 1`` with ``p`` from ``predict_proba``, else ``-1`` or ``+1`` for the class it predicts.
     A regressor is fitted to ``-1/+1`` and its prediction is the score. The line between the classes
-    is at 0 or where ``threshold`` puts it; the estimator's own is not asked for.
+    is at 0 or where ``threshold`` puts it.
 
     ``X`` goes to the estimator as it comes, so it may be all that the estimator takes: a data frame
     with columns of text, a list of documents, NaN, a sparse or a precomputed kernel matrix.
@@ -58,9 +58,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         Number of labels to fit at a time; None means 1, -1 one a core.
     threshold, calibration, coupling, cv, missing_label, missing_as
         As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
-        ``cv`` more models. Without ``calibration``, ``predict_proba`` is that of
-        the estimator where it has one, with its 0 and 1: one of scikit-learn's common checks wants
-        them strictly inside, which its own ``OneVsRestClassifier`` around a tree fails as well.
+        ``cv`` more models. Without ``calibration``, ``predict_proba`` is that of the estimator
+        where it has one.
     verbose : int, default=0
         Progress over labels that joblib prints, to standard error below 50.
 
@@ -68,10 +67,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     ----------
     estimators_ : list
         One fitted estimator per label; None for a label that is constant.
-    classes_, label_names_, thresholds_
-        As in :class:`dm2l.DM2LClassifier`.
-    n_features_in_, feature_names_in_
-        As in :class:`dm2l.DM2LClassifier`, where ``X`` has columns and names.
+    classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
+        As in :class:`dm2l.DM2LClassifier`; the last two where ``X`` has columns and names.
 
     See Also
     --------
@@ -80,19 +77,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from dm2l.baselines import MaskedOneVsRestClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.2]])
-    >>> Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
-    >>> model = MaskedOneVsRestClassifier(LogisticRegression(C=10)).fit(X, Y)
-    >>> model.predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0],
-           [0, 0]])
-    >>> [int(inner.coef_.argmax()) for inner in model.estimators_]
-    [0, 1]
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> MaskedOneVsRestClassifier(LogisticRegression()).fit(X, Y).predict(X[1:2])
+    array([[0, 0, 1, 1, 0]])
     """
 
     _explains_numbers = False  # errors are those of the estimator
@@ -111,8 +101,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about: inputs are those of the estimator."""
         tags = super().__sklearn_tags__()
-        if _has_tags(self.estimator):
-            inner = get_tags(self.estimator)
+        inner = _tags_of(self.estimator)
+        if inner is not None:
             tags.input_tags = inner.input_tags
             tags.non_deterministic = inner.non_deterministic
             if inner.classifier_tags is not None:
@@ -146,7 +136,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)
         if mask.learnable.any():
-            with explained(self.estimator, X):
+            with _explained(self.estimator, X):
                 self._fit_estimators(X, mask.labels(labels), after_label)
         return FitResult()
 
@@ -178,13 +168,10 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             )
             for j, k in enumerate(learnable)
         )
-        fitted = []
-        for model in found:
-            fitted.append(model)
-            if after_label is not None:
-                after_label(len(fitted), len(learnable))
-        for k, model in zip(learnable, fitted, strict=True):
+        for done, (k, model) in enumerate(zip(learnable, found, strict=True), 1):
             self.estimators_[k] = model
+            if after_label is not None:
+                after_label(done, len(learnable))
         # The columns of a kernel matrix that the model of each learnt label wants.
         self._columns = columns
 
@@ -194,7 +181,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         """Check number and names of columns; the estimator knows what else it wants of ``X``."""
         if not reset:
             check_is_fitted(self)
-        with explained(self.estimator, X, whole=True):
+        with _explained(self.estimator, X, whole=True):
             return self._checked(X, reset=reset)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
@@ -218,29 +205,26 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         return X
 
+    def _models_with_inputs(self, X: Any) -> Iterator[tuple[Any, Any]]:
+        """The model of each learnable label, with its inputs."""
+        models = [model for model in self.estimators_ if model is not None]
+        for model, columns in zip(models, self._columns, strict=True):
+            yield model, _safe_indexing(X, columns, axis=1)
+
     def _score_labels(self, X: Any) -> NDArray[Any]:
-        with explained(self.estimator, X):
-            return self._ask(_score, X)
+        with _explained(self.estimator, X):
+            return np.stack([_score(*one) for one in self._models_with_inputs(X)], axis=-1)
 
     def _label_answers(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        with explained(self.estimator, X):
-            scores, p = self._ask(_score_and_probability, X)
+        with _explained(self.estimator, X):
+            answers = [_score_and_probability(*one) for one in self._models_with_inputs(X)]
+        scores, p = np.stack(answers, axis=-1)
         return scores, p
 
-    def _ask(self, question: Callable[[Any, Any], Any], X: Any) -> NDArray[Any]:
-        models = [model for model in self.estimators_ if model is not None]
-        answers = [
-            question(model, _safe_indexing(X, columns, axis=1))
-            for model, columns in zip(models, self._columns, strict=True)
-        ]
-        return np.stack(answers, axis=-1)
 
-
-def explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContextManager[None]:
-    """Explain values that are no numbers, ``whole``: and what is no table, to scikit-learn's.
-
-    Other estimators, and those with a transformer inside, may take whatever they like.
-    """
+def _explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContextManager[None]:
+    # Of scikit-learn's that take numbers; with ``whole``, what is no table is refused here. Others,
+    # and those with a transformer inside, may take whatever they like.
     if type(estimator).__module__.partition(".")[0] not in ("sklearn", "dm2l"):
         return nullcontext()
     tags = get_tags(estimator).input_tags
@@ -248,18 +232,18 @@ def explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContext
     if tags.string or any(hasattr(part, "transform") for part in parts):
         return nullcontext()
     if whole:
-        check_rows(X)
+        refuse_no_array(X)
     return explain_unsuitable(X, nan_allowed=tags.allow_nan)
 
 
-def _has_tags(estimator: Any) -> bool:
-    return hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
+def _tags_of(estimator: Any) -> Tags | None:
+    known = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
+    return get_tags(estimator) if known else None
 
 
 def _estimator_type(estimator: Any) -> str | None:
-    if _has_tags(estimator):
-        return get_tags(estimator).estimator_type
-    return getattr(estimator, "_estimator_type", None)
+    tags = _tags_of(estimator)
+    return getattr(estimator, "_estimator_type", None) if tags is None else tags.estimator_type
 
 
 def _fit_label(
@@ -298,3 +282,51 @@ def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[An
         return scores, plain_probability(scores)
     p = np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
     return _score(model, X) if hasattr(model, "decision_function") else 2 * p - 1, p
+
+
+class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Read every missing label as a negative, and fit an estimator.
+
+    Gradient boosting libraries may do this without a warning.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned, then fitted to the complete labels.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted clone.
+
+    Examples
+    --------
+    >>> from dm2l.baselines import ZeroFillClassifier, MaskedRidgeClassifier
+    >>> X, Y = [[0.0], [1.0], [2.0]], [[float("nan"), 1], [1, 1], [1, 0]]
+    >>> ZeroFillClassifier(MaskedRidgeClassifier(alpha=1.0)).fit(X, Y).predict(X)
+    array([[0, 1],
+           [1, 1],
+           [1, 0]])
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Fill in the missing labels, NaN in ``Y``, and fit."""
+        with _explained(self.estimator, X, whole=True):
+            Y = np.nan_to_num(np.asarray(Y, dtype=float))
+            self.estimator_ = clone(self.estimator).fit(X, Y)
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores of the fitted estimator."""
+        check_is_fitted(self)
+        with _explained(self.estimator, X, whole=True):
+            return self.estimator_.decision_function(X)
+
+    def predict(self, X: Any) -> Any:
+        """Labels that the fitted estimator predicts."""
+        check_is_fitted(self)
+        with _explained(self.estimator, X, whole=True):
+            return self.estimator_.predict(X)

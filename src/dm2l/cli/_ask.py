@@ -10,7 +10,6 @@ from typing import Any
 import click
 import numpy as np
 from click.core import ParameterSource
-from numpy.typing import NDArray
 
 from dm2l._utils.files import printable
 from dm2l.cli import _shared as shared
@@ -52,17 +51,18 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
 
 
 @click.command("complete")
-@shared.output_option("FILLED", "For the completed table, of the form of TABLE, or .xlsx.")
 @shared.file_option(
+    "FILLED", "For the completed table, of the form of TABLE, or .xlsx.", required=True
+)
+@shared.file_option(
+    "FILE",
+    "Write probabilities to this file, one line per missing label, and add no columns.",
     "--details",
-    metavar="FILE",
-    help="Write probabilities to this file, one line per missing label, and add no columns.",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(0, 0.5),
     default=MARGIN,
-    show_default=True,
     help="An entry is worth a look if its probability is this close to one half.",
 )
 @click.option(
@@ -74,16 +74,13 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
 )
 @shared.model_options
 def complete_command(
-    model_path: Path,
-    path: Path,
     output: Path,
     details: Path | None,
     margin: float,
     max_error_rate: float | None,
     safe_csv: bool,
-    force: bool,
     as_json: bool,
-    **reading: Any,
+    **given: Any,
 ) -> None:
     """Write TABLE with its missing labels filled in by MODEL.
 
@@ -100,28 +97,26 @@ def complete_command(
             "labels stay missing."
         )
     outputs = {"--output": output, "--details": details}
-    given = shared.opened(model_path, path, outputs, force=force, columns=False, **reading)
-    with given as (model, table, tell):
+    with shared.opened(outputs, columns=False, **given) as (model, table, tell):
         check_form(table, output)
         tell("filling")
         completion = complete_table(model, table, margin, max_error_rate=max_error_rate)
         tell(f"writing {output.name}")
-        marks = [*model.missing, *reading["missing"]]
+        marks = [*model.missing, *given["missing"]]
         write_completion(
             completion, table, output, missing=marks, details=details, safe_csv=safe_csv
         )
     shared.warn(completion.warnings)
-    counts = [
-        {
-            "label": name,
-            "filled": int(completion.filled[:, k].sum()),
-            "positive": int(completion.positive[:, k].sum()),
-            "left": int((completion.missing & ~completion.filled)[:, k].sum()),
-            "look": int(completion.look[:, k].sum()),
-        }
-        for k, name in enumerate(completion.label_names)
-    ]
-    n_missing, n_filled = int(completion.missing.sum()), int(completion.filled.sum())
+    filled = completion.filled
+    columns = {
+        "filled": filled,
+        "positive": completion.positive,
+        "left": completion.missing & ~filled,
+        "look": completion.look,
+    }
+    sums = {name: values.sum(axis=0).tolist() for name, values in columns.items()}
+    counts = _lines({"label": completion.label_names, **sums})
+    n_missing, n_filled = int(completion.missing.sum()), int(filled.sum())
     if as_json:
         shared.echo_json(
             {
@@ -152,18 +147,11 @@ def complete_command(
 
 
 @click.command("predict")
-@shared.output_option("SCORES", f"{_FILE}the predictions.")
+@shared.file_option("SCORES", f"{_FILE}the predictions.", required=True)
 @shared.keep_option
 @shared.model_options
 def predict_command(
-    model_path: Path,
-    path: Path,
-    output: Path,
-    keep: tuple[str, ...],
-    safe_csv: bool,
-    force: bool,
-    as_json: bool,
-    **reading: Any,
+    output: Path, keep: tuple[str, ...], safe_csv: bool, as_json: bool, **given: Any
 ) -> None:
     """Write predictions of MODEL for every label of every row of TABLE.
 
@@ -174,21 +162,24 @@ def predict_command(
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
-    outputs = {"--output": output}
-    given = shared.opened(model_path, path, outputs, force=force, labels=False, **reading)
-    with given as (model, table, tell):
+    with shared.opened({"--output": output}, labels=False, **given) as (model, table, tell):
         ends = ("", PROBABILITY, SCORE)
         names = [name + end for name in model.label_names for end in ends]
         columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
         columns |= _kept(table, keep, names)
         tell("predicting")
         rows, warnings = model.inputs(table)
-        answer, blank = model.answer(rows), model.unread(rows)
+        answer = model.answer(rows)
+        blank = np.isnan(answer.scores[:, 0])
         for k, name in enumerate(model.label_names):
             pair = np.array(_values(*model.words.written.get(name, ("1", "0"))), dtype=object)
-            columns[name] = _unless(blank, pair[(~answer.positive[:, k]).astype(int)])
-            columns[name + PROBABILITY] = _unless(blank, answer.probabilities[:, k].round(6))
-            columns[name + SCORE] = _unless(blank, answer.scores[:, k].round(6))
+            p, scores = answer.probabilities[:, k].round(6), answer.scores[:, k].round(6)
+            values = (pair[(~answer.positive[:, k]).astype(int)], p, scores)
+            for end, column in zip(ends, values, strict=True):
+                cells = column.tolist()
+                columns[name + end] = [
+                    None if no else cell for cell, no in zip(cells, blank, strict=True)
+                ]
         write_columns(output, columns, safe=safe_csv)
     same = ": the same in every row, since {lack} where the model was fitted"
     shared.warn([*warnings, *constant_warnings(model.classifier, model.label_names, same)])
@@ -210,13 +201,6 @@ def _values(yes: str, no: str) -> tuple[Any, Any]:
     return (int(a), int(b)) if a.is_integer() and b.is_integer() else (a, b)
 
 
-def _unless(blank: NDArray[np.bool_], values: NDArray[Any]) -> list[Any]:
-    """Values as they are written: nothing in rows that are not answered."""
-    if not blank.any():
-        return values.tolist()
-    return [None if no else value for value, no in zip(values.tolist(), blank, strict=True)]
-
-
 def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
     """Columns to copy; those that are not there or have the name of an output are refused."""
     count = Counter(["row", *names])
@@ -229,32 +213,32 @@ def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, 
     keep = tuple(dict.fromkeys(keep))
     for name in keep:
         if table.frame is None or name not in table.frame.columns:
-            raise click.UsageError(f"{table.path} has no column {name!r} to keep; see its header.")
-        if name in count:
-            raise click.UsageError(
+            why = f"{table.path} has no column {name!r} to keep; see its header."
+        elif name in count:
+            why = (
                 f"{name!r} cannot be kept: the output has a column of that name. Rename it in "
                 f"{table.path}."
             )
+        else:
+            continue
+        raise click.UsageError(why)
     return read_cells(table, keep) if keep else {}
 
 
 @click.command("suggest")
-@shared.output_option("FILE", f"{_FILE}the ranking.")
+@shared.file_option("FILE", f"{_FILE}the ranking.", required=True)
 @click.option("--top", type=click.IntRange(1), help="Write only this many.")
 @click.option("--rows", "by_row", is_flag=True, help="Rank whole rows instead of single entries.")
 @shared.keep_option
 @shared.model_options
 def suggest_command(
-    model_path: Path,
-    path: Path,
     output: Path,
     top: int | None,
     by_row: bool,
     keep: tuple[str, ...],
     safe_csv: bool,
-    force: bool,
     as_json: bool,
-    **reading: Any,
+    **given: Any,
 ) -> None:
     """Rank the missing labels of TABLE by the expected value of an answer.
 
@@ -264,8 +248,7 @@ def suggest_command(
 
     Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50 --keep compound
     """
-    given = shared.opened(model_path, path, {"--output": output}, force=force, **reading)
-    with given as (model, table, tell):
+    with shared.opened({"--output": output}, **given) as (model, table, tell):
         names = ["open", "value"] if by_row else ["label", "probability", "value"]
         cells = _kept(table, keep, names)
         tell("ranking")
@@ -305,20 +288,11 @@ _SUSPECTED = {
 
 
 @click.command("audit")
-@shared.file_option("-o", "--output", metavar="FILE", help=f"{_FILE}the list.")
-@click.option(
-    "--top", type=click.IntRange(1), default=20, show_default=True, help="How many to list."
-)
+@shared.file_option("FILE", f"{_FILE}the list.")
+@click.option("--top", type=click.IntRange(1), default=20, help="How many to list.")
 @shared.model_options
 def audit_command(
-    model_path: Path,
-    path: Path,
-    output: Path | None,
-    top: int,
-    safe_csv: bool,
-    force: bool,
-    as_json: bool,
-    **reading: Any,
+    output: Path | None, top: int, safe_csv: bool, as_json: bool, **given: Any
 ) -> None:
     """List suspected label errors of TABLE, the most likely first.
 
@@ -330,8 +304,7 @@ def audit_command(
 
     Example: dm2l audit assays.dm2l assays.csv --top 50 -o suspected.csv
     """
-    given = shared.opened(model_path, path, {"--output": output}, force=force, **reading)
-    with given as (model, table, tell):
+    with shared.opened({"--output": output}, **given) as (model, table, tell):
         tell("looking for label errors")
         found = audit_table(model, table, top)
         columns = {
@@ -365,7 +338,6 @@ def audit_command(
     "--top",
     type=click.IntRange(1),
     default=8,
-    show_default=True,
     help="Features and labels to name for each label.",
 )
 @shared.seed_option

@@ -24,15 +24,8 @@ COMMANDS = {
     "explain": "List the features that the labels of MODEL depend on, and correlated labels.",
     "demo": "Hide labels of digit images, learn from the rest, and fill in the missing ones.",
 }
-_MODULES = {
-    "_learn": ("inspect", "fit", "evaluate"),
-    "_ask": ("complete", "predict", "suggest", "audit", "explain"),
-    "_review": ("review", "backend"),
-    "_demo": ("demo",),
-}
-_PLACES = {
-    name: f"dm2l.cli.{module}:{name}_command" for module in _MODULES for name in _MODULES[module]
-}
+_MODULES = {"review": "_review", "backend": "_review", "demo": "_demo"}
+_MODULES |= dict.fromkeys(("inspect", "fit", "evaluate"), "_learn")
 
 
 class Commands(click.Group):
@@ -46,7 +39,8 @@ class Commands(click.Group):
         """The command; None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = resolve_name(_PLACES[cmd_name])
+        module = _MODULES.get(cmd_name, "_ask")
+        command: click.Command = resolve_name(f"dm2l.cli.{module}:{cmd_name}_command")
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -69,7 +63,10 @@ class Commands(click.Group):
             )
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
 @click.version_option(__version__, prog_name="dm2l")
 def cli() -> None:
     """Multi-label learning when labels are missing."""

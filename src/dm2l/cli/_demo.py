@@ -40,10 +40,9 @@ Rkl ranking loss, Ap average precision, 1err top label wrong, AUC by label.
     "--rho",
     type=click.FloatRange(0.05, 1.0),
     default=0.3,
-    show_default=True,
     help="Share of the training labels that stays observed.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of split and mask.")
+@click.option("--seed", default=0, help="Seed of split and mask.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON and nothing else.")
 def demo_command(rho: float, seed: int, as_json: bool) -> None:
     """Hide labels of digit images, learn from the rest, and fill in the missing ones.

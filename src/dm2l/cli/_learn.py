@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,7 @@ from dm2l._utils.files import printable
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.model_selection import Interval
-from dm2l.tables import (
-    TableModel,
-    evaluate_table,
-    fit_table,
-    inspect_table,
-    save_bundle,
-)
+from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
 from dm2l.tables._evaluation import AUTOMATIC, TableEvaluation
 from dm2l.tables._inspection import Inspection, fit_warnings
 from dm2l.tables._measures import MEASURES
@@ -32,14 +27,7 @@ LABELS = 40  # shown by fit
 
 @click.command("inspect")
 @shared.label_options
-def inspect_command(
-    path: Path,
-    labels: tuple[str, ...],
-    kinds: dict[str, str],
-    drop: tuple[str, ...],
-    as_json: bool,
-    **reading: Any,
-) -> None:
+def inspect_command(path: Path, as_json: bool, **options: Any) -> None:
     """Inspect TABLE before a fit.
 
     Print how every column will be used, how many entries of each label are observed, which labels
@@ -49,13 +37,12 @@ def inspect_command(
     """
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, drop, **reading)
+        table, columns = shared.open_table(path, **options)
         tell(f"inspecting {table.n_rows} rows and {len(table.label_names)} labels")
-        found = inspect_table(table, kinds=kinds, drop=drop)
+        found = inspect_table(table, **columns)
     if as_json:
-        shared.echo_json(
-            {**vars(found), "ranks": {**vars(found.ranks), "in_words": found.ranks.in_words()}}
-        )
+        ranks = asdict(found.ranks) | {"in_words": found.ranks.in_words()}
+        shared.echo_json(asdict(found) | {"ranks": ranks})
     else:
         _show_inspection(Console(), found)
 
@@ -78,59 +65,46 @@ def _show_inspection(console: Console, found: Inspection) -> None:
             more = ", ..." if len(names) > NAMED else ""
             grid.add_row(kind, str(len(names)), _cell(", ".join(names[:NAMED]) + more))
         console.print(grid)
-    grid = _by_label("labels")
-    for heading in ("yes", "no", "missing", "missing %"):
-        grid.add_column(heading, justify="right")
+    grid = _by_label("labels", "yes", "no", "missing", "missing %")
     for count in found.labels:
         share = f"{count.missing / max(found.n_rows, 1):.0%}"
         numbers = (str(count.positive), str(count.negative), str(count.missing), share)
         grid.add_row(_cell(count.label), *numbers)
     console.print(grid)
-    for implied in found.implications[:IMPLICATIONS]:
-        _print(
-            console,
-            f"{implied.label} comes with {implied.implied}: {implied.probability:.0%} of "
-            f"{implied.rows} rows, {implied.base:.0%} of all.",
-        )
-    _print(console, found.ranks.in_words())
-    _print(console, f"Rows that repeat an earlier one: {found.n_duplicates}.")
+    lines = [
+        f"{implied.label} comes with {implied.implied}: {implied.probability:.0%} of "
+        f"{implied.rows} rows, {implied.base:.0%} of all."
+        for implied in found.implications[:IMPLICATIONS]
+    ]
+    copies = f"Rows that repeat an earlier one: {found.n_duplicates}."
+    for line in (*lines, found.ranks.in_words(), copies):
+        _print(console, line)
     for line in found.warnings:
         _print(console, f"warning: {line}", soft_wrap=True)
 
 
 @click.command("fit")
 @shared.label_options
-@shared.output_option("MODEL", "The file for the model.")
+@shared.file_option("MODEL", "The file for the model.", required=True)
 @shared.effort_option("normal")
 @shared.search_options
 @click.option(
     "--calibration",
     type=click.Choice(["sigmoid", "isotonic"]),
     default="sigmoid",
-    show_default=True,
     help="The calibration curve from scores to probabilities, with --kernel.",
 )
 @click.option(
     "--estimate-folds",
     type=click.IntRange(0),
     default=5,
-    show_default=True,
     help="Folds of the quality estimate with --kernel, where 0 saves most of the time; the "
     "automatic model has its own.",
 )
 @shared.seed_option
 @shared.force_option
 def fit_command(
-    path: Path,
-    labels: tuple[str, ...],
-    output: Path,
-    estimate_folds: int,
-    kinds: dict[str, str],
-    drop: tuple[str, ...],
-    groups: str | None,
-    force: bool,
-    as_json: bool,
-    **options: Any,
+    path: Path, output: Path, estimate_folds: int, force: bool, as_json: bool, **options: Any
 ) -> None:
     """Fit a model to the observed labels of TABLE and write it to a file.
 
@@ -144,21 +118,15 @@ def fit_command(
     fit = shared.fit_options(options)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, drop, **options)
+        table, columns = shared.open_table(path, **options)
+        marks = options["missing"]
         model = fit_table(
-            table,
-            fit,
-            kinds=kinds,
-            drop=drop,
-            missing=options["missing"],
-            groups=groups,
-            estimate_folds=estimate_folds,
-            tell=tell,
+            table, fit, missing=marks, estimate_folds=estimate_folds, tell=tell, **columns
         )
         tell("writing the model")
         save_bundle(model, output)
-    missing = fit.missing_as == "missing"
-    shared.warn(fit_warnings(table, model.uses, grouped=groups is not None, missing=missing))
+    missing, grouped = fit.missing_as == "missing", columns["groups"] is not None
+    shared.warn(fit_warnings(table, model.uses, grouped=grouped, missing=missing))
     if as_json:
         shared.echo_json(
             {
@@ -191,9 +159,7 @@ def _show_model(model: TableModel, n_rows: int) -> None:
         )
     prior = getattr(model.classifier, "class_prior_", None)
     if prior is not None:
-        grid = _by_label("estimated share of positives")
-        for heading in ("share", "standard error"):
-            grid.add_column(heading, justify="right")
+        grid = _by_label("estimated share of positives", "share", "standard error")
         found = zip(model.label_names, prior, model.classifier.class_prior_error_, strict=True)
         for name, value, error in list(found)[:LABELS]:
             grid.add_row(_cell(name), f"{value:.3f}", f"{error:.3f}")
@@ -210,9 +176,8 @@ def _show_model(model: TableModel, n_rows: int) -> None:
             say(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
     if not estimate.labels:
         return
-    grid = _by_label("labels on held-out rows")
-    for heading in ("yes", "no", "AUC", "95 % interval", "average\nprecision"):
-        grid.add_column(heading, justify="right")
+    headings = ("yes", "no", "AUC", "95 % interval", "average\nprecision")
+    grid = _by_label("labels on held-out rows", *headings)
     for row in estimate.labels[:LABELS]:
         interval = escape(f"[{row.auc_low:.3f}, {row.auc_high:.3f}]")
         counts = (str(row.positives), str(row.negatives))
@@ -227,9 +192,8 @@ def _show_parts(console: Console, board: dict[str, list[Any]]) -> None:
     grid = Grid("model", "settings", title="what was tried")
     for heading in ("AUC", "log-loss", "weight", "AUC it\nbrings", "seconds"):
         grid.add_column(heading, justify="right")
-    for row in (
-        dict(zip(board, values, strict=True)) for values in zip(*board.values(), strict=True)
-    ):
+    for values in zip(*board.values(), strict=True):
+        row = dict(zip(board, values, strict=True))
         seconds = "-" if row["seconds"] != row["seconds"] else f"{row['seconds']:.0f}"
         numbers = (_number(row[name]) for name in ("label_auc", "log_loss", "weight", "auc_gain"))
         # The note says why a model was dropped.
@@ -244,25 +208,14 @@ def _show_parts(console: Console, board: dict[str, list[Any]]) -> None:
     "--hide",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.2,
-    show_default=True,
     help="Share of the observed labels that is hidden each time.",
 )
-@click.option(
-    "--repetitions", type=click.IntRange(1), default=5, show_default=True, help="How often."
-)
+@click.option("--repetitions", type=click.IntRange(1), default=5, help="How often.")
 @shared.effort_option("quick")
 @shared.search_options
 @shared.seed_option
 def evaluate_command(
-    path: Path,
-    labels: tuple[str, ...],
-    hide: float,
-    repetitions: int,
-    kinds: dict[str, str],
-    drop: tuple[str, ...],
-    groups: str | None,
-    as_json: bool,
-    **options: Any,
+    path: Path, hide: float, repetitions: int, as_json: bool, **options: Any
 ) -> None:
     """Measure imputation: hide observed labels of TABLE, fill them in, and compare.
 
@@ -277,17 +230,8 @@ def evaluate_command(
     fit = shared.fit_options(options)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        table = shared.open_table(path, labels, kinds, drop, **options)
-        found = evaluate_table(
-            table,
-            fit,
-            hide=hide,
-            repetitions=repetitions,
-            kinds=kinds,
-            drop=drop,
-            groups=groups,
-            tell=tell,
-        )
+        table, columns = shared.open_table(path, **options)
+        found = evaluate_table(table, fit, hide=hide, repetitions=repetitions, tell=tell, **columns)
     if as_json:
         shared.echo_json(found)
     else:
@@ -316,26 +260,22 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
             f"Average precision of {ours} minus that of {name!r}: {gain.mean:+.3f} "
             f"[{gain.low:+.3f}, {gain.high:+.3f}], {sure}significant.",
         )
-    grid = _by_label("average precision by label")
-    for heading in ("hidden", "yes", "AUC", *found.methods):
-        # Narrow columns leave room for names.
-        grid.add_column(heading.replace(" ", "\n"), justify="right")
+    # Narrow columns leave room for names.
+    methods = (name.replace(" ", "\n") for name in found.methods)
+    grid = _by_label("average precision by label", "hidden", "yes", "AUC", *methods)
     for quality in found.labels:
-        numbers = (
-            quality.auc,
-            quality.average_precision,
-            quality.features_average_precision,
-            quality.ridge_average_precision,
-            quality.negatives_average_precision,
-        )
-        counts = (str(quality.n_hidden), str(quality.n_positive))
-        grid.add_row(_cell(quality.label), *counts, *(_number(value) for value in numbers))
+        label, n_hidden, n_positive, *numbers = astuple(quality)
+        counts = (str(n_hidden), str(n_positive))
+        grid.add_row(_cell(label), *counts, *(_number(value) for value in numbers))
     console.print(grid)
 
 
-def _by_label(title: str) -> Grid:
+def _by_label(title: str, *headings: str) -> Grid:
     """A table of labels; long names are folded, for cut off they may look the same."""
-    return Grid(Column("label", overflow="fold"), title=title)
+    grid = Grid(Column("label", overflow="fold"), title=title)
+    for heading in headings:
+        grid.add_column(heading, justify="right")
+    return grid
 
 
 def _cell(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import webbrowser
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -13,12 +14,7 @@ import click
 
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
-from dm2l.labelstudio import (
-    AnnotationSession,
-    Backend,
-    BackendServer,
-    make_config,
-)
+from dm2l.labelstudio import AnnotationSession, Backend, BackendServer, make_config
 from dm2l.labelstudio._server import kept_token, serve_backend
 from dm2l.labelstudio._tasks import export_tasks, import_annotations
 from dm2l.review import Journal, ReviewSession, serve
@@ -30,11 +26,10 @@ _unchosen_option = click.option(
     "--unchosen",
     type=click.Choice(["no", "skip"]),
     default="no",
-    show_default=True,
     help="How to read a choice that an annotator has not made: a no, or no answer.",
 )
 _save_option = shared.file_option(
-    "--save-model", metavar="REFITTED", help="The file for the model, written after each refit."
+    "REFITTED", "The file for the model, written after each refit.", "--save-model"
 )
 
 
@@ -42,17 +37,15 @@ _save_option = shared.file_option(
 @shared.model_argument
 @shared.table_argument
 @shared.file_option(
+    "ANSWERS",
+    "The file in which answers are kept (JSON lines); if it exists, the review goes on there.",
     "--answers",
     required=True,
-    metavar="ANSWERS",
-    help="The file in which answers are kept (JSON lines); if it exists, the review goes on there.",
 )
 @shared.file_option(
-    "-o",
-    "--output",
-    metavar="EXPORTED",
-    help="The file for TABLE with the answers, of the same form: written by the page's export and "
-    "at the end.",
+    "EXPORTED",
+    "The file for TABLE with the answers, of the same form: written by the page's export and at "
+    "the end.",
 )
 @_save_option
 @click.option(
@@ -60,15 +53,15 @@ _save_option = shared.file_option(
     type=click.IntRange(1),
     help="Ask about this many missing labels in all; without it, about every one.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="127.0.0.1 or ::1.")
+@click.option("--host", default="127.0.0.1", help="127.0.0.1 or ::1.")
 @shared.port_option(0)
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-@click.option(
+@shared.file_option(
+    "ANNOTATED",
+    "Instead of the page: take the annotations that Label Studio has exported as JSON.",
     "--import",
     "annotated",
-    type=shared.FILE,
-    metavar="ANNOTATED",
-    help="Instead of the page: take the annotations that Label Studio has exported as JSON.",
+    new=False,
 )
 @click.option(
     "--export",
@@ -77,20 +70,18 @@ _save_option = shared.file_option(
     help="Instead of the page: write tasks for Label Studio to -o, and print a labelling "
     "configuration for them.",
 )
-@click.option(
+@shared.file_option(
+    "CONFIG",
+    "The labelling configuration of the project that --import comes from, if it is another than "
+    "--export has printed.",
     "--config",
-    type=shared.FILE,
-    metavar="CONFIG",
-    help="The labelling configuration of the project that --import comes from, if it is another "
-    "than --export has printed.",
+    new=False,
 )
 @_unchosen_option
 @shared.reading_options
 @shared.force_option
 @shared.json_option
 def review_command(
-    model_path: Path,
-    path: Path,
     answers: Path,
     output: Path | None,
     save_model: Path | None,
@@ -102,9 +93,8 @@ def review_command(
     export_to: str | None,
     config: Path | None,
     unchosen: str,
-    force: bool,
     as_json: bool,
-    **reading: Any,
+    **given: Any,
 ) -> None:
     """Answer the most valuable missing labels of TABLE on a page in the browser.
 
@@ -120,29 +110,16 @@ def review_command(
         check_host(host)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    named = {"MODEL": model_path, "TABLE": path, "--import": annotated, "--config": config}
+    exchange = bool(annotated or export_to)
     session = _open_session(
-        AnnotationSession if annotated or export_to else ReviewSession,
-        {name: file for name, file in named.items() if file is not None},
+        AnnotationSession if exchange else ReviewSession,
         answers,
         {"--output": output, "--save-model": save_model},
-        reading,
-        force=force,
+        {"--import": annotated, "--config": config},
         tasks=bool(export_to),
         top=top,
+        **given,
     )
-    if isinstance(session, AnnotationSession):
-        with shared.data_problems(), session.journal:
-            done: dict[str, object] = {}
-            if annotated is not None:
-                done |= _import(session, annotated, config, unchosen, quiet=as_json)
-            if export_to and output is not None:
-                done |= _export(session, output, top, quiet=as_json)
-            if as_json:
-                shared.echo_json(done, indent=None)
-            if output is not None and not export_to:
-                session.export(output)
-        return
 
     def announce(url: str) -> None:
         _announce(session, "Review", {"url": url}, as_json)
@@ -150,19 +127,28 @@ def review_command(
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
     with shared.data_problems(), session.journal:
-        serve(session, host=host, port=port, output=output, announce=announce)
-        if output is not None:
+        if exchange:
+            done: dict[str, object] = {}
+            if annotated is not None:
+                done |= _import(session, annotated, config, unchosen, quiet=as_json)
+            if export_to and output is not None:
+                done |= _export(session, output, top, quiet=as_json)
+            if as_json:
+                shared.echo_json(done, indent=None)
+        else:
+            serve(session, host=host, port=port, output=output, announce=announce)
+        if output is not None and not export_to:
             session.export(output)
-    progress = session.progress
-    saved = save_model if session.saved else None
+    progress, saved = session.progress, save_model if session.saved else None
+    if exchange:
+        return
     if as_json:
         shared.echo_json({"answers": answers, "output": output, "model": saved}, indent=None)
         return
     say(f"{progress.answered} answers, {progress.skipped} skipped: {answers}")
-    if output is not None:
-        say(f"Table with the answers: {output}")
-    if saved is not None:
-        say(f"Model with the answers: {saved}")
+    for what, file in (("Table", output), ("Model", saved)):
+        if file is not None:
+            say(f"{what} with the answers: {file}")
 
 
 def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -> None:
@@ -201,28 +187,31 @@ def _export(
 
 def _open_session(
     kind: type[ReviewSession],
-    inputs: dict[str, Path],
     answers: Path,
     outputs: Mapping[str, Path | None],
-    reading: dict[str, Any],
+    others: Mapping[str, Path | None] | None = None,
     *,
+    model_path: Path,
+    path: Path,
     force: bool,
     tasks: bool = False,
     top: int | None = None,
+    **reading: Any,
 ) -> Any:
     """A session on a model, a table and a journal, which the caller closes.
 
-    ``outputs`` are files to be written, by option; with ``tasks`` the table is not among them.
+    ``outputs`` and ``others`` are files to be written and read, by option; with ``tasks`` the table
+    is not among them.
     """
-    path = inputs["TABLE"]
+    inputs = {"MODEL": model_path, "TABLE": path, **(others or {})}
     written = {option: file for option, file in outputs.items() if file is not None}
     shared.check_outputs(inputs, {"--answers": answers}, force=True)
     # The journal lists the files that an earlier review has written.
-    reviewed = inputs | {"--answers": answers}
+    reviewed = {**inputs, "--answers": answers}
     shared.check_outputs(reviewed, written, force=force or answers.exists())
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
-        model, table = shared.open_both(inputs["MODEL"], path, **reading)
+        model, table = shared.open_both(model_path, path, **reading)
         if "--output" in written and not tasks:
             check_form(table, written["--output"])
         tell("ranking")
@@ -234,14 +223,8 @@ def _open_session(
                         f"{file} exists, and {journal.path} does not list it as an output of this "
                         "review; --force overwrites it, now and later."
                     )
-            session = kind(
-                model,
-                table,
-                journal,
-                top=top,
-                missing=reading["missing"],
-                save_model=written.get("--save-model"),
-            )
+            missing, save_model = reading["missing"], written.get("--save-model")
+            session = kind(model, table, journal, top=top, missing=missing, save_model=save_model)
             for file in written.values():
                 journal.own(file)
             stack.pop_all()
@@ -253,30 +236,28 @@ def _open_session(
 @shared.model_argument
 @shared.table_argument
 @shared.file_option(
+    "ANSWERS",
+    "The file in which answers are kept (JSON lines), that of dm2l review.",
     "--answers",
     required=True,
-    metavar="ANSWERS",
-    help="The file in which answers are kept (JSON lines), that of dm2l review.",
 )
 @shared.file_option(
+    "TOKEN",
+    "The file with the token of Label Studio's requests; made if it is not there. Without it, "
+    "ANSWERS.token.",
     "--token-file",
-    metavar="TOKEN",
-    help="The file with the token of Label Studio's requests; made if it is not there. "
-    "Without it, ANSWERS.token.",
 )
 @_save_option
 @click.option(
     "--refit-every",
     type=click.IntRange(1),
     default=10,
-    show_default=True,
     help="Annotated tasks after which the model is fitted again, in the background.",
 )
 @_unchosen_option
 @click.option(
     "--host",
     default="127.0.0.1",
-    show_default=True,
     help="The interface; any other than 127.0.0.1 and ::1 can be reached by other machines.",
 )
 @shared.port_option(9090)
@@ -284,8 +265,6 @@ def _open_session(
 @shared.force_option
 @shared.json_option
 def backend_command(
-    model_path: Path,
-    path: Path,
     answers: Path,
     token_file: Path | None,
     save_model: Path | None,
@@ -293,9 +272,8 @@ def backend_command(
     unchosen: str,
     host: str,
     port: int,
-    force: bool,
     as_json: bool,
-    **reading: Any,
+    **given: Any,
 ) -> None:
     """Serve MODEL to Label Studio, which annotates the rows of TABLE.
 
@@ -307,24 +285,17 @@ def backend_command(
     Example: dm2l backend assays.dm2l assays.csv --answers answers.jsonl
     """
     token_path = answers.with_name(f"{answers.name}.token") if token_file is None else token_file
-    inputs = {"MODEL": model_path, "TABLE": path}
-    named = {**inputs, "--answers": answers, "--save-model": save_model}
-    shared.check_outputs(named, {"--token-file": token_path}, force=True)
-    session = _open_session(
-        AnnotationSession, inputs, answers, {"--save-model": save_model}, reading, force=force
-    )
+    inputs = {"MODEL": given["model_path"], "TABLE": given["path"], "--answers": answers}
+    saved = {"--save-model": save_model}
+    shared.check_outputs({**inputs, **saved}, {"--token-file": token_path}, force=True)
+    session = _open_session(AnnotationSession, answers, saved, **given)
     with shared.data_problems(), session.journal:
         token = kept_token(token_path)
         if host not in LOOPBACK:
-            shared.warn(
-                [f"{host} can be reached by other machines, and requests are not encrypted"]
-            )
-        backend = Backend(
-            session,
-            refit_every=refit_every,
-            unchosen=unchosen,
-            tell=lambda line: say(line, err=True),
-        )
+            line = f"{host} can be reached by other machines, and requests are not encrypted"
+            shared.warn([line])
+        told = partial(say, err=True)
+        backend = Backend(session, refit_every=refit_every, unchosen=unchosen, tell=told)
 
         def announce(url: str) -> None:
             address = {"url": url, "token_file": token_path} if as_json else {"url": url}

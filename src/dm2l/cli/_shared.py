@@ -17,12 +17,9 @@ from rich.console import Console
 from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l._utils.files import printable
+from dm2l._utils.files import EXCEL, PARQUET, TEXT, printable, suffix_of
 from dm2l.io._columns import ColumnRequestError
-from dm2l.io._csv_file import TEXT, check_encoding, check_separator
-from dm2l.io._parquet_file import PARQUET
-from dm2l.io._unpacking import suffix_of
-from dm2l.io._xlsx_file import EXCEL
+from dm2l.io._csv_file import check_encoding, check_separator
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.tables import FitOptions, Table, TableModel, load_bundle, read_table
@@ -47,9 +44,7 @@ safe_csv_option = click.option(
     help="Put ' before text that a spreadsheet would run as a formula (=, +, -, @).",
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
-seed_option = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of folds, masks and samples."
-)
+seed_option = click.option("--seed", default=0, help="Seed of folds, masks and samples.")
 labels_option = click.option(
     "--labels",
     multiple=True,
@@ -66,21 +61,19 @@ keep_option = click.option(
 )
 
 
-def file_option(*names: str, metavar: str, help: str, required: bool = False) -> Command:
-    """An option for a file to write."""
-    new = click.Path(dir_okay=False, path_type=Path)
-    return click.option(*names, required=required, type=new, metavar=metavar, help=help)
-
-
-def output_option(metavar: str, help: str) -> Command:
-    """``-o``, which every command that writes a file has."""
-    return file_option("-o", "--output", metavar=metavar, help=help, required=True)
+def file_option(
+    metavar: str, help: str, *names: str, required: bool = False, new: bool = True
+) -> Command:
+    """An option for a file; without names ``-o``, which every command that writes a file has."""
+    kind = click.Path(dir_okay=False, path_type=Path) if new else FILE
+    names = names or ("-o", "--output")
+    return click.option(*names, required=required, type=kind, metavar=metavar, help=help)
 
 
 def port_option(default: int) -> Command:
     """``--port`` of commands that serve."""
     numbers, help = click.IntRange(0, 65535), "0 takes one that is free."
-    return click.option("--port", type=numbers, default=default, show_default=True, help=help)
+    return click.option("--port", type=numbers, default=default, help=help)
 
 
 def effort_option(default: str) -> Command:
@@ -89,7 +82,6 @@ def effort_option(default: str) -> Command:
         "--effort",
         type=click.Choice(["quick", "normal", "best"]),
         default=default,
-        show_default=True,
         help="What the automatic model tries: quick has a linear and a kernel model, normal trees "
         "as well, best more of everything. Ignored with --kernel, --lambda-d, --alpha, --scoring "
         "and --missing-as unlabelled.",
@@ -124,31 +116,21 @@ def _positive(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str,
     return found
 
 
-def _separator(_context: Any, _option: Any, value: str | None) -> str | None:
-    separator = "\t" if value == "\\t" else value
-    with _bad_parameter():
-        check_separator(separator)
-    return separator
+def _checked(check: Callable[[Any], None]) -> Callable[[Any, Any, Any], Any]:
+    def callback(_context: Any, _option: Any, value: str | None) -> str | None:
+        value = "\t" if value == "\\t" else value
+        try:
+            check(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+        return value
+
+    return callback
 
 
-def _decimal(_context: Any, _option: Any, value: str | None) -> str | None:
+def _check_decimal(value: str | None) -> None:
     if value is not None and len(value) != 1:
-        raise click.BadParameter(f"The decimal point must be one character; got {value!r}.")
-    return value
-
-
-def _encoding(_context: Any, _option: Any, value: str) -> str:
-    with _bad_parameter():
-        check_encoding(value)
-    return value
-
-
-@contextmanager
-def _bad_parameter() -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+        raise ValueError(f"The decimal point must be one character; got {value!r}.")
 
 
 reading_options = _options(
@@ -161,17 +143,21 @@ reading_options = _options(
     ),
     click.option(
         "--separator",
-        callback=_separator,
+        callback=_checked(check_separator),
         help="The character that separates columns of a text file; '\\t' is a tab.",
     ),
     click.option(
         "--decimal",
-        callback=_decimal,
+        callback=_checked(_check_decimal),
         help="The decimal point of numbers that are text; a comma is recognised in text files with "
         "semicolons.",
     ),
     click.option(
-        "--encoding", default="utf-8", callback=_encoding, help="The encoding of a text file."
+        "--encoding",
+        default="utf-8",
+        show_default=False,
+        callback=_checked(check_encoding),
+        help="The encoding of a text file.",
     ),
 )
 word_options = _options(
@@ -215,7 +201,6 @@ search_options = _options(
         "--kernel",
         type=click.Choice(["auto", "linear", "rbf", "tanimoto"]),
         default="auto",
-        show_default=True,
         help="DM2L alone, with this kernel (tanimoto suits bits and molecules); auto combines "
         "linear, kernel and tree models.",
     ),
@@ -234,14 +219,12 @@ search_options = _options(
         "cv",
         type=click.IntRange(2),
         default=5,
-        show_default=True,
         help="Folds of the search and of the calibration.",
     ),
     click.option(
         "--missing-as",
         type=click.Choice(["missing", "unlabelled", "negative"]),
         default="missing",
-        show_default=True,
         help="How to read a blank label: missing (unknown), unlabelled (negative or overlooked, "
         "for tables with hardly a no), negative.",
     ),
@@ -281,22 +264,20 @@ def fit_options(options: dict[str, Any]) -> FitOptions:
 # --------------------------------------------------------------------------------------- files
 
 
-def open_table(
-    path: Path,
-    labels: Iterable[str],
-    kinds: dict[str, str],
-    drop: Iterable[str] = (),
-    **reading: Any,
-) -> Table:
-    """Read a table whose label columns were given with --labels."""
-    names = list(labels)
-    if not names and suffix_of(path) not in MATRIX_FORMATS:
+def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Table, dict[str, Any]]:
+    """Read a table whose label columns were given with --labels; and options of its features."""
+    if not labels and suffix_of(path) not in MATRIX_FORMATS:
         raise click.UsageError(
             f"{path.name} does not say which columns are labels: pass --labels, for example "
             "--labels 'tox_*'."
         )
-    as_text = [name for name, kind in kinds.items() if kind in ("category", "text", "smiles")]
-    return read_table(path, names or None, as_text=as_text, drop=list(drop), **reading)
+    columns: dict[str, Any] = {
+        name: options.pop(name) for name in ("kinds", "drop", "groups") if name in options
+    }
+    kinds = columns["kinds"].items()
+    as_text = [name for name, kind in kinds if kind in ("category", "text", "smiles")]
+    drop = columns["drop"]
+    return read_table(path, labels or None, as_text=as_text, drop=drop, **options), columns
 
 
 def open_both(
@@ -314,13 +295,12 @@ def open_both(
 
 @contextmanager
 def opened(
+    outputs: Mapping[str, Path | None],
     model_path: Path,
     path: Path,
-    outputs: Mapping[str, Path | None],
     *,
     force: bool,
     columns: bool = True,
-    labels: bool = True,
     **reading: Any,
 ) -> Iterator[tuple[TableModel, Table, Callable[[str], None]]]:
     """A model, a table for it, and a function that shows steps; outputs are checked before.
@@ -329,11 +309,10 @@ def opened(
     """
     check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
     with data_problems(), progress() as tell:
-        for output in outputs.values() if columns else ():
-            if output is not None:
-                check_suffix(output)
+        for output in filter(None, outputs.values() if columns else ()):
+            check_suffix(output)
         tell(f"reading {path.name}")
-        yield *open_both(model_path, path, labels=labels, **reading), tell
+        yield *open_both(model_path, path, **reading), tell
 
 
 def check_outputs(

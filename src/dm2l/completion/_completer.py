@@ -43,28 +43,12 @@ def check_threshold(threshold: Any) -> None:
 class LabelCompleter:
     """What an estimator does with scores, whatever model they come from.
 
-    Scores are arrays of shape (n, c) on the scale of the signs ``T``: ``+1`` positive, ``-1``
-    negative, ``0`` missing. :meth:`fit` learns from scores of known entries that were held out:
-    leave-one-out or out-of-fold scores. The other methods take scores of new rows, and of training
-    rows, which are recognised by their content (:class:`TrainingRows`).
-
-    Parameters
-    ----------
-    thresholds : ndarray of shape (c,)
-        Cutoffs of the scores.
-    learnable : ndarray of bool, shape (c,)
-        Labels whose scores are not constant.
-    calibrator : Calibrator, default=None
-        Probabilities that the user asked for.
-    by_probability : bool, default=True
-        Whether a calibrated probability of one half decides, in place of ``thresholds``.
-    training_rows : TrainingRows, default=None
-        Rows of the fit.
-    curves : Calibrator or callable that makes it, default=None
-        Probabilities where there is no ``calibrator``; decisions do not follow them.
-    correlation : LabelCorrelation or callable that makes it, default=None
-        Label correlation. Callables are called when the result is first needed: most fits are of
-        searches and cross-validations, which ask for scores alone.
+    Scores are arrays (n, c) on the scale of the signs ``T``: ``+1`` positive, ``-1`` negative,
+    ``0`` missing. ``thresholds`` are cutoffs of the scores, and scores of labels that are not
+    ``learnable`` are constant. If there is a ``calibrator``, its probabilities decide, unless
+    ``by_probability`` is False. Without one, ``curves`` give probabilities that decisions do not
+    follow. ``curves`` and ``correlation`` may be functions, which are called at first use: most
+    fits are of searches and cross-validations, which ask for scores alone.
     """
 
     def __init__(
@@ -100,28 +84,11 @@ class LabelCompleter:
         weights: Floats | None = None,
         pairwise: bool = False,
     ) -> Self:
-        """Learn from held-out scores of known entries, NaN where there are none.
+        """Learn from held-out ``scores`` of known entries, NaN where there are none.
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-            Rows, which are to be recognised.
-        T : ndarray of shape (n, c), int8
-            Their signs.
-        scores : ndarray of shape (n, c) or None
-            Held-out scores, from which label correlation is learnt; None: there is none.
-        learnable : ndarray of bool, shape (c,)
-            Labels whose scores are not constant.
-        held_out : callable
-            Gives the scores for ``calibration`` and ``threshold="f1"``.
-        own_scores : callable
-            Scores of the model itself for given rows of ``X``.
-        threshold, calibration
-            As in :class:`dm2l.DM2LClassifier`.
-        weights : ndarray of shape (n, c), default=None
-            Weights of the entries.
-        pairwise : bool, default=False
-            Whether ``X`` is a kernel matrix.
+        Label correlation needs them. ``held_out`` gives those for ``calibration`` and
+        ``threshold="f1"``, ``own_scores`` those of the model itself for some rows of ``X``, which
+        is a kernel matrix if ``pairwise``. ``weights`` are those of the entries.
         """
         thresholds = np.zeros(T.shape[1])
         calibrator = rows = curves = correlation = None
@@ -145,34 +112,26 @@ class LabelCompleter:
 
     @property
     def curves(self) -> Calibrator | None:
-        """Probabilities from held-out scores, made when they are first asked for."""
-        made = self._curves
-        if callable(made):
-            made = self._curves = made()
-        return made
+        """Probabilities from held-out scores, learnt at first use."""
+        if callable(self._curves):
+            self._curves = self._curves()
+        return self._curves
 
     @property
     def correlation(self) -> LabelCorrelation | None:
-        """Label correlation, learnt when it is first asked for."""
-        made = self._correlation
-        if callable(made):
-            made = self._correlation = made()
-        return made
-
-    @property
-    def has_correlation(self) -> bool:
-        """Whether there is label correlation, which need not be made yet."""
-        return self._correlation is not None
+        """Label correlation, learnt at first use; None without ``coupling``."""
+        if callable(self._correlation):
+            self._correlation = self._correlation()
+        return self._correlation
 
     def state(self) -> dict[str, Any]:
-        """Arguments of the constructor, with everything made that can be."""
+        """Arguments of the constructor, with everything learnt that was left for later."""
         names = ("thresholds", "learnable", "calibrator", "by_probability", "training_rows")
-        made = {"curves": self.curves, "correlation": self.correlation}
-        return {name: getattr(self, name) for name in names} | made
+        return {name: getattr(self, name) for name in (*names, "curves", "correlation")}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies and files hold what was made of the training labels, not the labels.
-        return _rebuild, (type(self), self.state())
+        # Copies and files hold what was learnt from the training labels, not the labels.
+        return partial(type(self), **self.state()), ()
 
     # -- features alone -------------------------------------------------------------------------
 
@@ -191,9 +150,9 @@ class LabelCompleter:
 
     def check_bound(self, max_error_rate: Any, method: str) -> float | tuple[float, float]:
         """A bound on the error rate, if there can be one."""
-        bound = check_max_error_rate(max_error_rate)
-        if not self.has_correlation or method != "predict":
-            need = "method='predict'" if self.has_correlation else "a fit with coupling"
+        bound, coupled = check_max_error_rate(max_error_rate), self._correlation is not None
+        if not coupled or method != "predict":
+            need = "method='predict'" if coupled else "a fit with coupling"
             raise ValueError(f"max_error_rate needs {need}.")
         return bound
 
@@ -207,22 +166,14 @@ class LabelCompleter:
     ) -> Imputation:
         """Scores, probabilities and decisions of all entries, given the known labels of their rows.
 
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Inputs, by which training rows are recognised.
-        T : ndarray of shape (n, c), int8
-            Signs.
-        scores, probabilities : ndarray of shape (n, c)
-            By features alone; None: probabilities are those of the scores.
-        max_error_rate : float or (float, float), default=None
-            Choose as many missing entries as keep the expected error rate below this.
+        Training rows are recognised by ``X``; ``scores`` and ``probabilities`` are by features
+        alone. ``max_error_rate`` chooses the missing entries that are filled.
         """
         missing, correlation = T == 0, self.correlation
         if correlation is None or (self.learnable.sum() < 2 and max_error_rate is None):
             p = self.probabilities(scores) if probabilities is None else probabilities
             return Imputation(scores, p, self.decide(scores), missing, np.nan)
-        mean, p, positive = self._condition(correlation, X, T, scores, probabilities)
+        mean, p, positive = self._given_row_labels(correlation, X, T, scores, probabilities)
         chosen, expected = missing, np.nan
         if max_error_rate is not None:
             confidence = np.where(positive, p, 1 - p)
@@ -231,7 +182,7 @@ class LabelCompleter:
             )
         return Imputation(mean, p, positive, chosen, expected)
 
-    def _condition(
+    def _given_row_labels(
         self,
         correlation: LabelCorrelation,
         X: Any,
@@ -274,7 +225,3 @@ class LabelCompleter:
         if refit:
             correlation = LabelCorrelation.fit(others, scores)
         return LabelErrors.of(T, correlation.predict(others, scores)[1])
-
-
-def _rebuild(cls: type[LabelCompleter], state: dict[str, Any]) -> LabelCompleter:
-    return cls(**state)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, log_expit
 
 from dm2l.completion._calibration import best_f1_thresholds
-from dm2l.completion._combine import Combiner
-from dm2l.completion._condition import condition, residuals
-from dm2l.completion._covariance import LabelCovariance
-from dm2l.completion._covariance_fit import FOLDS, WORK, out_of_fold_means, quick_covariance
+from dm2l.completion._covariance import Floats, LabelCovariance, conditional_moments, row_blocks
+from dm2l.completion._covariance_fit import FOLDS, WORK, out_of_fold_moments, quick_covariance
 from dm2l.completion._error_rate import ErrorRateBound
-
-Floats = NDArray[np.float64]
+from dm2l.labels._entries import Signs
 
 # Probabilities have a few weights a label: more rows cost time and gain little. With many labels a
 # row is more expensive and more informative.
@@ -25,27 +24,28 @@ MOST_ROWS, FEWEST_ROWS = 2000, 500
 PLENTY = 50
 # Examples of either class that a label's probabilities need to be trusted with decisions.
 ENOUGH = 5
+# Penalty on the difference of a label's weights of its scores from those of all labels together:
+# without it rare labels lose order, with more the log-loss of common ones rises.
+OWN_PENALTY = 10.0
+# Penalty on the weights of other labels' signs (benchmarks/completion.py).
+LABEL_PENALTY = 30.0
+ROUNDS = 30
+HALVINGS = 8
+# In units of the log-likelihood of a label.
+TOL = 1e-2
+# The signs of c labels cost n c^3 a round, more than anything else here.
+MAX_LABELS = 64
+SCORES = 4
 
 
 @dataclass(frozen=True)
 class LabelCorrelation:
     """Covariance of the residuals of all labels, and what is learnt from it.
 
-    Attributes
-    ----------
-    covariance : LabelCovariance
-        Of the residuals; labels that cannot be learnt are uncorrelated with the others.
-    combiner : Combiner
-        Probabilities given the scores and the other labels of a row.
-    error_rates : ErrorRateBound
-        How often decisions of a given confidence are wrong.
-    threshold : float or None
-        Cutoff of the conditional means; None: decide by probability.
-    cutoffs : ndarray of shape (n_labels,)
-        Cutoff of the probability where ``threshold`` is None; NaN for labels with too few examples
-        of a class, which are decided by their conditional means.
-    rates : ndarray of shape (n_labels,)
-        Share of positives, for labels with one class observed.
+    ``combiner`` gives probabilities from scores and the other labels of a row. Entries are decided
+    by their conditional means, with the cutoff ``threshold``, or by their probabilities, with those
+    in ``cutoffs``; NaN there: too few examples of a class, means decide. ``rates`` are shares of
+    positives, for labels with one class observed.
     """
 
     covariance: LabelCovariance
@@ -58,7 +58,7 @@ class LabelCorrelation:
     @classmethod
     def fit(
         cls,
-        T: NDArray[Any],
+        T: Signs,
         F: Floats,
         threshold: Any = None,
         order: NDArray[np.intp] | None = None,
@@ -78,25 +78,24 @@ class LabelCorrelation:
         number = None if threshold is None or isinstance(threshold, str) else float(threshold)
         rarer = np.minimum((T > 0).sum(axis=0), (T < 0).sum(axis=0))
         cutoffs = np.where(rarer < ENOUGH, np.nan, 0.5)
-        covariance = quick_covariance(*residuals(T, F))
+        covariance, combiner = quick_covariance(T, F), Combiner()
         most = int(np.clip(WORK / T.shape[1] ** 3, FEWEST_ROWS, MOST_ROWS))
         if len(T) > max(1.5 * most, PLENTY * T.shape[1]):
-            train, test = slice(0, most), slice(most, 2 * most)
-            combiner = Combiner().fit(
-                T[train], F[train], *condition(covariance, T[train], F[train])
-            )
-            T, F = T[test], F[test]
-            mean, variance = condition(covariance, T, F)
+            first, second = slice(0, most), slice(most, 2 * most)
+            moments = conditional_moments(covariance, T[first], F[first])
+            combiner.fit(T[first], F[first], *moments)
+            T, F = T[second], F[second]
+            mean, variance = conditional_moments(covariance, T, F)
             p = combiner.predict(T, F, mean, variance)
         else:
             folds = np.arange(len(T)) % FOLDS
-            mean, variance = out_of_fold_means(T, F, folds)
+            mean, variance = out_of_fold_moments(T, F, folds)
             few = slice(0, FOLDS * most // (FOLDS - 1))
             T, F, mean, variance = T[few], F[few], mean[few], variance[few]
-            combiner = Combiner()
-            p = combiner.cross_fit(T, F, mean, variance, folds[few])
-        nothing = ErrorRateBound.nothing()
-        found = cls(covariance.bare(), combiner, nothing, number, cutoffs, rates)
+            p = combiner.cross_fit(T, F, mean, variance, folds=folds[few])
+        nothing = np.zeros((2, 0))
+        bound = ErrorRateBound(np.zeros(2, dtype=np.int64), nothing, nothing.astype(np.int64))
+        found = cls(covariance, combiner, bound, number, cutoffs, rates)
         if isinstance(threshold, str):  # "f1"
             best = best_f1_thresholds(p - 0.5, T, min_positives=ENOUGH)
             found = replace(found, cutoffs=cutoffs + best)
@@ -106,7 +105,7 @@ class LabelCorrelation:
 
     def predict(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Mean and probability of every entry, given the *other* known labels of its row."""
-        mean, variance = condition(self.covariance, T, F)
+        mean, variance = conditional_moments(self.covariance, T, F)
         return mean, self.combiner.predict(T, F, mean, variance)
 
     def decide(self, mean: Floats, p: Floats) -> NDArray[np.bool_]:
@@ -114,3 +113,164 @@ class LabelCorrelation:
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
         return np.where(np.isnan(self.cutoffs), mean > 0, p > self.cutoffs)
+
+
+class Combiner:
+    r"""One logistic model a label, of its scores and of the signs of the row's other labels.
+
+    The inputs are :math:`((f - \bar f)/s,\; (m - \bar f)/s,\; 1/s)` with the score f of the
+    features, its mean over the label's known entries, mean m and standard deviation s given the
+    other labels, and the signs of the other labels, 0 where missing. The first three calibrate; the
+    signs, with a large penalty, model what a Gaussian cannot, such as labels that are not missing
+    at random. Weights of the scores are shrunk to those of one model of all labels.
+
+    It is fitted to known entries, each scored as if it were missing, by a covariance that was
+    fitted to other rows. With more than 64 labels, or ``labels=False``, signs are no inputs. The
+    ``inputs`` of all methods are the arrays f, m and :math:`s^2`, each (n, c) as the signs ``T``.
+    """
+
+    weights_: Floats
+    with_labels_: bool
+
+    def __init__(self, labels: bool = True) -> None:
+        self.labels = labels
+
+    def fit(self, T: Signs, *inputs: Floats) -> Self:
+        """Fit to the known entries."""
+        self._scale(T, *inputs)
+        self._learn(T, *inputs)
+        return self
+
+    def cross_fit(self, T: Signs, *inputs: Floats, folds: NDArray[np.intp]) -> Floats:
+        """Fit once without each fold of rows, and take the mean of the weights.
+
+        Returns the probabilities of all entries by the model that was fitted without their row.
+        """
+        self._scale(T, *inputs)
+        p, weights = np.empty(T.shape), []
+        for k in range(int(folds.max(initial=0)) + 1):
+            rest, here, part = folds != k, folds == k, copy(self)
+            part._learn(T[rest], *(values[rest] for values in inputs))
+            p[here] = part.predict(T[here], *(values[here] for values in inputs))
+            weights.append(part.weights_)
+        self.with_labels_, self.weights_ = part.with_labels_, np.mean(weights, axis=0)
+        return p
+
+    def predict(self, T: Signs, *inputs: Floats) -> Floats:
+        """Probability of every entry; known ones as if they were missing."""
+        Z = self._standardise(self._scores(*inputs))
+        return np.asarray(expit(self._margins(np.asarray(T, dtype=np.float64), Z)))
+
+    def _scale(self, T: Signs, *inputs: Floats) -> None:
+        known = T != 0
+        weight = known / np.maximum(known.sum(axis=0), 1)
+        self.middle_ = np.sum(weight * inputs[0], axis=0)
+        scores = self._scores(*inputs)
+        self.centre_ = np.stack([np.sum(weight * z, axis=0) for z in scores])
+        square = np.stack([np.sum(weight * z * z, axis=0) for z in scores])
+        spread = np.maximum(square - self.centre_**2, 0.0)
+        self.scale_ = np.where(spread > 1e-12, 1 / np.sqrt(spread + 1e-300), 0.0)
+
+    def _learn(self, T: Signs, *inputs: Floats) -> None:
+        signs, c = np.asarray(T, dtype=np.float64), T.shape[1]
+        Z = self._standardise(self._scores(*inputs))
+        # One model of all labels, each with an intercept of its own rate, then one a label.
+        self.with_labels_, self.weights_ = False, np.zeros((c, SCORES))
+        self.weights_[:, 0] = np.log(((T > 0).sum(axis=0) + 0.5) / ((T < 0).sum(axis=0) + 0.5))
+        penalty = np.array([1e-3, 1.0, 1.0, 1.0])
+        self._descend(signs, Z, penalty, np.zeros((c, SCORES)), together=True)
+        self.with_labels_ = self.labels and 1 < c <= MAX_LABELS
+        extra = c if self.with_labels_ else 0
+        self.weights_ = np.pad(self.weights_, ((0, 0), (0, extra)))
+        goal = self.weights_.copy()
+        goal[:, 0] = 0.0
+        penalty = np.array([1e-3, *[OWN_PENALTY] * (SCORES - 1), *[LABEL_PENALTY] * extra])
+        self._descend(signs, Z, penalty, goal, together=False)
+
+    def _scores(self, F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]) -> list[Floats]:
+        # From the middle of the label's scores: those of a rare label are all near -1, and divided
+        # by s they would be little else than 1/s.
+        inverse = 1.0 / np.sqrt(variance)
+        return [(F - self.middle_) * inverse, (mean - self.middle_) * inverse, inverse]
+
+    def _standardise(self, scores: list[Floats]) -> list[Floats]:
+        ready = zip(scores, self.centre_, self.scale_, strict=True)
+        return [(z - centre) * scale for z, centre, scale in ready]
+
+    def _margins(self, T: Floats, Z: list[Floats]) -> Floats:
+        W = self.weights_
+        eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
+        # The weight of a label in its own model is zero.
+        return eta + T @ W[:, SCORES:].T if self.with_labels_ else eta
+
+    def _loss(self, T: Floats, eta: Floats, penalty: Floats, goal: Floats) -> Floats:
+        fit = np.sum(log_expit(T * eta), axis=0, where=T != 0)
+        return 0.5 * (self.weights_ - goal) ** 2 @ penalty - fit
+
+    def _descend(
+        self, T: Floats, Z: list[Floats], penalty: Floats, goal: Floats, *, together: bool
+    ) -> None:
+        """Newton's method for all labels at once; ``together`` they share all but intercepts."""
+        eta = self._margins(T, Z)
+        loss = self._loss(T, eta, penalty, goal)
+        for _ in range(ROUNDS):
+            H, g = self._curvature(T, Z, eta)
+            g -= penalty * (self.weights_ - goal)
+            H[:, np.arange(len(penalty)), np.arange(len(penalty))] += penalty
+            if self.with_labels_:  # the sign of a label is no input of its own model
+                own = np.arange(len(g))
+                g[own, SCORES + own] = 0.0
+                H[own, SCORES + own, :] = 0.0
+                H[own, :, SCORES + own] = 0.0
+                H[own, SCORES + own, SCORES + own] = 1.0
+            step = _shared_step(H, g) if together else np.linalg.solve(H, g[:, :, None])[:, :, 0]
+            start, before = self.weights_, loss
+            # A full step can overshoot where a label is rare: shorten it where things got worse.
+            for _ in range(HALVINGS):
+                self.weights_ = start + step
+                eta = self._margins(T, Z)
+                loss = self._loss(T, eta, penalty, goal)
+                worse = loss > before + 1e-9
+                if together:
+                    worse[:] = loss.sum() > before.sum() + 1e-9
+                if not worse.any():
+                    break
+                step[worse] *= 0.25
+            gain = before - loss
+            if (gain.sum() if together else gain.max(initial=0.0)) < TOL:
+                break
+
+    def _curvature(self, T: Floats, Z: list[Floats], eta: Floats) -> tuple[Floats, Floats]:
+        c, p = self.weights_.shape
+        H, g = np.zeros((c, p, p)), np.zeros((c, p))
+        probability = expit(eta)
+        error = np.where(T != 0, (T > 0) - probability, 0.0)
+        curve = np.where(T != 0, probability * (1 - probability), 0.0)
+        weighted = [curve, *[curve * z for z in Z]]
+        g[:, 0], H[:, 0, 0] = error.sum(axis=0), curve.sum(axis=0)
+        for a, z in enumerate(Z, start=1):
+            g[:, a] = np.einsum("nc,nc->c", error, z)
+            for b in range(a + 1):
+                H[:, a, b] = H[:, b, a] = np.einsum("nc,nc->c", weighted[b], z)
+        if self.with_labels_:
+            g[:, SCORES:] = error.T @ T
+            for a, w in enumerate(weighted):
+                H[:, a, SCORES:] = H[:, SCORES:, a] = w.T @ T
+            for rows in row_blocks(len(T), 8.0 * c * c):
+                t = T[rows]
+                pairs = (t[:, :, None] * t[:, None, :]).reshape(len(t), -1)
+                H[:, SCORES:, SCORES:] += (curve[rows].T @ pairs).reshape(c, c, c)
+        return H, g
+
+
+def _shared_step(H: Floats, g: Floats) -> Floats:
+    """Newton step with one intercept a label and common slopes (the intercepts eliminated)."""
+    across = H[:, 0, 1:] / H[:, 0, :1]
+    slopes = np.linalg.solve(
+        (H[:, 1:, 1:] - across[:, :, None] * H[:, :1, 1:]).sum(axis=0),
+        (g[:, 1:] - across * g[:, :1]).sum(axis=0),
+    )
+    step = np.empty_like(g)
+    step[:, 0] = g[:, 0] / H[:, 0, 0] - across @ slopes
+    step[:, 1:] = slopes
+    return step

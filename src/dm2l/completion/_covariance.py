@@ -1,233 +1,245 @@
-"""The residual covariance of labels, dense or as low-rank factors."""
+"""The residual covariance of labels, and each entry of a row given the row's other known labels.
+
+With :math:`A = S_{OO}^{-1}` of the known labels ``O`` of a row and its residuals ``e``, a missing
+entry ``k`` is shifted by :math:`S_{kO} A e` and has the variance
+:math:`S_{kk} - S_{kO} A S_{Ok}`. A known entry is scored as if it were missing: the shift
+:math:`-(A e)_k / A_{kk}`, added to its own sign, is its mean given all others, with the variance
+:math:`1 / A_{kk}`.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dm2l._utils.arrays import add_diagonal, asarray_like, namespace
-from dm2l.completion._patterns import Batch, Mask, batches, row_blocks
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
-MEMORY = 2.0**28
-
-
-class LabelCovariance(ABC):
-    r"""Covariance :math:`S` of the residuals :math:`t_i - f_i` of a row.
-
-    Two forms, :class:`DenseCovariance` and :class:`FactorCovariance`, answer the same questions.
-    """
-
-    @property
-    @abstractmethod
-    def n_labels(self) -> int:
-        """Number of labels."""
-
-    @property
-    @abstractmethod
-    def variances(self) -> Any:
-        """Diagonal of the covariance, (c,)."""
-
-    @abstractmethod
-    def matrix(self) -> Any:
-        """The covariance as a c x c array."""
-
-    @abstractmethod
-    def bare(self) -> LabelCovariance:
-        """The same without what it has worked out and kept, for storing."""
-
-    @abstractmethod
-    def shifts(self, E: Any, known: Mask, memory: float = MEMORY) -> tuple[Any, Any]:
-        r"""Shift and variance of each entry of a row, given its *other* known labels.
-
-        With :math:`A = S_{OO}^{-1}` of the known labels ``O`` of a row, and its residuals ``e``, a
-        missing entry ``k`` gets :math:`S_{kO} A e` and the variance
-        :math:`S_{kk} - S_{kO} A S_{Ok}`; a known entry gets :math:`-(A e)_k / A_{kk}`, which added
-        to its own sign is its mean given all others, and the variance :math:`1 / A_{kk}`.
-        """
+# Bytes of the intermediate results of a batch of rows.
+MEMORY = 2.0**27
 
 
 @dataclass(frozen=True)
-class DenseCovariance(LabelCovariance):
+class DenseCovariance:
     """A covariance held as it is, for up to some 200 labels."""
 
-    S: Any
+    S: Floats
 
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return int(self.S.shape[0])
-
-    @property
-    def variances(self) -> Any:
-        """Diagonal of the covariance, (c,)."""
-        return namespace(self.S).linalg.diagonal(self.S)
-
-    def matrix(self) -> Any:
+    def matrix(self) -> Floats:
         """The covariance as a c x c array."""
         return self.S
 
-    def bare(self) -> DenseCovariance:
-        """The same without what it has worked out and kept, for storing."""
-        return DenseCovariance(self.S)
-
-    @cached_property
-    def precision(self) -> Any:
+    def precision(self) -> Floats:
         """Inverse of the covariance."""
-        xp = namespace(self.S)
-        inverse = xp.linalg.inv(self.S)
-        return 0.5 * (inverse + inverse.T)
+        inverse = np.linalg.inv(self.S)
+        return np.asarray(0.5 * (inverse + inverse.T))
 
-    def shifts(self, E: Any, known: Mask, memory: float = MEMORY) -> tuple[Any, Any]:
+    def shifts(self, E: Floats, known: Mask) -> tuple[Floats, Floats]:
         """Shift and variance of each entry of a row, given its other known labels."""
-        xp, c = namespace(E), self.n_labels
-        order, shift, variance = [], [], []
-        for batch in batches(known, memory):
-            base = self.S if batch.known else self.precision
-            G = xp.linalg.inv(batch.blocks(base, xp))
-            strips = batch.strips(base, xp)
+        shift, variance, P = np.zeros(E.shape), np.zeros(E.shape), self.precision()
+        for batch in batches(known):
+            base, here = self.S if batch.known else P, known[batch.rows]
+            G: Any = np.linalg.inv(batch.blocks(base))
+            strips = np.where(batch.valid[:, :, None], base[batch.index], 0.0)
             # Diagonal of what is left of the base when the labels of the block are given.
-            left = xp.linalg.diagonal(base) - xp.sum(strips * (G @ strips), axis=1)
-            left, G, own = self._by_row(batch, left, G, xp)
-            inside = batch.scatter(own, c, xp)
-            here = asarray_like(known[batch.rows], E)
-            e = xp.take(E, asarray_like(batch.rows, E), axis=0)
-            missing, weighted = self._weigh(batch, G, e, here, xp)
-            diagonal = xp.where(here, inside, left) if batch.known else xp.where(here, left, inside)
-            of_known = xp.where(here, diagonal, xp.ones_like(diagonal))
-            shift.append(xp.where(here, -weighted / of_known, missing))
-            variance.append(xp.where(here, 1.0 / of_known, diagonal))
-            order.append(batch.rows)
-        if not order:
-            return xp.zeros_like(E), xp.zeros_like(E)
-        back = asarray_like(np.argsort(np.concatenate(order)), E)
-        return (
-            xp.take(xp.concat(shift), back, axis=0),
-            xp.take(xp.concat(variance), back, axis=0),
-        )
+            left = np.diagonal(base) - np.sum(strips * (G @ strips), axis=1)
+            left, G = left[batch.pattern], G[batch.pattern]
+            inside = batch.scatter(np.diagonal(G, axis1=1, axis2=2), len(base))
+            diagonal = np.where(here == batch.known, inside, left)
+            missing, weighted = self._weigh(batch, G, E[batch.rows], here, P)
+            shift[batch.rows] = np.where(here, -weighted / diagonal, missing)
+            variance[batch.rows] = np.where(here, 1.0 / diagonal, diagonal)
+        return shift, variance
 
-    @staticmethod
-    def _by_row(batch: Batch, left: Any, G: Any, xp: Any) -> tuple[Any, Any, Any]:
-        own = xp.linalg.diagonal(G)
-        if len(batch.pattern) == len(batch.index):  # sorted by pattern: nothing is shared
-            return left, G, own
-        which = asarray_like(batch.pattern, G)
-        return tuple(xp.take(part, which, axis=0) for part in (left, G, own))
-
-    def _weigh(self, batch: Batch, G: Any, e: Any, here: Any, xp: Any) -> tuple[Any, Any]:
+    def _weigh(
+        self, batch: Batch, G: Floats, e: Floats, here: Mask, P: Floats
+    ) -> tuple[Floats, Floats]:
         """Shift of missing entries ``S_UO A e`` and weighted residuals ``A e``, both (b, c)."""
-        zero = asarray_like(np.zeros(()), e)
         if batch.known:
-            inner = (G @ batch.gather(e, xp)[:, :, None])[:, :, 0]
-            weighted = batch.scatter(inner, self.n_labels, xp)
-            return xp.where(here, zero, weighted @ self.S), weighted
+            inner = (G @ batch.gather(e)[:, :, None])[:, :, 0]
+            weighted = batch.scatter(inner, len(P))
+            return np.where(here, 0.0, weighted @ self.S), weighted
         # The completed residual x has (S^-1 x)_U = 0 and (S^-1 x)_O = A e.
-        inner = -(G @ batch.gather(e @ self.precision, xp)[:, :, None])[:, :, 0]
-        missing = batch.scatter(inner, self.n_labels, xp)
-        return missing, xp.where(here, (e + missing) @ self.precision, zero)
+        inner = -(G @ batch.gather(e @ P)[:, :, None])[:, :, 0]
+        missing = batch.scatter(inner, len(P))
+        return missing, np.where(here, (e + missing) @ P, 0.0)
 
-    def expected(
-        self, E: Any, known: Mask, memory: float = MEMORY, plan: list[Batch] | None = None
-    ) -> tuple[Any, float]:
+    def expected(self, E: Floats, known: Mask, plan: list[Batch]) -> tuple[Floats, float]:
         r"""Gradient and value of the observed-data log-likelihood of this covariance.
 
         The gradient :math:`\sum_i \tilde A_i e_i e_i' \tilde A_i - \tilde A_i` is twice the
         derivative with respect to S; :math:`\tilde A_i` is the inverse of the known block, zero
-        elsewhere. ``plan`` is the list of batches of ``known``, if it is there already.
+        elsewhere. ``plan`` is the list of batches of ``known``.
         """
-        xp, c = namespace(E), self.n_labels
-        by_known, by_missing, n_missing, value = (
-            xp.zeros_like(self.S),
-            xp.zeros_like(self.S),
-            0,
-            0.0,
-        )
-        outer = xp.zeros_like(self.S)
-        logdet = float(xp.linalg.slogdet(self.S)[1])
-        for batch in batches(known, memory) if plan is None else plan:
-            blocks = batch.blocks(self.S if batch.known else self.precision, xp)
-            G = xp.linalg.inv(blocks)
-            times = np.bincount(batch.pattern, minlength=len(batch.index)).astype(np.float64)
-            value -= 0.5 * float(xp.sum(xp.linalg.slogdet(blocks)[1] * asarray_like(times, E)))
-            total = batch.add_up(G, c, xp)
+        by_known, by_missing, outer = (np.zeros_like(self.S) for _ in range(3))
+        n_missing, value, P = 0, 0.0, self.precision()
+        logdet = float(np.linalg.slogdet(self.S)[1])
+        for batch in plan:
+            blocks = batch.blocks(self.S if batch.known else P)
+            G: Any = np.linalg.inv(blocks)
+            times = np.bincount(batch.pattern, minlength=len(blocks))
+            value -= 0.5 * float(np.sum(np.linalg.slogdet(blocks)[1] * times))
+            total = batch.add_up(G, times, len(P))
             if batch.known:
-                by_known = by_known + total
+                by_known += total
             else:
                 by_missing, n_missing = by_missing + total, n_missing + len(batch.rows)
                 value -= 0.5 * logdet * len(batch.rows)
-            e = xp.take(E, asarray_like(batch.rows, E), axis=0)
-            if len(batch.pattern) != len(batch.index):
-                G = xp.take(G, asarray_like(batch.pattern, G), axis=0)
-            _, weighted = self._weigh(batch, G, e, asarray_like(known[batch.rows], E), xp)
-            outer = outer + weighted.T @ weighted
-            value -= 0.5 * float(xp.sum(weighted * e))
+            e = E[batch.rows]
+            _, weighted = self._weigh(batch, G[batch.pattern], e, known[batch.rows], P)
+            outer += weighted.T @ weighted
+            value -= 0.5 * float(np.sum(weighted * e))
         # Inverse of the known block, by that of the missing one: A~ = P - P G P.
-        P = self.precision
         return outer - by_known - (n_missing * P - P @ by_missing @ P), value
 
 
 @dataclass(frozen=True)
-class FactorCovariance(LabelCovariance):
+class FactorCovariance:
     r"""Low rank plus diagonal, :math:`S = L L' + \mathrm{diag}(\psi)`, for many labels.
 
     A row costs :math:`|O| r^2 + r^3` (Woodbury), and all rows share their matrix products.
     """
 
-    L: Any
-    psi: Any
+    L: Floats
+    psi: Floats
 
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return int(self.L.shape[0])
-
-    @property
-    def variances(self) -> Any:
-        """Diagonal of the covariance, (c,)."""
-        return namespace(self.L).sum(self.L**2, axis=1) + self.psi
-
-    def matrix(self) -> Any:
+    def matrix(self) -> Floats:
         """The covariance as a c x c array."""
-        return add_diagonal(self.L @ self.L.T, self.psi)
+        return self.L @ self.L.T + np.diag(self.psi)
 
-    def bare(self) -> FactorCovariance:
-        """The same, for there is nothing to leave out."""
-        return self
+    def _squares(self) -> Floats:
+        return (self.L[:, :, None] * self.L[:, None, :]).reshape(len(self.L), -1)
 
-    @property
-    def _squares(self) -> Any:
-        c, r = self.L.shape
-        return namespace(self.L).reshape(self.L[:, :, None] * self.L[:, None, :], (c, r * r))
-
-    def posterior(self, E: Any, known: Any) -> tuple[Any, Any]:
+    def posterior(self, E: Floats, known: Any) -> tuple[Floats, Floats]:
         """Mean (n, r) and covariance (n, r * r) of the factors of rows, ``known`` as floats."""
-        xp, r = namespace(E), self.L.shape[1]
-        inner = known @ (self._squares / self.psi[:, None])
-        P = xp.linalg.inv(xp.reshape(inner, (-1, r, r)) + asarray_like(np.eye(r), E)[None, ...])
+        r = self.L.shape[1]
+        inner = known @ (self._squares() / self.psi[:, None])
+        P = np.linalg.inv(inner.reshape(-1, r, r) + np.eye(r))
         mean = (P @ (E @ (self.L / self.psi[:, None]))[:, :, None])[:, :, 0]
-        return mean, xp.reshape(P, (-1, r * r))
+        return mean, P.reshape(-1, r * r)
 
-    def shifts(self, E: Any, known: Mask, memory: float = MEMORY) -> tuple[Any, Any]:
+    def shifts(self, E: Floats, known: Mask) -> tuple[Floats, Floats]:
         """Shift and variance of each entry of a row, given its other known labels."""
-        xp = namespace(E)
-        shift, variance = [], []
-        for rows in row_blocks(len(known), self._bytes, memory):
-            here = asarray_like(known[rows], E)
-            mean, P = self.posterior(E[rows, :], xp.astype(here, E.dtype))
-            explained, spread = mean @ self.L.T, P @ self._squares.T
-            weighted = (E[rows, :] - explained) / self.psi
-            inverse = 1.0 / self.psi - spread / self.psi**2
-            of_known = xp.where(here, inverse, xp.ones_like(inverse))
-            shift.append(xp.where(here, -weighted / of_known, explained))
-            variance.append(xp.where(here, 1.0 / of_known, self.psi + spread))
-        if not shift:
-            return xp.zeros_like(E), xp.zeros_like(E)
-        return xp.concat(shift), xp.concat(variance)
-
-    @property
-    def _bytes(self) -> float:
         c, r = self.L.shape
-        return 8.0 * (4 * r * r + 10 * c)
+        shift, variance = np.zeros(E.shape), np.zeros(E.shape)
+        for rows in row_blocks(len(known), 8.0 * (4 * r * r + 10 * c)):
+            here = known[rows]
+            mean, P = self.posterior(E[rows], here.astype(np.float64))
+            explained, spread = mean @ self.L.T, P @ self._squares().T
+            weighted = (E[rows] - explained) / self.psi
+            of_known = np.where(here, 1.0 / self.psi - spread / self.psi**2, 1.0)
+            shift[rows] = np.where(here, -weighted / of_known, explained)
+            variance[rows] = np.where(here, 1.0 / of_known, self.psi + spread)
+        return shift, variance
+
+
+LabelCovariance = DenseCovariance | FactorCovariance
+
+
+def residuals(T: NDArray[Any], F: Floats) -> tuple[Floats, Mask]:
+    """Residuals ``t - f``, zero at missing entries, and where entries are known."""
+    known = T != 0
+    return np.where(known, T - F, 0.0), known
+
+
+def conditional_moments(
+    covariance: LabelCovariance, T: NDArray[Any], F: Floats
+) -> tuple[Floats, Floats]:
+    """Mean and variance of each label given the features and the *other* known labels of its row.
+
+    A known entry is scored as if it were missing: its own label is left out (in closed form).
+    """
+    E, known = residuals(T, F)
+    shift, variance = covariance.shifts(E, known)
+    return np.where(known, T, F) + shift, variance
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows whose blocks are inverted in one call.
+
+    A row needs the inverse of a block of the covariance: of its known labels or, on the side of the
+    precision matrix, of its missing ones. ``index`` (p, k) names the labels of each of p patterns,
+    ``valid`` which of them are not padding, ``pattern`` (b,) the pattern of each of the ``rows``.
+    """
+
+    rows: NDArray[np.intp]
+    known: bool
+    index: NDArray[np.intp]
+    valid: Mask
+    pattern: NDArray[np.intp]
+
+    def _pairs(self) -> Mask:
+        return self.valid[:, :, None] & self.valid[:, None, :]
+
+    def blocks(self, matrix: Floats) -> Floats:
+        """The blocks of a c x c matrix, padded with the identity, (p, k, k)."""
+        found = matrix[self.index[:, :, None], self.index[:, None, :]]
+        return np.where(self._pairs(), found, np.eye(self.index.shape[1]))
+
+    def gather(self, values: Floats) -> Floats:
+        """Entries of the labels named, zero where padded, from (b, c) to (b, k)."""
+        found = np.take_along_axis(values, self.index[self.pattern], axis=1)
+        return np.where(self.valid[self.pattern], found, 0.0)
+
+    def scatter(self, values: Floats, n_labels: int) -> Floats:
+        """The way back, from (b, k) to (b, c), zero where no label is named."""
+        found = np.zeros((len(values), n_labels))
+        values = np.where(self.valid[self.pattern], values, 0.0)
+        np.put_along_axis(found, self.index[self.pattern], values, axis=1)
+        return found
+
+    def add_up(self, inverses: Floats, times: NDArray[np.intp], n_labels: int) -> Floats:
+        """Sum over rows of their blocks (p, k, k), each at its place in a c x c matrix."""
+        flat = self.index[:, :, None] * n_labels + self.index[:, None, :]
+        weighted = np.where(self._pairs(), inverses * times[:, None, None], 0.0)
+        total: Any = np.bincount(flat.ravel(), weighted.ravel(), n_labels * n_labels)
+        return np.asarray(total.reshape(n_labels, n_labels))
+
+
+def batches(known: Mask) -> Iterator[Batch]:
+    """Rows in batches that fit into the memory, those with the same known labels together.
+
+    Blocks are those of the known or of the missing labels, whichever are fewer, so that no inverse
+    is larger than half of the labels.
+    """
+    n, c = known.shape
+    packed = np.ascontiguousarray(np.packbits(known, axis=1))
+    _, pattern = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_inverse=True)
+    n_known = known.sum(axis=1)
+    by_known = 2 * n_known <= c
+    size = np.maximum(np.where(by_known, n_known, c - n_known), 1)
+    order = np.lexsort((pattern, size, by_known))
+    start = 0
+    while start < n:
+        side = by_known[order[start]]
+        end = start + int(np.searchsorted(by_known[order[start:]], side, side="right"))
+        # Sizes grow along the order: the last row that may join is the last that fits at its size.
+        reach = np.arange(1, end - start + 1)
+        k = size[order[start:end]]
+        bytes_needed = 8.0 * reach * (4 * k * k + 4 * k * c + 12 * c)
+        stop = start + max(int(np.searchsorted(bytes_needed, MEMORY, side="right")), 1)
+        # A batch of mixed sizes pays for the largest: do not mix much.
+        near = int(np.searchsorted(k, 1.25 * k[0] + 2, side="right"))
+        stop = min(stop, start + near)
+        rows = order[start:stop]
+        # Rows of one pattern lie side by side; patterns are counted as they come.
+        new = np.append(True, np.diff(pattern[rows]) != 0)
+        first, which = np.flatnonzero(new), np.cumsum(new) - 1
+        named = known[rows[first]] if side else ~known[rows[first]]
+        width = int(size[rows[-1]])
+        index = np.argsort(~named, axis=1, kind="stable")[:, :width]
+        valid = np.arange(width) < named.sum(axis=1)[:, None]
+        yield Batch(rows, bool(side), index, valid, which)
+        start = stop
+
+
+def row_blocks(n_rows: int, bytes_a_row: float) -> Iterator[slice]:
+    """Slices of rows that fit into the memory."""
+    step = max(int(MEMORY / bytes_a_row), 1)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))

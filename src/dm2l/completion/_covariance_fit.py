@@ -11,10 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
-from dm2l._utils.arrays import add_diagonal, asarray_like, namespace, to_numpy
-from dm2l.completion._condition import condition, residuals
-from dm2l.completion._covariance import MEMORY, DenseCovariance, FactorCovariance, LabelCovariance
-from dm2l.completion._patterns import Mask, batches, row_blocks
+from dm2l.completion._covariance import (
+    DenseCovariance,
+    FactorCovariance,
+    Floats,
+    LabelCovariance,
+    Mask,
+    batches,
+    conditional_moments,
+    residuals,
+    row_blocks,
+)
 
 # Smallest eigenvalue of a correlation matrix that is conditioned on.
 FLOOR = 0.01
@@ -31,7 +38,7 @@ FOLDS = 3
 
 
 def fit_covariance(
-    E: Any, known: Mask, *, max_dense: int = MAX_DENSE, rank: int = 24, rounds: int = 10
+    E: Floats, known: Mask, *, max_dense: int = MAX_DENSE, rank: int = 24, rounds: int = 10
 ) -> LabelCovariance:
     """Covariance of residuals ``E``, zero at missing entries: dense, or factors of many labels."""
     c = known.shape[1]
@@ -41,42 +48,40 @@ def fit_covariance(
     return em_dense(E, known, start, rounds=rounds)[0] if rounds else start
 
 
-def quick_covariance(E: Any, known: Mask) -> LabelCovariance:
-    """:func:`fit_covariance` in a time that does not make fits much longer.
+def quick_covariance(T: NDArray[np.int8], F: Floats) -> LabelCovariance:
+    """Covariance of the residuals of signs and scores, in a time that does not make fits longer.
 
     Rounds of EM are fewer if each costs more than :data:`WORK`, and none if ten times as much;
     factors are fitted to a sample of rows.
     """
-    n, c = known.shape
+    n, c = T.shape
+    E, known = residuals(T, F)
     if c <= MAX_DENSE:
         work = float(n) * c**3 / WORK
-        rounds = 10 if work <= 1 else 5 if work <= 10 else 0
-        return fit_covariance(E, known, rounds=rounds)
+        return fit_covariance(E, known, rounds=10 if work <= 1 else 5 if work <= 10 else 0)
     some = slice(0, max(int(WORK / (100.0 * c)), 2000))
-    return fit_covariance(E[some, :], known[some], rounds=5)
+    return fit_covariance(E[some], known[some], rounds=5)
 
 
-def out_of_fold_means(T: Any, F: Any, folds: NDArray[np.intp]) -> tuple[Any, Any]:
+def out_of_fold_moments(
+    T: NDArray[np.int8], F: Floats, folds: NDArray[np.intp]
+) -> tuple[Floats, Floats]:
     """Means and variances of all entries by a covariance that was fitted to the other folds."""
     mean, variance = np.empty(F.shape), np.empty(F.shape)
     for k in range(FOLDS):
         here, others = folds == k, folds != k
-        covariance = quick_covariance(*residuals(T[others], F[others]))
-        mean[here], variance[here] = condition(covariance, T[here], F[here])
+        covariance = quick_covariance(T[others], F[others])
+        mean[here], variance[here] = conditional_moments(covariance, T[here], F[here])
     return mean, variance
 
 
-def variances(E: Any, known: Any) -> Any:
-    """Second moment of each label's residuals, with one more residual of size 1.
-
-    Without it a label with one class observed would have next to no variance, and one entry of the
-    other class in a new row would outweigh everything else.
-    """
-    xp = namespace(E)
-    return (xp.sum(E * E, axis=0) + 1.0) / (xp.sum(known, axis=0) + 1.0)
+def _variances(E: Floats, known: Mask) -> Floats:
+    # With one more residual of size 1: a label with one class observed would have next to no
+    # variance, and one entry of the other class in a new row would outweigh everything else.
+    return np.asarray((np.sum(E * E, axis=0) + 1.0) / (known.sum(axis=0) + 1.0))
 
 
-def pairwise_covariance(E: Any, mask: Mask, shrinkage: float = 1.0) -> Any:
+def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats:
     r"""Covariance from pairwise moments, positive definite.
 
     The mean :math:`s_{jk}` of :math:`e_{ij} e_{ik}` over the rows where both labels are known has
@@ -86,46 +91,30 @@ def pairwise_covariance(E: Any, mask: Mask, shrinkage: float = 1.0) -> Any:
 
     so that pairs that are seldom observed together, and pairs of rare labels, become uncorrelated.
     """
-    xp = namespace(E)
-    known = asarray_like(mask.astype(np.float64), E)
-    d = variances(E, known)
-    together = known.T @ known
-    times = xp.where(together > 0, together, xp.ones_like(together))
+    known, squares = mask.astype(np.float64), E * E
+    times = np.maximum(known.T @ known, 1.0)
     S = (E.T @ E) / times
-    if shrinkage:
-        squares = E * E
-        noise = ((squares.T @ squares) / times - S * S) / times
-        tiny = asarray_like(np.asarray(1e-300), E)
-        keep = 1.0 - shrinkage * noise / xp.where(tiny < S * S, S * S, tiny)
-        S = xp.where(keep > 0.0, S * keep, xp.zeros_like(S))
-    return _positive(S, d)
-
-
-def _positive(S: Any, d: Any) -> Any:
-    """``S`` with the variances ``d`` and no eigenvalue near zero, in units of these."""
-    xp = namespace(S)
-    scale = xp.sqrt(d)
-    off = S / (scale[:, None] * scale[None, :])
-    correlation = add_diagonal(off, 1.0 - xp.linalg.diagonal(off))
-    values, vectors = xp.linalg.eigh(correlation)
-    floor = asarray_like(np.asarray(FLOOR), S)
-    if bool(xp.min(values) < floor):
-        values = xp.where(values > floor, values, floor)
-        correlation = (vectors * values) @ vectors.T
-        again = 1.0 / xp.sqrt(xp.linalg.diagonal(correlation))
-        scale = scale * again
-    return correlation * (scale[:, None] * scale[None, :])
+    noise = ((squares.T @ squares) / times - S * S) / times
+    S = S * np.maximum(1.0 - shrinkage * noise / np.maximum(S * S, 1e-300), 0.0)
+    # With the variances d, and no eigenvalue near zero in units of these.
+    scale = np.sqrt(_variances(E, mask))
+    correlation = S / (scale[:, None] * scale[None, :])
+    np.fill_diagonal(correlation, 1.0)
+    values, vectors = np.linalg.eigh(correlation)
+    if np.min(values) < FLOOR:
+        correlation = (vectors * np.maximum(values, FLOOR)) @ vectors.T
+        scale = scale * (1.0 / np.sqrt(np.diagonal(correlation)))
+    return np.asarray(correlation * (scale[:, None] * scale[None, :]))
 
 
 def em_dense(
-    E: Any,
+    E: Floats,
     mask: Mask,
     start: DenseCovariance,
     *,
     prior: float = PRIOR,
     rounds: int = 10,
     tol: float = 1e-3,
-    memory: float = MEMORY,
 ) -> tuple[DenseCovariance, list[float]]:
     r"""Covariance by EM, with an inverse Wishart prior around the start.
 
@@ -140,16 +129,14 @@ def em_dense(
     One round is :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed
     residuals R and the covariances V of missing entries; both are in the gradient.
     """
-    xp, n = namespace(E), max(len(mask), 1)
-    nu = prior * n
-    enough = tol * int(mask.sum())
-    plan = list(batches(mask, memory))
-    current, history = start, []
+    n, history = max(len(mask), 1), []
+    nu, enough = prior * n, tol * int(mask.sum())
+    plan, current = list(batches(mask)), start
     for k in range(rounds + 1):
-        gradient, value = current.expected(E, mask, memory, plan)
+        gradient, value = current.expected(E, mask, plan)
         S = current.S
-        logdet = float(xp.linalg.slogdet(S)[1])
-        history.append(value - 0.5 * nu * (logdet + float(xp.sum(current.precision * start.S))))
+        held = float(np.linalg.slogdet(S)[1]) + float(np.sum(current.precision() * start.S))
+        history.append(value - 0.5 * nu * held)
         if k == rounds or (k and history[-1] - history[-2] < enough):
             break
         S = (n * S + S @ gradient @ S + nu * start.S) / (n + nu)
@@ -158,14 +145,13 @@ def em_dense(
 
 
 def em_factor(
-    E: Any,
+    E: Floats,
     mask: Mask,
     rank: int,
     *,
     ridge: float = RIDGE,
     rounds: int = 10,
     tol: float = 1e-3,
-    memory: float = MEMORY,
 ) -> tuple[FactorCovariance, list[float]]:
     r"""Factors by EM; missing entries drop out of every sum.
 
@@ -173,46 +159,43 @@ def em_factor(
     :math:`\tfrac12 \sum_j \left( \kappa \|l_j\|^2 / \psi_j + \log \psi_j + d_j / \psi_j \right)`,
     with the ridge :math:`\kappa` and the residuals' variances d.
     """
-    xp, (n, c) = namespace(E), E.shape
-    known = asarray_like(mask.astype(np.float64), E)
-    d, seen = variances(E, known), xp.sum(known, axis=0)
-    squares = xp.sum(E * E, axis=0)
+    n, c = E.shape
+    known, d = mask.astype(np.float64), _variances(E, mask)
+    seen, squares = np.sum(known, axis=0), np.sum(E * E, axis=0)
     enough = tol * int(mask.sum())
     current, history = _first_factors(E, mask, d, rank), []
-    eye = asarray_like(np.eye(rank), E)
     for k in range(rounds + 1):
-        C, B, value = asarray_like(np.zeros((c, rank * rank)), E), xp.zeros_like(current.L), 0.0
-        for rows in row_blocks(n, 8.0 * (6 * rank * rank + 4 * c), memory):
-            mean, P = current.posterior(E[rows, :], known[rows, :])
-            pairs = xp.reshape(mean[:, :, None] * mean[:, None, :], (-1, rank * rank))
-            C = C + known[rows, :].T @ (P + pairs)
-            B = B + E[rows, :].T @ mean
+        C, B, value = np.zeros((c, rank * rank)), np.zeros_like(current.L), 0.0
+        for rows in row_blocks(n, 8.0 * (6 * rank * rank + 4 * c)):
+            mean, P = current.posterior(E[rows], known[rows])
+            pairs = (mean[:, :, None] * mean[:, None, :]).reshape(-1, rank * rank)
+            C += known[rows].T @ (P + pairs)
+            B += E[rows].T @ mean
             # log |S_OO| = log |I + L'L / psi| + sum log psi, and e'Ae by Woodbury.
-            blocks = xp.reshape(P, (-1, rank, rank))
-            value += 0.5 * float(xp.sum(xp.linalg.slogdet(blocks)[1]))
-            value += 0.5 * float(xp.sum((E[rows, :] @ (current.L / current.psi[:, None])) * mean))
-        value -= 0.5 * float(xp.sum(seen * xp.log(current.psi) + squares / current.psi))
-        held = ridge * xp.sum(current.L**2, axis=1) / current.psi
-        value -= 0.5 * float(xp.sum(held + xp.log(current.psi) + d / current.psi))
+            value += 0.5 * float(np.sum(np.linalg.slogdet(P.reshape(-1, rank, rank))[1]))
+            value += 0.5 * float(np.sum((E[rows] @ (current.L / current.psi[:, None])) * mean))
+        value -= 0.5 * float(np.sum(seen * np.log(current.psi) + squares / current.psi))
+        held = ridge * np.sum(current.L**2, axis=1) / current.psi
+        value -= 0.5 * float(np.sum(held + np.log(current.psi) + d / current.psi))
         history.append(value)
         if k == rounds or (k and history[-1] - history[-2] < enough):
             break
-        C = xp.reshape(C, (c, rank, rank)) + ridge * eye[None, ...]
-        L = xp.linalg.solve(C, B[:, :, None])[:, :, 0]
-        psi = (squares - xp.sum(L * B, axis=1) + d) / (seen + 1.0)
+        curvature = C.reshape(c, rank, rank) + ridge * np.eye(rank)
+        L: Any = np.linalg.solve(curvature, B[:, :, None])[:, :, 0]
+        psi: Any = (squares - np.sum(L * B, axis=1) + d) / (seen + 1.0)
         current = FactorCovariance(L, psi)
     return current, history
 
 
-def _first_factors(E: Any, mask: Mask, d: Any, rank: int) -> FactorCovariance:
+def _first_factors(E: Floats, mask: Mask, d: Floats, rank: int) -> FactorCovariance:
     """Singular vectors of the residuals, rescaled by the observed rates."""
-    xp = namespace(E)
-    scale = to_numpy(xp.sqrt(d))
-    rate = np.maximum(mask.mean(axis=0), 1.0 / max(len(mask), 1))
-    _, values, vectors = randomized_svd(to_numpy(E) / scale, rank, n_iter=4, random_state=0)
-    L = vectors.T * (values / np.sqrt(max(len(mask), 1))) / rate[:, None]
+    scale, n = np.sqrt(d), max(len(mask), 1)
+    rate = np.maximum(mask.mean(axis=0), 1.0 / n)
+    _, values, vectors = randomized_svd(E / scale, rank, n_iter=4, random_state=0)
+    L = vectors.T * (values / np.sqrt(n)) / rate[:, None]
     # No factor explains more than nine tenths of a label to begin with.
     size = np.sum(L**2, axis=1)
     L *= np.sqrt(np.minimum(1.0, 0.9 / np.maximum(size, 1e-12)))[:, None]
-    psi = (1.0 - np.sum(L**2, axis=1)) * scale**2
-    return FactorCovariance(asarray_like(L * scale[:, None], E), asarray_like(psi, E))
+    psi: Any = (1.0 - np.sum(L**2, axis=1)) * scale**2
+    loadings: Any = L * scale[:, None]
+    return FactorCovariance(loadings, psi)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 # Assumed ratio of error rates, missing to known entries: calibration has seen the known ones
-# (docs/coupling.md).
+# (docs/research/imputing.md).
 SEEN = 1.1
 # So many of the most confident errors are stored one by one, the others by every hundredth.
 FINE = 1000
@@ -51,7 +51,7 @@ class ErrorRateBound:
     expected error rate is at most a even without root and factor (Jin and Candes, 2023). These
     allow for what is not exchangeable: a missing entry has one more known label beside it, and
     covariance and curves have seen the known entries. The root, a standard error of the count,
-    matters if errors are few, and the factor if they are many (docs/coupling.md).
+    matters if errors are few, and the factor if they are many (docs/research/imputing.md).
 
     Parameters
     ----------
@@ -78,11 +78,6 @@ class ErrorRateBound:
     n: NDArray[np.int64]
     confidence: Floats
     count: NDArray[np.int64]
-
-    @classmethod
-    def nothing(cls) -> Self:
-        """A bound from no predictions at all, which fills nothing."""
-        return cls(np.zeros(2, dtype=np.int64), np.zeros((2, 0)), np.zeros((2, 0), dtype=np.int64))
 
     @classmethod
     def fit(cls, confidence: Floats, positive: NDArray[np.bool_], T: NDArray[Any]) -> Self:

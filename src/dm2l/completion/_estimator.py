@@ -15,16 +15,15 @@ from dm2l.completion._covariance import LabelCovariance
 from dm2l.completion._error_rate import CompletionSummary
 from dm2l.completion._label_errors import LabelErrors
 from dm2l.labels._entries import checked_weights
-from dm2l.labels._matrix import LabelMatrix
-from dm2l.labels._new_rows import fill_with_labels, frame_like, parse_new_rows
-from dm2l.labels._parsing import observed_classes
+from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like, parse_new_rows
+from dm2l.labels._parsing import read_values
 
 
 class CompletionMixin:
     """Methods around the :class:`LabelCompleter` of a fitted estimator.
 
-    The estimator gives scores (``_all_scores``, ``_answers``), scores of its training rows that
-    their labels did not influence (``_cross_fit``), and checks inputs (``_check_X``).
+    The estimator gives scores (``_all_scores``, ``_answers``), scores of training rows that their
+    labels did not influence (``_cross_fit``), and checks inputs (``_check_X``).
     """
 
     missing_label: Any
@@ -96,7 +95,7 @@ class CompletionMixin:
         given = self._parse_like(X, y, label_mask)
         if not (given.signs < 0).any() and given.dtype != bool:
             given = replace(given, negative=self._labels.negative)
-        found = self._impute(self._check_X(X), given.signs, max_error_rate)
+        found = self._score_and_impute(self._check_X(X), given.signs, max_error_rate)
         missing = given.signs == 0
         left = missing & ~found.chosen
         if method == "predict":
@@ -112,7 +111,7 @@ class CompletionMixin:
         summary = CompletionSummary(n_yes, n_filled - n_yes, int(left.sum()), found.expected_wrong)
         return framed, summary
 
-    def _impute(self, X: Any, T: Any, max_error_rate: Any = None) -> Imputation:
+    def _score_and_impute(self, X: Any, T: Any, max_error_rate: Any = None) -> Imputation:
         """Scores, probabilities and decisions given the known labels ``T``, in one pass."""
         own = self._label_answers is not None and self._completer.calibrator is None
         scores, p = self._answers(X) if own else (to_numpy(self._all_scores(X)), None)
@@ -166,12 +165,8 @@ class CompletionMixin:
             known = labels.masked(self._learnable)
             some = np.flatnonzero(trained)
             inputs = X if trained.all() else take_rows(X, some)
-            scores[some] = self._held_out_scores(inputs, known[some])
+            scores[some] = self._cross_fit(inputs, known[some])
         return self._completer.find_label_errors(labels.signs, scores, refit=bool(trained.any()))
-
-    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> NDArray[np.float64]:
-        """Scores of training rows that were not influenced by their labels."""
-        return self._cross_fit(X, labels)
 
     def _need_label_matrix(self, method: str) -> None:
         if self._labels.kind != "multilabel":
@@ -216,9 +211,8 @@ class CompletionMixin:
             T = self._parse_like(X, y, label_mask).signs
             observed, right = T != 0, (T > 0) == (predicted == 1)
         else:
-            values, observed = observed_classes(
-                y, label_mask=label_mask, missing_label=self.missing_label
-            )
+            values, observed, _ = read_values(y, label_mask, self.missing_label)
+            values, observed = values.ravel(), observed.ravel()
             check_consistent_length(values, predicted)
             right = values == predicted
         if not observed.any():

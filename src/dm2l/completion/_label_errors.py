@@ -86,7 +86,7 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
     Every contradiction of the most confident predictions counts as an error here. With that share e
     of wrong labels, one that is observed as the opposite with probability r is wrong with
     :math:`e (r - e) / ((1 - 2e)(1 - r))`. Ranking without them finds more of the wrong labels
-    (docs/coupling.md).
+    (docs/research/imputing.md).
     """
     against = np.where(T > 0, 1 - p, p)
     sure = np.where(T != 0, np.maximum(p, 1 - p), -1.0)

@@ -1,4 +1,4 @@
-"""Residuals of rows that the scores were not fitted to, in closed form."""
+"""Scores of rows that the model was not fitted to, in closed form, and fits that use them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from dm2l._solvers.kernel_problem import KernelPreconditioner
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
 from dm2l._solvers.ridge import conjugate_gradients
-from dm2l._utils.arrays import asarray_like, float64, namespace, to_numpy
-from dm2l.completion._patterns import Mask
+from dm2l._utils.arrays import asarray_like, float64, to_numpy
+from dm2l.completion._covariance import Floats, Mask, conditional_moments
+from dm2l.completion._covariance_fit import FOLDS, out_of_fold_moments, quick_covariance
 from dm2l.labels._entries import EntryWeights, Signs
 
 # Largest leverage: a residual divided by 1 - h is unbounded otherwise.
@@ -21,7 +22,7 @@ MOST = 0.98
 # Mean leverage above which the closed form, which knows the curvature of each label by its share
 # of known entries alone, is too optimistic and folds replace it (benchmarks/completion.py).
 TOO_BENT = 0.5
-FOLDS, STEPS = 5, 30
+RIDGE_FOLDS, STEPS = 5, 30
 # Of the gradient of ridge solutions, whose error is divided by 1 - h too.
 TOL = 0.01
 # Up to so many features, or rows of a kernel matrix, leverages are exact; else means of so many
@@ -29,6 +30,8 @@ TOL = 0.01
 EXACT, EXACT_ROWS = 256, 1500
 PROJECTIONS = 128
 _WIDTH = 512  # columns at a time, for exact leverages
+# Of joint fits: AUC and ranking loss of new rows hardly move after the third (emotions, yeast).
+ROUNDS = 3
 
 
 def fitted_leverages(
@@ -38,7 +41,7 @@ def fitted_leverages(
     alpha: float,
     *,
     exact: bool = False,
-    weights: NDArray[np.float64] | None = None,
+    weights: Floats | None = None,
 ) -> Any:
     r"""How much each known entry pulls its own score, :math:`h_{ij} = \phi_i' H_j^{-1} \phi_i`.
 
@@ -82,28 +85,13 @@ def fitted_leverages(
     # A known row adds all of its curvature to its own label, not a share.
     if weights is None:
         return h / (1.0 + h * (1.0 - asarray_like(rate, h)))
-    return (
-        asarray_like(weights, h) * h / (1.0 + h * asarray_like(weights - rows[:, None] * rate, h))
-    )
+    apart = asarray_like(weights - rows[:, None] * rate, h)
+    return asarray_like(weights, h) * h / (1.0 + h * apart)
 
 
-def leave_one_out_residuals(E: Any, h: Any) -> Any:
-    """Residuals as if each row had not been there, ``e / (1 - h)``."""
-    xp = namespace(E)
-    most = asarray_like(np.asarray(MOST), E)
-    return E / (1.0 - xp.where(h < most, h, most))
-
-
-def without_own_row(T: Any, F: Any, h: Any, targets: NDArray[np.float64] | None = None) -> Any:
-    """Leave-one-out scores of known entries, scores ``F`` of missing ones.
-
-    ``targets`` of known entries, if not signs.
-    """
-    xp = namespace(F)
-    signs = to_numpy(T)
-    at = asarray_like(signs != 0, F)
-    t = asarray_like((signs if targets is None else targets).astype(np.float64), F)
-    return xp.where(at, t - leave_one_out_residuals(t - F, h), F)
+def without_own_row(targets: NDArray[Any], F: Floats, h: Floats) -> Floats:
+    """Scores as if each row had not been there: residuals become ``e / (1 - h)``."""
+    return np.asarray(targets - (targets - F) / (1.0 - np.minimum(h, MOST)))
 
 
 def leave_one_out_scores(
@@ -119,16 +107,14 @@ def leave_one_out_scores(
 ) -> Any:
     """Scores of masked ridge as if each known entry's row had not been there, in numpy.
 
-    In closed form (:func:`without_own_row`) where entries hardly influence their own scores,
-    else by folds. The intercept stays that of all rows: without a positive of a rare
-    label it is lower, and positives would seem to score below negatives.
+    In closed form where entries hardly influence their own scores, else by folds. The intercept
+    stays that of all rows: without a positive of a rare label it is lower, and positives would seem
+    to score below negatives.
     """
-    known = T != 0
-    entries = entries or EntryWeights()
+    known, entries = T != 0, entries or EntryWeights()
     weights = entries.weights
     V = conjugate_gradients(problem, factor, tol=TOL, start=factor.to_variables(W))
-    h = fitted_leverages(features, factor, known, alpha, exact=exact, weights=weights)
-    h = to_numpy(h)
+    h = to_numpy(fitted_leverages(features, factor, known, alpha, exact=exact, weights=weights))
     if h[known].mean() > TOO_BENT:
         if isinstance(problem, Problem) and problem.features is features:
             return out_of_fold_scores(problem, factor, T, V, entries)
@@ -139,7 +125,8 @@ def leave_one_out_scores(
         share = problem.n / weights.max(axis=1).sum()  # these rows may be some of many
         h = h - weights / np.maximum(share * weights.sum(axis=0), weights.max(axis=0))
     F = to_numpy(float64(features.scores(factor.to_weights(V))))
-    return np.where(known & (h >= MOST), np.nan, without_own_row(T, F, h, entries.targets))
+    unseen = without_own_row(T if entries.targets is None else entries.targets, F, h)
+    return np.where(known, np.where(h < MOST, unseen, np.nan), F)
 
 
 def out_of_fold_scores(
@@ -153,11 +140,16 @@ def out_of_fold_scores(
     features = problem.features
     W = factor.to_weights(V)
     F = to_numpy(float64(features.scores(W)))
-    fold = np.random.default_rng(0).permutation(len(T)) % FOLDS
-    for k in range(FOLDS):
+    fold = np.random.default_rng(0).permutation(len(T)) % RIDGE_FOLDS
+    for k in range(RIDGE_FOLDS):
         out = fold == k
         rest = np.where(out[:, None], 0, T).astype(np.int8)
-        objective = Objective(rest, 0.0, like=features.example, entries=entries.masked(rest))
+        objective = Objective(
+            rest,
+            0.0,
+            like=features.example,
+            entries=EntryWeights.of(rest, entries.targets, entries.weights),
+        )
         part = type(problem)(features, objective, problem.alpha)
         start = factor.step(factor.to_gradient(part.right()))
         found = conjugate_gradients(part, factor, tol=TOL, max_iter=STEPS, start=start)
@@ -168,3 +160,48 @@ def out_of_fold_scores(
         both = (rest > 0).any(axis=0) & (rest < 0).any(axis=0)
         F = np.where(out[:, None] & (T != 0), np.where(both, scores, np.nan), F)
     return F
+
+
+def learn_jointly(
+    problem: Problem, T: Signs, W: Any, factor: Preconditioner, entries: EntryWeights | None = None
+) -> tuple[Any, Floats, Preconditioner]:
+    """Fill missing entries, fit to the filled targets, and repeat: EM with leave-one-out scores.
+
+    The E-step puts the conditional mean into every missing entry; the M-step is ridge with complete
+    targets, so that all labels share one factor. The problem is left with these targets; the groups
+    of its nuclear norms stay those of observed positives. Returns its solution without norms, its
+    leave-one-out scores and its factor.
+    """
+    features = problem.features
+    goal = T if entries is None or entries.targets is None else entries.targets
+    F = to_numpy(float64(features.scores(W)))
+    unseen = leave_one_out_scores(problem, factor, T, W, features, problem.alpha, entries=entries)
+    filled, trust = _fill(T, goal, unseen, F)
+    problem.objective.fill(filled)
+    factor = factor.again(problem)
+    weights = None if problem.objective.rows is None else to_numpy(problem.objective.observed)
+    everything = np.ones(T.shape, dtype=bool)
+    h = to_numpy(fitted_leverages(features, factor, everything, problem.alpha, weights=weights))
+    for k in range(ROUNDS):
+        W = factor.to_weights(factor.step(factor.to_gradient(problem.right())))
+        F = to_numpy(float64(features.scores(W)))
+        unseen = np.where(h < MOST, without_own_row(filled, F, h), np.nan)
+        if k + 1 < ROUNDS:
+            filled, _ = _fill(T, goal, unseen, F, trust)
+            problem.objective.fill(filled)
+    return W, unseen, factor
+
+
+def _fill(
+    T: Signs, goal: NDArray[Any], unseen: Floats, F: Floats, trust: float | None = None
+) -> tuple[Floats, float]:
+    """Targets with shrunk conditional means at missing entries, and the factor of the shrinkage."""
+    use, scores = (T != 0) & np.isfinite(unseen), np.where(np.isfinite(unseen), unseen, F)
+    signs = np.where(use, T, 0)
+    if trust is None:  # slope of residuals on conditional shifts, by covariances of other rows
+        folds = np.random.default_rng(0).permutation(len(T)) % FOLDS
+        shift = (out_of_fold_moments(signs, scores, folds)[0] - scores)[use]
+        slope = (signs - scores)[use] @ shift / max(shift @ shift, 1e-300)
+        trust = float(np.clip(slope, 0.0, 1.0))
+    mean, _ = conditional_moments(quick_covariance(signs, scores), signs, scores)
+    return np.where(T != 0, goal, scores + trust * (mean - scores)), trust

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dm2l._utils.arrays import to_numpy
-from dm2l.completion._combine import SCORES, Combiner
-from dm2l.completion._condition import condition
-from dm2l.completion._correlation import LabelCorrelation
-from dm2l.completion._covariance import FactorCovariance, LabelCovariance
-from dm2l.completion._patterns import row_blocks
+from dm2l.completion._correlation import SCORES, Combiner, LabelCorrelation
+from dm2l.completion._covariance import (
+    FactorCovariance,
+    LabelCovariance,
+    conditional_moments,
+    row_blocks,
+)
 
 Floats = NDArray[np.float64]
 
 # Of rows with more missing entries, the most uncertain ones: the others have nothing to gain.
 MOST_MISSING = 100
-MEMORY = 2.0**27
 # Rows on which expected gains are checked, and known entries queried in each.
 MOST_ROWS, DRAWS = 2000, 8
 
@@ -45,7 +45,7 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     probabilities of missing entries.
     """
     gains = np.zeros(T.shape)
-    mean = condition(correlation.covariance, T, F)[0]
+    mean = conditional_moments(correlation.covariance, T, F)[0]
     signs = np.zeros(T.shape)
     if correlation.combiner.with_labels_:
         signs = T @ correlation.combiner.weights_[:, SCORES:].T
@@ -53,7 +53,7 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     count = np.minimum((T == 0).sum(axis=1), MOST_MISSING)
     order = np.argsort(count, kind="stable")
     order = order[count[order] > 1]
-    for block in row_blocks(len(order), 8.0 * 24 * MOST_MISSING**2, MEMORY):
+    for block in row_blocks(len(order), 8.0 * 24 * MOST_MISSING**2):
         rows = order[block]
         width = count[rows[-1]]
         # Missing entries of a row, the most uncertain first, then known ones.
@@ -71,7 +71,7 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
 def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np.intp]) -> Floats:
     """Covariance of some labels of each row given its known ones, (b, w, w)."""
     if isinstance(covariance, FactorCovariance):
-        L, psi = to_numpy(covariance.L), to_numpy(covariance.psi)
+        L, psi = covariance.L, covariance.psi
         r = L.shape[1]
         _, P = covariance.posterior(np.zeros(known.shape), known.astype(np.float64))
         V = L[at] @ P.reshape(-1, r, r) @ L[at].transpose(0, 2, 1)
@@ -79,9 +79,8 @@ def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np
         return np.asarray(V)
     # Given the known labels, missing ones have the inverse of their block of the precision; known
     # labels are replaced by uncorrelated ones.
-    precision = np.linalg.inv(to_numpy(covariance.matrix()))
     both = ~known[:, :, None] & ~known[:, None, :]
-    V = np.linalg.inv(np.where(both, precision, np.eye(len(precision))))
+    V = np.linalg.inv(np.where(both, covariance.precision(), np.eye(known.shape[1])))
     b = np.arange(len(at))[:, None, None]
     return np.asarray(V[b, at[:, :, None], at[:, None, :]])
 

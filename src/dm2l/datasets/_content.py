@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from hashlib import blake2b, sha256
 from typing import Any
 
@@ -15,18 +16,16 @@ from dm2l._utils.arrays import factorize
 from dm2l.io._label_reader import label_targets
 
 _BLOCK = 1024  # dense rows turned into CSR at a time, so that a copy of X is never made
+_features = partial(check_array, accept_sparse="csr", ensure_all_finite=False, input_name="X")
 
 
 def content_hash(X: Any, Y: Any) -> str:
-    r"""SHA-256 of the numbers of a data set, whatever their file format and types.
+    r"""SHA-256 of the numbers of a data set, whatever their file format, types and coding.
 
     Hashed are, one after the other and little-endian: the text ``dm2l-content-1\n``; n, d and c as
     int64; X as CSR without stored zeros, columns of a row ascending, as ``indptr`` (int64),
     ``indices`` (int64) and ``data`` (float64, NaN as 0x7ff8000000000000); Y row by row as int8: 1
-    positive, 0 negative, -1 not observed. So it does not matter whether X is dense or sparse, in
-    which types it is stored, or whether labels are coded 0/1 or -1/+1. Names are not hashed.
-
-    ``X`` (n, d) and ``Y`` (n, c) may be arrays or sparse; missing labels are NaN.
+    positive, 0 negative, -1 not observed. Missing labels are NaN.
 
     Examples
     --------
@@ -59,9 +58,7 @@ def duplicate_groups(X: Any) -> NDArray[np.intp]:
     """Number the distinct rows of X, dense or sparse: equal rows share a number.
 
     Rows are compared bit by bit as float64 (0.0 and -0.0 are one, NaN equals NaN), through a
-    128-bit hash of their nonzero entries: one pass, no row is compared with another.
-
-    Groups are numbered from 0 in the order of their first rows.
+    128-bit hash of their nonzero entries. Groups are numbered from 0 in the order of first rows.
 
     Examples
     --------
@@ -91,10 +88,6 @@ def count_shared(X_train: Any, X_test: Any) -> int:
         )
     known = set(_row_keys(X_train))
     return sum(key in known for key in _row_keys(X_test))
-
-
-def _features(X: Any) -> Any:
-    return check_array(X, accept_sparse="csr", ensure_all_finite=False, input_name="X")
 
 
 def _canonical_blocks(X: Any) -> Iterator[sp.csr_array]:

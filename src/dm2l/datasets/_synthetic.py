@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from dm2l._utils.parameters import check_choice, check_number
 from dm2l.simulate import (
     simulate_missing_positives,
     simulate_per_label,
@@ -69,12 +70,10 @@ def make_missing_multilabel(
 
     Returns
     -------
-    X : ndarray of float64 of shape (n_samples, n_features)
+    X : ndarray of shape (n_samples, n_features)
         Features.
-    Y : ndarray of float64 of shape (n_samples, n_labels)
-        Labels with 1, 0 and NaN (missing).
-    truth : ndarray of float64 of shape (n_samples, n_labels)
-        Labels before any was hidden. Only with ``return_truth=True``.
+    Y, truth : ndarray of shape (n_samples, n_labels)
+        Labels with 1, 0 and NaN (missing), and, if asked for, before any was hidden.
 
     Examples
     --------
@@ -83,14 +82,11 @@ def make_missing_multilabel(
     >>> X, Y, truth = make_missing_multilabel(rho=0.7, random_state=0, return_truth=True)
     >>> X.shape, Y.shape, float(np.isnan(Y).mean())
     ((200, 20), (200, 8), 0.3)
-    >>> bool((truth[:, 4] >= truth[:, 0]).all())  # label 0 implies label 4 ...
+    >>> bool((truth[:, 4] >= truth[:, 0]).all())  # label 0 implies label 4
     True
-    >>> bool((truth[:, 0] >= truth[:, 4]).all())  # ... and not the other way round
-    False
     """
     _check_sizes(n_samples, n_features, n_labels, n_implications, noise)
-    if mask not in _MASKS:
-        raise ValueError(f"mask must be one of {sorted(_MASKS)}, got {mask!r}.")
+    check_choice("mask", mask, *_MASKS)
     rng = check_random_state(random_state)
     rank = min(n_features, n_labels)
     Z = rng.standard_normal((n_samples, rank))
@@ -115,8 +111,7 @@ def make_missing_multilabel(
 
 def implications(n_labels: int, n_implications: int) -> list[tuple[int, int]]:
     """Pairs ``(a, b)`` with ``a => b``, in the order of :func:`make_missing_multilabel`."""
-    specific = n_labels // 2
-    general = n_labels - specific
+    specific, general = n_labels // 2, n_labels - n_labels // 2
     return [
         (e % specific, specific + (e % specific + e // specific) % general)
         for e in range(n_implications)
@@ -126,12 +121,9 @@ def implications(n_labels: int, n_implications: int) -> list[tuple[int, int]]:
 def _check_sizes(
     n_samples: int, n_features: int, n_labels: int, n_implications: int, noise: float
 ) -> None:
-    for name, value, least in (
-        ("n_samples", n_samples, 1),
-        ("n_features", n_features, 1),
-        ("n_labels", n_labels, 2),
-        ("n_implications", n_implications, 0),
-    ):
+    sizes = {"n_samples": n_samples, "n_features": n_features, "n_labels": n_labels}
+    for name, value in (sizes | {"n_implications": n_implications}).items():
+        least = {"n_labels": 2, "n_implications": 0}.get(name, 1)
         if not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
     most = (n_labels // 2) * (n_labels - n_labels // 2)
@@ -140,5 +132,4 @@ def _check_sizes(
             f"{n_labels} labels allow at most {most} implications between the first and the "
             f"second half, got n_implications={n_implications}."
         )
-    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
-        raise ValueError(f"noise must be a finite number of at least 0, got {noise!r}.")
+    check_number("noise", noise)

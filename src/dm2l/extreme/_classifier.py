@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,22 +21,39 @@ from dm2l._solvers.problem import Solution
 from dm2l._utils.arrays import checked_numbers
 from dm2l._utils.parameters import check_choice, check_counts, check_numbers
 from dm2l.completion._completer import LabelCompleter
-from dm2l.extreme._answers import (
-    TopK,
-    block_length,
-    fill_positives,
-    fill_values,
-    observed_accuracy,
-    top_k,
-)
-from dm2l.extreme._head import Head, fit_head, label_offsets
-from dm2l.extreme._problem import check_memory
+from dm2l.extreme._problem import block_length, check_memory, fit_head, label_offsets
 from dm2l.labels import ConstantLabelWarning
 from dm2l.labels._entries import checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels, parse_sparse_labels
 from dm2l.labels._sparse import SparseLabelMatrix
 
-Array = NDArray[np.float64]
+
+class TopK(NamedTuple):
+    """The best labels of each row, best first; metrics at ``k`` take it as scores."""
+
+    indices: NDArray[np.intp]
+    scores: NDArray[np.float64]
+
+
+def top_k(S: NDArray[np.float64], k: int) -> TopK:
+    """The ``k`` highest scores of each row; of equal ones those of earlier labels."""
+    c = S.shape[1]
+    if k < c:
+        found = np.argpartition(S, c - k, axis=1)[:, c - k :]
+        last = np.take_along_axis(S, found, axis=1).min(axis=1)
+        # A partition takes any of those that tie for the last place.
+        for i in np.flatnonzero((last[:, None] <= S).sum(axis=1) > k):
+            found[i] = np.argsort(-S[i], kind="stable")[:k]
+    else:
+        found = np.broadcast_to(np.arange(c), S.shape)
+    found = np.sort(found, axis=1)
+    values = np.take_along_axis(S, found, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return TopK(np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1))
+
+
+def _ones(where: Any) -> Any:
+    return sp.csr_array(where.astype(np.int64))
 
 
 @dataclass(eq=False, repr=False)
@@ -49,15 +66,12 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     .. math:: \tfrac12 \sum_{ij} v_{ij} (F_{ij} - t_{ij})^2 + \tfrac{\alpha}{2} \|W\|_F^2
               + \lambda_d \Bigl(\sum_k \|F_k - t_0\|_* - \|F_C - t_0\|_*\Bigr).
 
-    Because ``B`` is orthonormal, all nuclear norms are those of matrices with ``rank`` columns, and
-    the loss over all entries is a sum over the stored ones plus :math:`\|\Phi W + 1 b'\|^2`: no
-    array of ``n_samples x n_labels`` exists at any time. ``B`` spans the directions in label space
-    that ridge regression predicts best (reduced-rank regression). See :doc:`/extreme`.
+    No array of ``n_samples x n_labels`` exists at any time. ``B`` spans the directions in label
+    space that ridge regression predicts best (reduced-rank regression). See
+    :doc:`/research/many-labels`.
 
-    There is no ``coupling``, which learns from known positives and negatives: with so many labels
-    mostly positives are known, or every entry is, and ``B`` holds label correlations already. For
-    up to some thousand labels with missing entries, :class:`dm2l.baselines.MaskedRidgeClassifier`
-    has it.
+    There is no ``coupling``: ``B`` holds label correlations already. For up to some thousand labels
+    with missing entries, :class:`dm2l.baselines.MaskedRidgeClassifier` has it.
 
     Parameters
     ----------
@@ -68,11 +82,10 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     rank : int, default=100
         Columns of the head. With as many as there are labels there is no reduction.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-        How entries that a sparse ``Y`` does not store are read. "missing": unknown; the entry does
-        not count (:math:`t_0 = 0`). "negative": observed negatives (:math:`t_0 = -1`).
-        "unlabelled": negative, or a positive that was overlooked, which is likelier for rare
-        labels: such entries weigh ``absent_weight``, and a positive of label ``j`` weighs
-        ``1 / propensities[j]``. None: ``Y`` is signed, and entries that are not stored are missing.
+        How entries that a sparse ``Y`` does not store are read. "missing": unknown
+        (:math:`t_0 = 0`). "negative": observed negatives (:math:`t_0 = -1`). "unlabelled": negative
+        or an overlooked positive; such entries weigh ``absent_weight``, and a positive of label
+        ``j`` weighs ``1 / propensities[j]``. None: ``Y`` is signed.
     absent_weight : float, default=1.0
         Weight of an unlabelled entry; above 0 and at most 1.
     propensities : array-like of shape (n_labels,), default=None
@@ -80,30 +93,20 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         Only for "unlabelled".
     min_rows : int, default=2
         Labels with fewer observed positives have no local norm.
-    discriminant : bool, default=True
-        False drops the global norm.
-    fit_intercept : bool, default=True
-        Whether there is an intercept ``b``, which is not penalised.
+    discriminant, fit_intercept : bool, default=True
+        Whether there are the global norm, and the intercept ``b``, which is not penalised.
     max_memory : float, default=2e9
         Bytes that a fit may take besides ``X`` and ``Y``, and a prediction besides the arrays that
-        it returns. A fit that needs more is refused before it starts; blocks of rows and labels
-        are cut accordingly.
-    max_iter : int, default=200
-        Largest number of iterations.
-    tol : float, default=1e-4
-        How far above its minimum the objective may end, relative and estimated.
-    missing_label : scalar, default=nan
-        Value that marks a missing label in a dense ``Y``.
+        it returns. A fit that needs more is refused before it starts.
+    max_iter, tol, missing_label
+        As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
     ----------
     label_vectors_ : ndarray of shape (n_labels, rank)
         ``B``; zero for labels that cannot be learnt.
-    coef_ : ndarray of shape (rank, n_features)
-        ``W'``: weights of the columns of the head. Those of the labels are
-        ``label_vectors_ @ coef_``.
-    intercept_ : ndarray of shape (rank,)
-        ``b``.
+    coef_, intercept_ : ndarray of shape (rank, n_features) and (rank,)
+        ``W'`` and ``b``; the weights of the labels are ``label_vectors_ @ coef_``.
     offset_ : ndarray of shape (n_labels,)
         ``t_0``, or the constant score of a label that cannot be learnt.
     label_names_, classes_, thresholds_
@@ -116,11 +119,10 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
     Notes
     -----
-    Labels are read as by the other estimators, except that :meth:`predict` and :meth:`complete`
-    answer a sparse ``Y`` with sparse arrays, that ``label_mask`` does not go with
-    ``missing_as="unlabelled"``, and that there is neither ``calibration`` nor ``threshold``.
-    :meth:`score` is one minus the Hamming loss as everywhere, which says little if positives are
-    few: precision at 1 is ``precision_at_k(Y, model.predict_top_k(X, 1), 1)``.
+    :meth:`predict` and :meth:`complete` answer a sparse ``Y`` with sparse arrays. ``label_mask``
+    does not go with ``missing_as="unlabelled"``. :meth:`score` is one minus the Hamming loss, which
+    says little if positives are few: precision at 1 is
+    ``precision_at_k(Y, model.predict_top_k(X, 1), 1)``.
 
     Examples
     --------
@@ -164,8 +166,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if self.missing_as is not None:
             check_choice("missing_as", self.missing_as, "missing", "negative", "unlabelled")
 
-    # -- fitting --------------------------------------------------------------------------------
-
     def fit(
         self,
         X: Any,
@@ -180,23 +180,16 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; no missing values. A sparse ``X`` is never made dense.
+            Inputs; a sparse ``X`` is never made dense.
         y : sparse matrix of shape (n_samples, n_labels), or array-like
-            The labels ``Y``: signed CSR (``+1``, ``-1``, nothing stored = missing), or positives
-            only together with ``missing_as``. What other estimators of the library take is taken
-            as well.
+            The labels: signed CSR (``+1``, ``-1``, nothing stored = missing), positives only
+            together with ``missing_as``, or what other estimators take.
         label_mask : array-like or sparse matrix of bool of the shape of ``y``, default=None
             True where a label may be used. One that is sparse stays sparse.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/weights`.
+            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/guide/weights`.
         label_weight : None
-            Refused: the estimator holds no array of all entries. Positives have weights through
-            ``propensities``.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+            Refused: the estimator holds no array of all entries.
         """
         self._check_parameters()
         if y is None:
@@ -239,10 +232,17 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
                 head = fit_head(self, X, labels, learnable, rows)
         else:
             solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
-            coef, vectors = np.zeros((1, X.shape[1])), np.zeros((n_labels, 1))
-            head = Head(solution, coef, np.zeros(1), vectors)
-        self._set_solution(head.solution)
-        self.coef_, self.intercept_, self.label_vectors_ = head[1:]
+            head = solution, np.zeros((1, d)), np.zeros(1), np.zeros((n_labels, 1))
+        solution, self.coef_, self.intercept_, self.label_vectors_ = head
+        if not solution.converged:
+            warnings.warn(
+                f"The solver stopped after max_iter={self.max_iter} iterations before the "
+                f"objective settled to tol={self.tol}. Raise max_iter, or scale the features.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.n_iter_, self.objective_ = solution.n_iter, solution.objective
+        self.objective_history_ = np.array(solution.history)
         return self
 
     def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, SparseLabelMatrix]:
@@ -260,27 +260,10 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Y, label_mask=label_mask, missing_label=self.missing_label, **chosen
         )
 
-    def _set_solution(self, solution: Solution) -> None:
-        if not solution.converged:
-            warnings.warn(
-                f"The solver stopped after max_iter={self.max_iter} iterations before the "
-                f"objective settled to tol={self.tol}. Raise max_iter, or scale the features.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self.n_iter_ = solution.n_iter
-        self.objective_ = solution.objective
-        self.objective_history_ = np.array(solution.history)
-
-    # -- predicting -----------------------------------------------------------------------------
-
-    def _head(self, X: Any) -> Array:
-        X = self._check_X(X).astype(np.float64, copy=False)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
-
-    def _score_blocks(self, X: Any) -> Iterator[tuple[slice, Array]]:
+    def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Scores of all labels, by blocks of rows."""
-        G = self._head(X)
+        X = self._check_X(X).astype(np.float64, copy=False)
+        G = np.asarray(X @ self.coef_.T + self.intercept_)
         step = block_length(self.max_memory, 4 * len(self.offset_), max(1, len(G)))
         for start in range(0, len(G), step):
             rows = slice(start, min(start + step, len(G)))
@@ -300,10 +283,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
         Returns
         -------
-        indices : ndarray of int of shape (n_samples, k)
-            Labels, best first; of equal scores the earlier label first.
-        scores : ndarray of shape (n_samples, k)
-            Their scores.
+        indices, scores : ndarray of shape (n_samples, k)
+            Labels, best first, and their scores; of equal scores the earlier label first.
         """
         check_is_fitted(self)
         c = len(self.offset_)
@@ -312,7 +293,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         parts = [top_k(S, int(k)) for _, S in self._score_blocks(X)]
         return TopK(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def _all_scores(self, X: Any) -> Array:
+    def _all_scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of all labels, constant ones included."""
         n, c = _num_samples(X), len(self.offset_)
         if 8 * n * c > self.max_memory:
@@ -328,19 +309,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return scores
 
     def predict(self, X: Any) -> Any:
-        """Predict every label: 1 if its score exceeds 0.
+        """Predict every label: 1 if its score exceeds 0; sparse if the training labels were.
 
         If most positives were unlabelled, few scores do; use :meth:`predict_top_k`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        csr_array or ndarray of shape (n_samples, n_labels)
-            1 where a label is predicted; sparse, unless the training labels were dense.
         """
         X = self._check_X(X)
         if self._dense:
@@ -349,7 +320,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return self._positives(X)
 
     def _positives(self, X: Any) -> Any:
-        blocks = [sp.csr_array((S > 0).astype(np.int64)) for _, S in self._score_blocks(X)]
+        blocks = [_ones(S > 0) for _, S in self._score_blocks(X)]
         return sp.csr_array(sp.vstack(blocks, format="csr"))
 
     def complete(
@@ -364,22 +335,16 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     ) -> Any:
         """Impute the missing labels of ``Y``; observed entries stay.
 
+        As in :class:`dm2l.DM2LClassifier`, but without ``max_error_rate`` and ``return_summary``,
+        which need ``coupling``. Unlabelled entries are missing. Of a sparse ``Y``, "predict" gives
+        a sparse array that stores 1 for every positive, observed or predicted.
+
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs of the rows of ``Y``.
-        Y : sparse matrix, array-like or data frame of shape (n_samples, n_labels)
-            Labels with missing entries, read as in ``fit``. Unlabelled entries are missing.
-        label_mask, method
-            As in :class:`dm2l.DM2LClassifier`; a sparse mask stays sparse.
-        max_error_rate, return_summary
-            Refused: error-rate control needs ``coupling``, which this estimator does not have.
-
-        Returns
-        -------
-        csr_array, ndarray or DataFrame
-            As in :class:`dm2l.DM2LClassifier`, but of a sparse ``Y`` and with "predict" a sparse
-            array that stores 1 for every positive, observed or predicted, and nothing else.
+        X, Y, label_mask
+            Inputs and labels of the same rows, read as in ``fit``.
+        method : {"predict", "predict_proba", "decision_function"}, default="predict"
+            What missing entries become.
         """
         check_is_fitted(self)
         if max_error_rate is not None or return_summary:
@@ -404,41 +369,49 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
         options = {"missing_as": "missing"} if alone else {}
         labels = self._read_sparse(Y, label_mask, allow_empty=True, **options)
+        signed, certain = labels.signed, labels.missing_as == "negative"  # nothing is missing
         if method == "predict":
-            return fill_positives(labels, self._positives(X))
+            positive, predicted = _ones(signed > 0), self._positives(X)
+            if certain:
+                return positive
+            filled = sp.csr_array(predicted - predicted.multiply(_ones(signed != 0)) + positive)
+            filled.eliminate_zeros()
+            return filled
         negative = -1.0 if method == "decision_function" else 0.0
-        return fill_values(labels, getattr(self, method)(X), negative)
+        values = getattr(self, method)(X)
+        if certain:
+            values = np.full(values.shape, negative)
+        rows = np.repeat(np.arange(n), np.diff(signed.indptr))
+        values[rows, signed.indices] = np.where(signed.data > 0, 1.0, negative)
+        return values
 
     def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> Any:
         """Not available: it would need models of folds."""
         raise ValueError("ExtremeDM2LClassifier fits no folds, so it has no find_label_errors.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
-        """Share of the observed labels that are predicted correctly.
+        """Share of the observed labels that are predicted correctly: one minus the Hamming loss.
 
-        One minus the Hamming loss over the observed entries, as for the other estimators; for a
-        1-D ``y`` the accuracy. If few labels of a row are positive, metrics in :mod:`dm2l.metrics`
-        of what :meth:`predict_top_k` returns say more, such as ``precision_at_k``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : sparse matrix or array-like of shape (n_samples, n_labels)
-            Labels, read as in ``fit``; unlabelled entries count as negative.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        label_mask : array-like or sparse matrix of bool, default=None
-            True where a label may be used.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
+        For a 1-D ``y`` it is the accuracy; unlabelled entries count as negative. If few labels of a
+        row are positive, ``precision_at_k`` of what :meth:`predict_top_k` returns says more.
         """
         check_is_fitted(self)
         if self._labels.kind != "multilabel":
             return super().score(X, y, sample_weight, label_mask)
         labels = self._read_labels(y, label_mask)[1]
-        check_consistent_length(np.empty(_num_samples(X)), labels.signed)
-        return observed_accuracy(labels, self._positives(X), sample_weight)
+        n, predicted, observed = _num_samples(X), self._positives(X), labels.n_observed()
+        check_consistent_length(np.empty(n), observed)
+        if not observed.any():
+            raise ValueError("Y has nothing observed, so there is nothing to score against.")
+        weights = np.ones(n)
+        if sample_weight is not None:
+            weights = checked_weights("sample_weight", sample_weight, (n,))
+        total = weights @ observed
+        if not total:
+            raise ValueError("Weights are zero wherever something was observed.")
+        positive = _ones(labels.signed > 0)
+        if labels.missing_as == "missing":
+            predicted = predicted.multiply(_ones(labels.signed != 0))
+        both = predicted.multiply(positive)
+        wrong = positive.sum(axis=1) + predicted.sum(axis=1) - 2 * both.sum(axis=1)
+        return float(1.0 - weights @ wrong / total)

@@ -9,17 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear._norms import SmoothNorm, nuclear_norm
-from dm2l._solvers.nuclear._products import NormValue
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm
 
 Array = NDArray[np.float64]
 
 # Numbers in the largest stack, 32 MB: beyond, batching saves nothing any more.
 STACK = 2**22
-# Groups go into one stack where the largest exceeds the smallest by no more than this, or by
-# nothing that matters.
-PADDING = 1.1
-SMALL = 8
+# Groups go into one stack where the largest exceeds the smallest by no more than this factor, or
+# has no more rows than this.
+PADDING, SMALL = 1.1, 8
 
 
 class _Stack(NamedTuple):
@@ -36,11 +34,10 @@ class _Stack(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedRows:
-    """Groups of the rows that share a label, from sparse positives; no n x c array exists.
+    """Groups of the rows that share a label, from sparse positives.
 
-    A label with fewer than ``min_rows`` positives has nothing to share and no group. ``covered``
-    rows are those in at least one group, so that the global norm never exceeds the sum of the
-    local ones (Theorem 1 of the paper).
+    ``covered`` rows are those in at least one group, so that the global norm never exceeds the sum
+    of the local ones (Theorem 1 of the paper).
     """
 
     covered: NDArray[np.intp]
@@ -56,40 +53,46 @@ class SharedRows:
         size: int = STACK,
         rows: Array | None = None,
     ) -> SharedRows:
-        """Groups of a boolean sparse matrix, for scores of ``rank`` columns.
+        """Groups of a boolean sparse matrix, for scores of ``rank`` columns; ``rows`` are weights.
 
-        No stack holds more than ``size`` numbers, unless a single group does. ``rows`` are weights.
+        No stack holds more than ``size`` numbers, unless a single group does.
         """
         positives = positives.tocsc()
         counts = np.diff(positives.indptr)
         sizes = counts if rows is None else positives.T @ rows
         labels = np.flatnonzero(sizes >= min_rows)
         labels = labels[np.argsort(counts[labels], kind="stable")]
+        members = [positives.indices[slice(*positives.indptr[j : j + 2])] for j in labels]
         n = positives.shape[0]
-        inside = np.zeros(n, dtype=bool)
-        for j in labels:
-            inside[positives.indices[positives.indptr[j] : positives.indptr[j + 1]]] = True
-        covered = np.flatnonzero(inside)
-        place = np.full(n, len(covered), dtype=np.intp)
-        place[covered] = np.arange(len(covered))
-        if rows is not None:
-            rows = np.append(rows[covered], 0.0)
+        covered = np.unique(np.concatenate([np.zeros(0, dtype=np.intp), *members]))
+        filler = len(covered)
+        place = np.full(n, filler, dtype=np.intp)
+        place[covered] = np.arange(filler)
+        weights = None if rows is None else np.append(rows[covered], 0.0)
+        heights = counts[labels].astype(np.intp)
         stacks, start = [], 0
         while start < len(labels):
-            lowest = counts[labels[start]]
+            lowest = heights[start]
             highest = max(PADDING * lowest, lowest if lowest >= rank else SMALL)
             most = max(1, int(size / (highest * rank)))
-            end = start + int(np.searchsorted(counts[labels[start:]], highest, side="right"))
-            end = min(end, start + most)
-            stacks.append(_stack(positives, labels[start:end], counts, place, len(covered), rows))
-            start = end
+            end = start + int(np.searchsorted(heights[start:], highest, side="right"))
+            some = slice(start, min(end, start + most))
+            places = np.full((len(heights[some]), heights[some][-1]), filler, dtype=np.intp)
+            for row, group in zip(places, members[some], strict=True):
+                row[: len(group)] = np.sort(place[group])
+            flat = places.ravel()
+            real = np.flatnonzero(flat < filler)
+            inverse = (np.ones(len(real)), (flat[real], real))
+            back = sp.csr_array(inverse, shape=(filler, len(flat)))
+            heavy = heights[some]
+            if weights is not None:  # a row that is there twice is two rows, a light one is a row
+                heavy = np.maximum(heavy, weights[places].sum(axis=1))
+            stacks.append(_Stack(places, heights[some], heavy, back))
+            start = some.stop
         return cls(covered, stacks)
 
-    def norms(self, F: Array, norm: SmoothNorm, *, curvature: bool = False) -> NormValue:
-        """Summed norms of the groups of covered scores ``F``, which end with a zero row.
-
-        ``gradient`` is that in the covered rows.
-        """
+    def norms(self, F: Array, norm: SmoothNorm, *, curvature: bool = False) -> Evaluation:
+        """Summed norms of the groups of covered scores ``F``, which end with a zero row."""
         value = exact = 0.0
         r = F.shape[1]
         gradient = np.zeros((len(F) - 1, r))
@@ -105,7 +108,7 @@ class SharedRows:
             gradient += stack.back @ at.gradient.reshape(-1, r)
             if bend is not None:
                 bend += at.curvature
-        return NormValue(value, exact, gradient, bend)
+        return Evaluation(value, exact, gradient, bend)
 
     def exact(self, F: Array) -> float:
         """``sum_k ||F_k||_*`` from singular values."""
@@ -116,41 +119,18 @@ class SharedRows:
         return total
 
 
-def _stack(
-    positives: Any,
-    labels: NDArray[np.intp],
-    counts: NDArray[Any],
-    place: NDArray[np.intp],
-    filler: int,
-    weights: Array | None,
-) -> _Stack:
-    heights = counts[labels].astype(np.intp)
-    places = np.full((len(labels), int(heights.max())), filler, dtype=np.intp)
-    for i, j in enumerate(labels):
-        rows = positives.indices[positives.indptr[j] : positives.indptr[j + 1]]
-        places[i, : len(rows)] = np.sort(place[rows])
-    flat = places.ravel()
-    real = np.flatnonzero(flat < filler)
-    ones = np.ones(len(real))
-    back = sp.csr_array((ones, (flat[real], real)), shape=(filler, len(flat)))
-    # A row that is there twice is two rows; a light one is a row all the same.
-    heavy = heights if weights is None else np.maximum(heights, weights[places].sum(axis=1))
-    return _Stack(places, heights, heavy, back)
-
-
-def wide_norms(Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = False) -> NormValue:
-    """Smoothed norms, summed, of a stack of matrices with fewer rows than columns.
-
-    What :func:`smooth_nuclear_norm` gives, but the curvature of all of them is one
-    product of tall matrices rather than a stack of square ones, which for thousands of tail labels
-    would be the largest array of the fit.
-    """
+def wide_norms(
+    Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = False
+) -> Evaluation:
+    """Smoothed norms, summed, of a stack of matrices with fewer rows than columns."""
+    # The curvature of all is one product of tall matrices: for thousands of tail labels a stack of
+    # square ones would be the largest array of the fit.
     eigenvalues, vectors = np.linalg.eigh(Z @ Z.swapaxes(1, 2))
     eigenvalues = np.clip(eigenvalues, 0.0, None)
     roots = np.sqrt(eigenvalues + mu * mu)
     turned = vectors.swapaxes(1, 2) @ Z
     gradient = vectors @ (turned / roots[:, :, None])
-    found = NormValue(float((roots - mu).sum()), float(np.sqrt(eigenvalues).sum()), gradient)
+    found = Evaluation(float((roots - mu).sum()), float(np.sqrt(eigenvalues).sum()), gradient)
     if not curvature:
         return found
     spare = (heights - Z.shape[1])[:, None]  # negative: zero rows have a root as well, mu

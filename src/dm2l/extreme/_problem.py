@@ -13,8 +13,8 @@ the first sum is ``||G||_F^2``. Nothing as large as ``n c`` is ever needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -23,15 +23,21 @@ from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
-from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear._norms import nuclear_norm, subgradient
-from dm2l._solvers.objective import ObjectiveValue
-from dm2l._solvers.problem import Preconditioner
-from dm2l.extreme._answers import SHARE
-from dm2l.extreme._groups import SharedRows
+from dm2l._solvers.features import Features, LinearMap, ridge_value
+from dm2l._solvers.lbfgs import solve_lbfgs
+from dm2l._solvers.nuclear import Evaluation, nuclear_norm, subgradient
+from dm2l._solvers.problem import Preconditioner, Solution
+from dm2l._utils.arrays import check_finite
+from dm2l._utils.threads import blas_thread_count, one_blas_thread
+from dm2l.extreme._groups import STACK, SharedRows
+from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.metrics import propensities
+from dm2l.metrics._rates import check_propensities
 
 Array = NDArray[np.float64]
 
+# Share of the memory limit that blocks of temporaries may take.
+SHARE = 1 / 4
 # Stored entries whose scores are computed at a time, times the rank.
 CHUNK = 2**22
 # Pairs of steps and gradients that the solver remembers, and what else it holds of that size.
@@ -55,8 +61,7 @@ def entry_scores(
     return found
 
 
-@dataclass(frozen=True)
-class StoredTargets:
+class StoredTargets(NamedTuple):
     """Targets and weights of the stored labels.
 
     ``stored`` (CSR) holds the targets ``y`` less what absence means, ``weights`` the ``v`` of its
@@ -69,77 +74,51 @@ class StoredTargets:
     absent: float
     rows: Array | None = None
 
-    @property
-    def places(self) -> NDArray[np.intp]:
-        """Rows of the stored entries."""
-        return np.repeat(np.arange(self.stored.shape[0]), np.diff(self.stored.indptr))
-
-    def counted(self, values: Array) -> Array:
-        """Numbers of stored entries times the weights of their rows."""
-        return values if self.rows is None else self.rows[self.places] * values
-
-    @property
-    def n(self) -> float:
-        """Sum of the weights of the rows."""
-        return float(self.stored.shape[0] if self.rows is None else self.rows.sum())
-
-    @property
-    def share(self) -> float:
-        """Weight of an entry, on average."""
-        excess = float(self.counted(self.weights - self.absent).sum())
-        return self.absent + excess / (self.n * self.stored.shape[1])
-
-    @property
-    def pulls(self) -> Any:
-        """``v * y``: minus the gradient of the loss at zero, as a sparse matrix."""
-        return self.weighted(self.counted(self.weights) * self.stored.data)
-
-    def weighted(self, values: Array) -> Any:
-        """A sparse matrix with these values where something is stored."""
-        matrix = self.stored.copy()
-        matrix.data = values
-        return matrix
-
 
 class LowRankProblem:
-    """``J(W) + alpha/2 ||W||^2`` of a low-rank head.
-
-    The head comes from the problem without norms, so :meth:`attach` sets it later.
-    """
+    """``J(W) + alpha/2 ||W||^2`` of a low-rank head, which :meth:`attach` sets."""
 
     xp: Any = numpy_namespace
 
     def __init__(self, features: Features, targets: StoredTargets, alpha: float) -> None:
-        self.features, self.targets = features, targets
+        stored, v, w, rows = targets
+        n, c = stored.shape
+        self.features, self._stored, self._absent = features, stored, w
         self.penalty = features.penalty(alpha)[:, None]
         self.n_evaluations = 0
         self.example = np.empty(0)
-        self.n: float = targets.n
-        self.rho = targets.share
-        y, v = targets.stored.data, targets.weights
-        self.at_zero = 0.5 * float(targets.counted(v) @ y**2)
-        self._excess = targets.counted(v - targets.absent)
+        self._rows = np.repeat(np.arange(n), np.diff(stored.indptr))
+        counts: Any = 1.0 if rows is None else rows[self._rows]
+        self._excess = counts * (v - w)
         # Every entry weighs the same: stored ones are then needed for the linear part only.
         self.uniform = not self._excess.any()
-        self._rows = targets.places
-        rows = targets.rows
-        self._weights = None if rows is None else rows[:, None]
-        self._roots = None if rows is None else np.sqrt(rows)[:, None]
+        self.n = float(n if rows is None else rows.sum())
+        self.rho = w + float(self._excess.sum()) / (self.n * c)
+        weights = counts * v
+        self.at_zero = 0.5 * float(weights @ stored.data**2)
+        # Minus the gradient of the loss at zero.
+        self.pulls = self._where_stored(weights * stored.data)
+        self._weights: Any = 1.0 if rows is None else rows[:, None]
+        self._roots: Any = 1.0
+        self.gram = partial(features.gram, weights=rows)
         self.to_original, self.from_original = features.to_original, features.from_original
+
+    def _where_stored(self, values: Array) -> Any:
+        """A sparse matrix with these values where something is stored."""
+        stored = self._stored
+        return sp.csr_array((values, stored.indices, stored.indptr), shape=stored.shape)
 
     def attach(
         self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool = True
     ) -> None:
         """Set the head ``B`` (c, r) and the rows that share a label."""
         self.B, self.groups = B, groups
+        if np.ndim(self._weights):  # as rows count in norms
+            self._roots = np.sqrt(self._weights[groups.covered])
         self.n_labels = B.shape[1]
         self.lambda_d = float(lambda_d) if groups.stacks else 0.0
         self.concave = discriminant and self.lambda_d > 0
-        self._pull = np.asarray(self.targets.pulls @ B)
-
-    def gram(self) -> Any:
-        """``Phi'Phi``."""
-        return self.features.gram(weights=self.targets.rows)
+        self._pull = np.asarray(self.pulls @ B)
 
     def right(self) -> Array:
         """``Phi'(v * y) B``."""
@@ -147,15 +126,13 @@ class LowRankProblem:
 
     def _curve(self, G: Array) -> tuple[float, Array]:
         """Quadratic part of the loss, and its gradient in ``G``."""
-        w = self.targets.absent
-        gradient = w * G if self._weights is None else w * self._weights * G
-        squares = G if self._weights is None else self._weights * G
-        value = 0.5 * w * float(np.vdot(G, squares))
+        value = 0.5 * self._absent * float(np.vdot(G, self._weights * G))
+        gradient = self._absent * self._weights * G
         if not self.uniform:
-            entries = entry_scores(G, self.B, self._rows, self.targets.stored.indices)
+            entries = entry_scores(G, self.B, self._rows, self._stored.indices)
             excess = self._excess * entries
             value += 0.5 * float(excess @ entries)
-            gradient += self.targets.weighted(excess) @ self.B
+            gradient += self._where_stored(excess) @ self.B
         return value, gradient
 
     def product(self, W: Array) -> Array:
@@ -171,7 +148,7 @@ class LowRankProblem:
 
     def evaluate(
         self, W: Array, norm: Any, linear: Any = None, *, curvature: bool = False
-    ) -> ObjectiveValue:
+    ) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         G = np.asarray(self.features.scores(W))
@@ -190,21 +167,17 @@ class LowRankProblem:
             elif self.concave:
                 shared = shared_exact = float(np.vdot(linear, G))
                 gradient -= self.lambda_d * linear
-            gradient[self.groups.covered] += self.lambda_d * self._scaled(slope)
+            gradient[self.groups.covered] += self.lambda_d * (self._roots * slope)
             value += self.lambda_d * (local.value - shared)
             exact += self.lambda_d * (local.exact - shared_exact)
         pulled = np.asarray(self.features.adjoint(gradient)) + self.penalty * W
-        return ObjectiveValue(value, exact, pulled, bend)
+        return Evaluation(value, exact, pulled, bend)
 
     def _covered(self, G: Array) -> Array:
         """Covered rows, and a zero row that pads stacks."""
         padded = np.zeros((len(self.groups.covered) + 1, G.shape[1]))
-        padded[:-1] = self._scaled(G[self.groups.covered])
+        padded[:-1] = self._roots * G[self.groups.covered]
         return padded
-
-    def _scaled(self, rows: Array) -> Array:
-        """Covered rows times the roots of their weights, as they count in norms."""
-        return rows if self._roots is None else self._roots[self.groups.covered] * rows
 
     def exact(self, W: Array) -> float:
         """The exact objective, from singular values."""
@@ -220,17 +193,13 @@ class LowRankProblem:
         """A subgradient of the global norm at ``W``, in the scores."""
         G = np.asarray(self.features.scores(W))
         slope = np.zeros_like(G)
-        covered = subgradient(self._scaled(G[self.groups.covered]), 0.0)
-        slope[self.groups.covered] = self._scaled(covered)
+        slope[self.groups.covered] = self._roots * subgradient(self._covered(G)[:-1], 0.0)
         return slope
 
 
 def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: float) -> Array:
-    """Solution without nuclear norms, in the variables of the preconditioner.
-
-    By conjugate gradients on all columns at once: unlike those of labels, columns of a head depend
-    on each other where entries have different weights. With equal weights the start is exact.
-    """
+    """Solution without nuclear norms, in the variables of the preconditioner."""
+    # All columns at once: those of a head depend on each other where weights of entries differ.
     right = np.asarray(preconditioner.to_gradient(problem.right()))
     if problem.uniform and preconditioner.rho == 1.0:
         return right
@@ -249,10 +218,9 @@ def label_basis(
 ) -> Array:
     """The ``rank`` best directions of ridge regression on all labels, orthonormal, best first.
 
-    Reduced-rank regression: with ``RR' = rho Phi'Phi + alpha I``, of which ``ridge`` knows ``R``,
-    they are the leading right singular vectors of ``A = R^-1 Phi'Y`` (features x labels). Where
-    there are more labels than features, only ``AA'`` is kept of it, summed over blocks of labels,
-    and a second pass over them gives ``B = A'U / s``. Nothing is drawn at random.
+    With ``RR' = rho Phi'Phi + alpha I``, of which ``ridge`` knows ``R``, they are the leading right
+    singular vectors of ``A = R^-1 Phi'Y`` (features x labels). Of more labels than features only
+    ``AA'`` is kept, summed over blocks of labels; a second pass gives ``B = A'U / s``.
     """
     c = stored.shape[1]
     if rank >= c:
@@ -320,6 +288,11 @@ def bytes_needed(
     return 8.0 * numbers + STORED * n_stored
 
 
+def block_length(max_memory: float, width: int, most: int) -> int:
+    """Rows of a temporary with ``width`` numbers each that fit in its share of the limit."""
+    return int(min(most, max(1, SHARE * max_memory / (8 * max(width, 1)))))
+
+
 def check_memory(rank: int, max_memory: float, **sizes: Any) -> None:
     """Refuse a fit that needs too much memory, and name a rank that fits."""
     limit = (1 - SHARE) * max_memory
@@ -338,3 +311,75 @@ def check_memory(rank: int, max_memory: float, **sizes: Any) -> None:
         f"{sizes['n_labels']} labels, {sizes['n_stored']} stored, rank={rank}. Raise max_memory, "
         f"or lower rank; {advice}."
     )
+
+
+def absent_target(labels: SparseLabelMatrix) -> float:
+    """Target of entries that are not stored."""
+    return 0.0 if labels.missing_as == "missing" else -1.0
+
+
+def label_offsets(labels: SparseLabelMatrix) -> tuple[NDArray[np.bool_], Array]:
+    """Which labels have both classes, and the target of absence or the score of constant labels."""
+    positive, negative = labels.positives() > 0, labels.negatives() > 0
+    learnable = np.asarray(positive & negative)
+    constant = positive.astype(np.float64) - negative.astype(np.float64)
+    return learnable, np.where(learnable, absent_target(labels), constant)
+
+
+def fit_head(
+    model: Any,
+    X: Any,
+    labels: SparseLabelMatrix,
+    learnable: NDArray[np.bool_],
+    rows: Array | None,
+) -> tuple[Solution, Array, Array, Array]:
+    """Fit the learnable labels with the parameters of an estimator; ``rows`` are weights.
+
+    Returns the solution, weights and intercept of the columns of the head, and label vectors.
+    """
+    chosen = np.flatnonzero(learnable)
+    signed = labels.signed if learnable.all() else sp.csr_array(labels.signed[:, chosen])
+    weights, absent = np.ones(signed.nnz), float(labels.missing_as != "missing")
+    if labels.missing_as == "unlabelled":
+        absent = float(model.absent_weight)
+        positive = signed.data > 0
+        given, c = model.propensities, labels.signed.shape[1]
+        p = propensities(labels.signed) if given is None else check_propensities(given, c)
+        weights[positive] = 1.0 / p[chosen][signed.indices[positive]]
+    if labels.missing_as == "missing":  # rows without observed entries do not count
+        kept = np.flatnonzero(np.diff(signed.indptr))
+        if len(kept) < signed.shape[0]:
+            X, signed = X[kept], sp.csr_array(signed[kept])
+            rows = rows if rows is None else rows[kept]
+    # A stored negative has the target 0 like unlabelled entries, but its full weight.
+    stored = signed.copy()
+    stored.data = signed.data - absent_target(labels)
+    targets = StoredTargets(stored, weights, absent, rows)
+    intercept = bool(model.fit_intercept)
+    feature_map = LinearMap(True, intercept)
+    Phi = feature_map.fit(X)
+    features = Features(Phi, intercept, feature_map.square, blas_thread_count())
+    features = features.centre() if Phi is X else features
+    alpha = ridge_value(model.alpha, X, rows)
+    problem = LowRankProblem(features, targets, alpha)
+    preconditioner = Preconditioner(problem)
+    block = block_length(model.max_memory, 2 * features.size, 4096)
+    B = label_basis(features, problem.pulls, preconditioner, int(model.rank), block=block)
+    size = block_length(model.max_memory, 4, STACK)
+    groups = SharedRows.gather(signed > 0, B.shape[1], int(model.min_rows), size=size, rows=rows)
+    problem.attach(B, groups, model.lambda_d, discriminant=bool(model.discriminant))
+    with one_blas_thread():
+        V = ridge_start(problem, preconditioner, 0.1 if problem.lambda_d else 1e-8)
+        if problem.lambda_d:
+            tol, max_iter = float(model.tol), int(model.max_iter)
+            solution = solve_lbfgs(problem, preconditioner, V, tol=tol, max_iter=max_iter)
+        else:
+            W = preconditioner.to_weights(V)
+            value = problem.exact(W)
+            solution = Solution(W, value, n_iter=1, converged=True, history=[value])
+    W = problem.to_original(solution.W)
+    coef, b = feature_map.on_inputs(W, intercept)
+    check_finite(coef, "Weights")
+    vectors = np.zeros((len(learnable), B.shape[1]))
+    vectors[chosen] = B
+    return solution, np.ascontiguousarray(np.asarray(coef).T), b, vectors

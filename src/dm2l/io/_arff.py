@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
+from xml.parsers import expat
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from dm2l._utils.files import DataFileError
-from dm2l._utils.memory import available_memory, check_memory
-from dm2l.io._arff_header import Coding, Header, codings_of, read_header, read_label_names, tokens
+from dm2l._utils.files import (
+    MEMORY_HINT,
+    DataFileError,
+    available_memory,
+    check_memory,
+    check_regular,
+    open_text,
+    translate_errors,
+    unpacked_name,
+)
 from dm2l.io._columns import choose_labels, match_columns, split_columns
 from dm2l.io._csv_file import check_encoding
 from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._unpacking import MEMORY_HINT, open_text, unpacked_name
+from dm2l.io._words import as_number, parse_boolean
 
+_VALUE_BYTES = 50  # of a value: here, as an array, and in the part that is a feature
 _SPECIAL = frozenset("'\"%")
+_TOKEN = re.compile(
+    r"""\s*(?: '(?P<single>(?:[^'\\]|\\.)*)'
+             | "(?P<double>(?:[^"\\]|\\.)*)"
+             | (?P<mark>[,{}%])
+             | (?P<word>[^\s,{}%'"][^\s,{}%]*) )""",
+    re.VERBOSE,
+)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
+_MEKA = re.compile(r"(?:^|\s)-C\s+(-?\d+)(?=\s|$)")
+_NUMERIC = {"numeric", "real", "integer"}
 
 
 def read_arff(
@@ -41,7 +63,7 @@ def read_arff(
     Parameters
     ----------
     path : str or Path
-        The ARFF file; one that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
+        The ARFF file, perhaps packed as of :func:`read_csv`.
     labels : int, str or list of str, default=None
         The last k attributes, or names or patterns as of :func:`read_csv`. None: what ``xml``
         lists, else MEKA's ``-C k`` in the relation, else what the ``.xml`` file beside the file
@@ -51,21 +73,13 @@ def read_arff(
     drop, encoding
         As of :func:`read_csv`.
     features_only : bool, default=False
-        Whether every attribute is a feature, as in rows that are to be predicted; ``target`` then
-        has no columns.
+        Whether every attribute is a feature; ``target`` then has no columns.
 
     Returns
     -------
     Bunch
-        ``data`` (float64; CSR if the rows are sparse), ``target`` (int8 0/1, or float64 with NaN
-        where labels are missing), ``target_names``, ``feature_names``, ``relation``, and
-        ``train_index``, ``test_index``, ``source``, which are None. Labels given as names come
-        in that order, others in the order of the file.
-
-    Raises
-    ------
-    ValueError
-        If the file is not understood; the message names the line.
+        As of :func:`read_csv`, with ``relation``; ``data`` is CSR if the rows are sparse. Labels
+        given as names come in that order, others in the order of the file.
 
     Examples
     --------
@@ -97,42 +111,96 @@ def read_arff(
     codec = "utf-8-sig" if encoding == "utf-8" else encoding
     with open_text(path, codec, "an ARFF file") as text:
         lines = enumerate(text, start=1)
-        header = read_header(lines, str(path))
-        chosen = [] if features_only else _label_positions(header, labels, xml, path)
-        kept = split_columns(header.names, chosen, drop, str(path))
-        codings = codings_of(header, chosen, kept, path)
+        relation, attributes = _read_header(lines, path)
+        names = [attribute.name for attribute in attributes]
+        chosen = [] if features_only else _label_positions(relation, names, labels, xml, path)
+        kept = split_columns(names, chosen, drop, str(path))
+        codings: list[_Coding | None] = [None] * len(names)
+        start, is_label = 0, set(chosen)
+        for j in sorted((*chosen, *kept)):
+            made = _coding(attributes[j], start, j in is_label, path)
+            codings[j], start = made, start + len(made.names)
         matrix, sparse = _rows(lines, codings, path)
     slots = [coding.start for j in chosen if (coding := codings[j]) is not None]
     features = [coding for j in kept if (coding := codings[j]) is not None]
     columns = [c.start + k for c in features for k in range(len(c.names))]
     size = 9 * matrix.shape[0] * (len(slots) + (0 if sparse else len(columns)))
     what = f"a table of {matrix.shape[0]} rows, {len(columns)} features and {len(slots)} labels"
-    check_memory(path, size, what, MEMORY_HINT)
-    names = [header.names[j] for j in chosen]
+    check_memory(path, size, what)
+    label_names = [names[j] for j in chosen]
     data = sp.csr_array(matrix[:, columns])
     data.eliminate_zeros()
     data.sort_indices()
     return make_bunch(
         data if sparse else data.toarray(),
-        label_targets(matrix[:, slots].toarray(), names, str(path)),
-        target_names=names,
+        label_targets(matrix[:, slots].toarray(), label_names, str(path)),
+        target_names=label_names,
         feature_names=[name for coding in features for name in coding.names],
-        relation=header.relation,
+        relation=relation,
     )
 
 
-def _label_positions(header: Header, labels: Any, xml: str | Path | None, path: Path) -> list[int]:
+class _Attribute(NamedTuple):
+    name: str
+    kind: str  # as the file spells it
+    values: tuple[str, ...] | None = None  # of a nominal one
+
+
+def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, list[_Attribute]]:
+    """Relation and attributes; ``lines`` is left at the first row."""
+    relation, attributes = "", []
+    for number, line in lines:
+        text = line.strip()
+        if not text or text.startswith("%"):
+            continue
+        keyword = text.split(maxsplit=1)[0].lower()
+        rest = text[len(keyword) :]
+        try:
+            if keyword == "@relation":
+                relation = " ".join(word for word, _ in _tokens(rest))
+            elif keyword == "@attribute":
+                attributes.append(_attribute(rest))
+            elif keyword == "@data":
+                return relation, attributes
+            else:
+                raise ValueError(
+                    f"expected @relation, @attribute or @data, found {text[:40]!r}; is this ARFF?"
+                )
+        except ValueError as error:
+            raise DataFileError(path, str(error), place=f"line {number}") from None
+    raise DataFileError(path, "it ends before @data: no ARFF file, or only a part of one")
+
+
+def _attribute(text: str) -> _Attribute:
+    words = list(_tokens(text))
+    if len(words) < 2:
+        raise ValueError(f"an attribute needs a name and a type, found {text.strip()!r}")
+    (name, _), (kind, quoted), *rest = words
+    if kind != "{" or quoted:
+        return _Attribute(name, kind.lower())
+    if not rest or rest[-1] != ("}", False):
+        raise ValueError(f"the values of attribute {name!r} are not closed by '}}'")
+    values = tuple(word for word, quoted in rest[:-1] if quoted or word != ",")
+    if not values:
+        raise ValueError(f"attribute {name!r} declares no values")
+    return _Attribute(name, "nominal", values)
+
+
+def _label_positions(
+    relation: str, names: list[str], labels: Any, xml: str | Path | None, path: Path
+) -> list[int]:
     if labels is not None and xml is not None:
         raise ValueError("labels= and xml= both say which attributes are labels; pass one.")
     if labels is not None:
-        return choose_labels(header.names, labels, str(path))
+        return choose_labels(names, labels, str(path))
     if xml is None:
-        try:
-            positions = header.meka_labels()
-        except ValueError as error:
-            raise DataFileError(path, str(error)) from None
-        if positions is not None:
-            return positions
+        size, option = len(names), _MEKA.search(relation)
+        if option is not None:  # the first k attributes, or the last -k
+            count = int(option[1])
+            if not 1 <= abs(count) < size:
+                reason = f"-C {count} in the relation does not fit {size} attributes"
+                raise DataFileError(path, reason)
+            return list(range(count) if count > 0 else range(size + count, size))
         xml = unpacked_name(path).with_suffix(".xml")
         if not xml.exists():
             raise DataFileError(
@@ -141,27 +209,111 @@ def _label_positions(header: Header, labels: Any, xml: str | Path | None, path: 
                 f"no {xml.name} beside it",
                 hint="Pass xml=, or labels= as names or as the number of last attributes.",
             )
-    listed = read_label_names(xml)
-    declared = set(header.names)
+    listed = _read_label_names(xml)
+    declared = set(names)
     unknown = [name for name in listed if name not in declared]
     if unknown:
         raise DataFileError(
             xml, f"{len(unknown)} label(s) that {path} does not declare are listed: {unknown[:5]}"
         )
-    return sorted(match_columns(header.names, listed, str(path)))
+    return sorted(match_columns(names, listed, str(path)))
+
+
+def _read_label_names(path: str | Path) -> list[str]:
+    """Names of all labels in a Mulan XML file, nested ones included, in its order."""
+    names: list[str] = []
+    parser = expat.ParserCreate(namespace_separator=" ")
+
+    def refuse(*_: Any) -> NoReturn:
+        raise DataFileError(
+            path,
+            "there is a DOCTYPE or ENTITY declaration, which a list of labels does not need and "
+            "which can hide attacks; remove it",
+        )
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if tag.rpartition(" ")[2] == "label":
+            if "name" not in attributes:
+                place = f"line {parser.CurrentLineNumber}"
+                raise DataFileError(path, "a <label> without name=", place=place)
+            names.append(attributes["name"])
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = start
+    check_regular(path)
+    with translate_errors(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:
+        parser.ParseFile(file)
+    if not names:
+        raise DataFileError(path, 'no labels are named: there is no element <label name="...">')
+    return names
+
+
+@dataclass(frozen=True)
+class _Coding:
+    """The numeric columns of an attribute: from ``start`` on, one for each of ``names``."""
+
+    start: int
+    names: tuple[str, ...]
+    codes: dict[str, tuple[int, float]] | None  # value -> (column, number); None: a number itself
+    omitted: tuple[int, float] = (0, 0.0)  # what a sparse row means that does not list it
+
+    def entries(self, text: str, quoted: bool) -> Iterable[tuple[int, float]]:
+        if text == "?" and not quoted:
+            return [(self.start + k, np.nan) for k in range(len(self.names))]
+        if self.codes is None:
+            value = as_number(text)
+            if value is None or "_" in text:  # float() takes 1_000
+                raise ValueError(f"{self.names[0]!r} is numeric, found {text!r}")
+            return ((self.start, value),)
+        if text not in self.codes:
+            name = self.names[0].partition("=")[0]
+            raise ValueError(f"{name!r} declares {sorted(self.codes)[:8]}, found {text!r}")
+        return (self.codes[text],)
+
+
+def _coding(attribute: _Attribute, start: int, is_label: bool, path: Path) -> _Coding:
+    name, values = attribute.name, attribute.values
+    if attribute.kind in _NUMERIC:
+        return _Coding(start, (name,), None)
+    if values is None:
+        raise DataFileError(
+            path,
+            f"attribute {name!r} is of type {attribute.kind}, which has no numbers in it",
+            hint=f"Leave it out with drop=[{name!r}].",
+        )
+    names: tuple[str, ...] = (name,)
+    if is_label:
+        words = {value: parse_boolean(value) for value in values}
+        numbers = set(words.values())
+        if not numbers <= {0.0, 1.0} and not numbers <= {-1.0, 1.0}:
+            raise DataFileError(
+                path,
+                f"label {name!r} declares {list(values)[:8]}; a label has two values, 0/1, -1/1, "
+                "no/yes, false/true, inactive/active or negative/positive",
+            )
+        codes = {value: (start, float(number == 1)) for value, number in words.items()}
+    elif len(values) > 2:
+        names = tuple(f"{name}={value}" for value in values)
+        codes = {value: (start + k, 1.0) for k, value in enumerate(values)}
+    elif set(values) <= {"0", "1"}:  # the numbers they are
+        codes = {value: (start, float(value)) for value in values}
+    else:
+        # The later in the alphabet is 1, and the column says so: the order in which a file happens
+        # to declare them must not turn the numbers round.
+        names = (f"{name}={max(values)}",)
+        codes = {value: (start, float(value == max(values))) for value in values}
+    return _Coding(start, names, codes, codes[values[0]])
 
 
 def _rows(
-    lines: Iterator[tuple[int, str]], codings: list[Coding | None], path: Path
+    lines: Iterator[tuple[int, str]], codings: list[_Coding | None], path: Path
 ) -> tuple[sp.csr_array, bool]:
     """All rows as one CSR matrix over the columns of the codings, and whether any was sparse."""
     values, indices, indptr = array("d"), array("i"), array("q", [0])
     # Listed in no sparse row although they are not zero there: first values that count as 1.
     implied = {j: c.omitted for j, c in enumerate(codings) if c is not None and c.omitted[1]}
     sparse = False
-    most = (
-        available_memory() / 50
-    )  # bytes of a value: here, as an array, and in the part that is a feature
+    most = available_memory() / _VALUE_BYTES
     for number, line in lines:
         text = line.strip()
         if not text or text[0] == "%":
@@ -197,12 +349,34 @@ def _rows(
     return sp.csr_array(parts, shape=(len(indptr) - 1, width)), sparse
 
 
+def _tokens(line: str) -> Iterator[tuple[str, bool]]:
+    """Words and punctuation of a line, each with whether it was quoted; a comment ends it."""
+    position, line = 0, line.rstrip()
+    while position < len(line):
+        found = _TOKEN.match(line, position)
+        if found is None:
+            raise ValueError(f"a quote is not closed: {line[position : position + 40]!r}")
+        if found["mark"] == "%":
+            return
+        position = found.end()
+        quoted = found["single"] if found["single"] is not None else found["double"]
+        if quoted is not None:
+            yield _ESCAPE.sub(_unescape, quoted), True
+        else:
+            yield found["mark"] or found["word"], False
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    text = escape[1]
+    return chr(int(text[1:], 16)) if len(text) == 5 else _CONTROL.get(text, text)
+
+
 def _dense_cells(text: str, size: int) -> list[tuple[int, str, bool]]:
     cells: list[tuple[str, bool]] = []
     if _SPECIAL.isdisjoint(text):
         cells = [(word.strip(), False) for word in text.split(",")]
     if len(cells) != size:  # quotes, a comment, or blanks between the values
-        cells = [(word, quoted) for word, quoted in tokens(text) if quoted or word != ","]
+        cells = [(word, quoted) for word, quoted in _tokens(text) if quoted or word != ","]
     if len(cells) != size:
         braces = any(word == "{" and not quoted for word, quoted in cells)
         hint = "; weights of rows are not supported" if braces else ""
@@ -214,7 +388,7 @@ def _sparse_cells(text: str, size: int) -> list[tuple[int, str, bool]]:
     if _SPECIAL.isdisjoint(text) and text.find("}") == len(text) - 1:
         words = [(word, False) for word in text[1:-1].replace(",", " ").split()]
     else:
-        words = list(tokens(text))
+        words = list(_tokens(text))
         if words.count(("}", False)) != 1 or words[-1] != ("}", False):
             raise ValueError("a sparse row is one {...}; weights of rows are not supported")
         words = [(word, quoted) for word, quoted in words[1:-1] if quoted or word != ","]

@@ -27,28 +27,27 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
     """Positions of the columns that are asked for, in that order.
 
     Each is a name, a glob pattern such as ``tox_*``, a prefix that ends in a sign such as
-    ``tox_``, or a list of these with commas. A name that is there is meant as it stands, whatever
-    it looks like.
+    ``tox_``, or a list of these with commas. An existing name is meant as it stands.
     """
     places: dict[str, list[int]] = {}
     for j, name in enumerate(names):
         places.setdefault(name, []).append(j)
     found: dict[int, None] = {}
-    for one in [asked] if isinstance(asked, str) else asked:
-        text = str(one)
-        parts = [text] if text in places else [part.strip() for part in text.split(",")]
+    for text in map(str, [asked] if isinstance(asked, str) else asked):
+        parts = [text] if text in places else map(str.strip, text.split(","))
         for part in filter(None, parts):
-            hits = places.get(part) or [
-                j for j, name in enumerate(names) if matches_pattern(name, part)
-            ]
+            hits = places.get(part, [])
+            if len(hits) > 1:
+                reason = f"there are {len(hits)} columns named {part!r}; rename them"
+                raise DataFileError(where, reason)
+            hits = hits or [j for j, name in enumerate(names) if matches_pattern(name, part)]
             if not hits:
+                shown = [printable(name[:60]) for name in names]
+                if len(names) > 12:
+                    shown = [*shown[:6], "...", *shown[-6:-1], f"{shown[-1]} ({len(names)})"]
                 raise ColumnRequestError(
                     f"{where} has no column {part!r}, nor one that matches it as a pattern. "
-                    f"{_listing(names)}"
-                )
-            if len(places.get(part, ())) > 1:
-                raise DataFileError(
-                    where, f"there are {len(hits)} columns named {part!r}; rename them"
+                    f"Columns: {', '.join(shown)}."
                 )
             found.update(dict.fromkeys(hits))
     return list(found)
@@ -85,8 +84,6 @@ def check_distinct(names: Iterable[str], where: str, what: str = "columns") -> N
 
 def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     """Positions of the label columns: the last ``labels``, or those that are asked for."""
-    if isinstance(labels, str) and labels.isdecimal() and labels not in names:
-        labels = int(labels)
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if not 1 <= labels < len(names):
             raise ColumnRequestError(
@@ -100,21 +97,17 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
             f"labels= takes names or patterns of label columns, or the number of last columns "
             f"that are labels; got {labels!r}."
         )
-    if isinstance(labels, LabelNames):
-        missing = [name for name in labels if name not in names]
-        if missing:
-            raise DataFileError(
-                where,
-                f"it lacks {len(missing)} of the {len(labels)} labels of the model: "
-                f"{', '.join(map(repr, missing))}",
-                hint="Add the columns, blank where nobody looked.",
-            )
+    exact = labels if isinstance(labels, LabelNames) else ()
+    missing = [name for name in exact if name not in names]
+    if missing:
+        listed = ", ".join(map(repr, missing))
+        reason = f"it lacks {len(missing)} of the {len(labels)} labels of the model: {listed}"
+        raise DataFileError(where, reason, hint="Add the columns, blank where nobody looked.")
     found: dict[int, None] = {}
     # A pattern of labels does not select columns that an earlier `complete` has added.
     added = added_columns(names) - _by_name(names, asked)
     for one in asked:
-        number = isinstance(one, str) and one.isdecimal() and one not in names
-        if number:
+        if isinstance(one, str) and one.isdecimal() and one not in names:
             meant = choose_labels(names, int(one), where)
         else:
             matched = match_columns(names, [one], where)
@@ -124,10 +117,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
 
 
 def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> list[int]:
-    """Positions of the label columns less those that are dropped.
-
-    An exact name wins over a pattern: ``tox_a,tox_b`` stay labels where ``tox_*`` is dropped.
-    """
+    """Positions of the label columns that are not dropped; an exact name wins over a pattern."""
     chosen, dropped = choose_labels(names, labels, where), match_columns(names, drop, where)
     told = _by_name(names, labels)
     both = sorted(told & _by_name(names, drop))
@@ -162,15 +152,6 @@ def split_columns(
     added = added_columns(names)
     features = [j for j, name in enumerate(names) if j not in taken and name not in added]
     if not features:
-        raise ColumnRequestError(
-            f"{where}: every column is a label or dropped; no features are left."
-        )
+        reason = "every column is a label or dropped; no features are left."
+        raise ColumnRequestError(f"{where}: {reason}")
     return features
-
-
-def _listing(names: Sequence[str]) -> str:
-    shown = [printable(name[:60]) for name in (names if len(names) <= 12 else names[:6])]
-    if len(names) > 12:
-        shown += ["...", *(printable(name[:60]) for name in names[-6:])]
-        shown[-1] += f" ({len(names)})"
-    return f"Columns: {', '.join(shown)}."

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-import numpy as np
-
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, damaged_file_error, translate_errors
+from dm2l._utils.files import (
+    AnyPath,
+    DataFileError,
+    open_text,
+    open_unpacked,
+    suffix_of,
+    translate_errors,
+)
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import open_text, open_unpacked, suffix_of
 from dm2l.io._words import MISSING_WORDS, are_codes
-
-TEXT = (".csv", ".tsv", ".tab", ".txt")
 
 # pandas compares letter by letter; columns of text are looked at once more.
 _MISSING_SPELLINGS = sorted(
@@ -39,10 +41,8 @@ _QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*+(?:""[^"]*+)*+"')
 def check_separator(separator: str | None) -> None:
     """Refuse a text that cannot separate columns."""
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        raise ValueError(
-            f"A separator is one character, such as ',' or ';', and no quote or line end; got "
-            f"{separator!r}."
-        )
+        wanted = "one character, such as ',' or ';', and no quote or line end"
+        raise ValueError(f"A separator is {wanted}; got {separator!r}.")
 
 
 def check_encoding(encoding: str) -> None:
@@ -51,9 +51,8 @@ def check_encoding(encoding: str) -> None:
         "".encode(encoding)
         codecs.lookup(encoding)
     except (LookupError, ValueError) as error:
-        raise ValueError(
-            f"{encoding!r} is not a text encoding; use utf-8, latin-1, cp1252 or another one."
-        ) from error
+        known = "utf-8, latin-1, cp1252 or another one"
+        raise ValueError(f"{encoding!r} is not a text encoding; use {known}.") from error
 
 
 class Record(NamedTuple):
@@ -69,11 +68,10 @@ class Record(NamedTuple):
 
 
 class _RecordCutter:
-    """Cuts lines into records, as pandas and the csv module do.
+    """Cuts lines into records, as pandas and the csv module do."""
 
-    A cell that begins with a quote runs to the closing one, over line ends too; elsewhere quotes
-    are letters. With ``skip_blanks``, blanks may come before the quote.
-    """
+    # A cell that begins with a quote runs to the closing one, over line ends too; elsewhere quotes
+    # are letters. With ``skip_blanks``, blanks may come before the quote.
 
     def __init__(self, separator: str, *, skip_blanks: bool = False) -> None:
         self._separator = separator
@@ -82,30 +80,25 @@ class _RecordCutter:
         self._closed = re.compile(rf'[^"]*+(?:""[^"]*+)*+"{rest}')
         self._bare = re.compile(rest)
         self._cells: list[str] = []
-        self._open: list[str] = []  # of a cell whose quote is not closed yet
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the last line has left a quote open."""
-        return bool(self._open)
+        self.open: list[str] = []  # of a cell whose quote is not closed yet
 
     def cut(self, line: str) -> Record | None:
         """The record that ends with this line, if one does."""
-        if not self._open and '"' not in line:
+        if not self.open and '"' not in line:
             text = line.rstrip("\r\n")
             return Record(text.split(self._separator), line[len(text) :])
         position = 0
         while True:
             start = position
-            if not self._open and (quote := self._quote.match(line, position)) is not None:
+            if not self.open and (quote := self._quote.match(line, position)) is not None:
                 position = quote.end()
-            quoted = self._open or position > start
+            quoted = self.open or position > start
             cell = (self._closed if quoted else self._bare).match(line, position)
             if cell is None:
-                self._open.append(line[start:])
+                self.open.append(line[start:])
                 return None
-            self._cells.append("".join([*self._open, line[start : cell.end()]]))
-            self._open = []
+            self._cells.append("".join([*self.open, line[start : cell.end()]]))
+            self.open = []
             position = cell.end()
             if line[position : position + 1] != self._separator:
                 cells, self._cells = self._cells, []
@@ -116,12 +109,12 @@ class _RecordCutter:
 def records(text: str, separator: str) -> Iterator[Record]:
     """Cut a text into records; joining cells and ends again gives the same text."""
     cutter, begin = _RecordCutter(separator), 1
-    for number, line in enumerate(re.finditer(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]+", text), 1):
-        begin = begin if cutter.is_open else number
-        record = cutter.cut(line[0])
+    for number, line in enumerate(io.StringIO(text, newline=""), 1):
+        begin = begin if cutter.open else number
+        record = cutter.cut(line)
         if record is not None:
             yield record
-    if cutter.is_open:
+    if cutter.open:
         raise ValueError(f"a quote that opens in line {begin} is never closed")
 
 
@@ -144,15 +137,13 @@ def quote(value: str, separator: str, *, always: bool = False) -> str:
 class CsvFile:
     """A text file whose header line gives the ``names`` of its columns.
 
-    A ``separator`` of None goes by the header, a ``decimal`` of None by the first rows: it is a
-    comma where something else separates columns and numbers have commas only. ``skip_blanks``:
-    blanks before a cell are no part of it. ``whole``: all rows have to fit into memory; a file of
-    moderate size is then opened once, and ``content`` holds its bytes.
+    ``skip_blanks``: blanks before a cell are no part of it. ``whole``: all rows have to fit into
+    memory; a file of moderate size is then opened once, and ``content`` holds its bytes.
     """
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         *,
         separator: str | None = None,
         decimal: str | None = ".",
@@ -164,7 +155,14 @@ class CsvFile:
         check_separator(separator)
         check_encoding(encoding)
         self.path, self.encoding, self.content = Path(path), encoding, content
-        self._skip_blanks, self._in_memory = skip_blanks, whole
+        self._skip_blanks = skip_blanks
+        if content is None and whole and self.path.stat().st_size <= _KEPT:
+            with open_unpacked(self.path) as file:
+                # In pieces: a read of so many bytes at once takes their memory before it begins.
+                pieces = takewhile(len, (file.read(_PIECE) for _ in range(_KEPT // _PIECE + 1)))
+                content = b"".join(pieces)
+            self.content = content = content if len(content) <= _KEPT else None
+        self._text = partial(open_text, path, encoding, "a table", whole=whole, content=content)
         with self._text() as lines:
             beginning = (lines.read(_BEGINNING) + lines.readline()).removeprefix("\ufeff")
         head = _head(beginning)
@@ -190,15 +188,19 @@ class CsvFile:
             return lines.read()
 
     def frame(self, text: Mapping[str, Any], *, keep_codes: bool = False, **options: Any) -> Any:
-        """The rows as a data frame; columns in ``text`` are left as they stand.
-
-        With ``keep_codes`` so are columns of numbers that are codes, such as 01067.
-        """
-        pandas = require("pandas", "io")
-        with self._rows(zeros=keep_codes) as rows, self._problems():
-            frame = pandas.read_csv(rows, **self._options(text), **options)
-        if keep_codes and rows.zeros:
-            numbers = [name for name in self.names if name not in text and _is_whole(frame[name])]
+        """The rows as a data frame; columns in ``text``, and codes such as 01067, stay text."""
+        mark = re.escape(self.separator)
+        # It begins with a letter to be found at the speed of memory; what is before it comes next.
+        zeros = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
+        with self._rows(zeros if keep_codes else None) as rows:
+            frame = self._parse(rows, text, **options)
+        if keep_codes and rows.found:
+            numbers = [
+                name
+                for name in self.names
+                if name not in text and frame[name].dtype.kind in "iuf"
+                if (frame[name].dropna() % 1 == 0).all()
+            ]
             texts = self.frame(dict.fromkeys(numbers, str), usecols=numbers)
             codes = [name for name in numbers if are_codes(texts[name].dropna().unique())]
             frame[codes] = texts[codes]
@@ -206,11 +208,8 @@ class CsvFile:
 
     def frames(self, rows: int, text: Mapping[str, Any], columns: list[str]) -> Iterator[Any]:
         """Data frames of at most ``rows`` rows each."""
-        pandas = require("pandas", "io")
-        options = self._options(text) | {"low_memory": True, "usecols": columns, "chunksize": rows}
         with self._rows() as source:
-            with self._problems():
-                chunks = pandas.read_csv(source, **options)
+            chunks = self._parse(source, text, usecols=columns, chunksize=rows, low_memory=True)
             while True:
                 with self._problems():
                     frame = next(chunks, None)
@@ -218,8 +217,8 @@ class CsvFile:
                     break
                 yield frame
 
-    def _options(self, text: Mapping[str, Any]) -> dict[str, Any]:
-        return {
+    def _parse(self, rows: Any, text: Mapping[str, Any], **options: Any) -> Any:
+        settings = {
             "names": self.names,
             "header": 0,
             "index_col": False,
@@ -231,6 +230,8 @@ class CsvFile:
             "low_memory": False,
             "skipinitialspace": self._skip_blanks,
         }
+        with self._problems():
+            return require("pandas", "io").read_csv(rows, **settings | options)
 
     @contextmanager
     def _problems(self) -> Iterator[None]:
@@ -240,33 +241,14 @@ class CsvFile:
             yield
 
     @contextmanager
-    def _rows(self, *, zeros: bool = False) -> Iterator[Any]:
+    def _rows(self, wanted: re.Pattern[str] | None = None) -> Iterator[Any]:
         """The text of the file, of which the first pass checks every row."""
+        width, options = len(self.names), {"skip_blanks": self._skip_blanks}
         with self._text() as lines:
-            if self._checked and not zeros:
-                yield lines
-                return
-            options = {"skip_blanks": self._skip_blanks, "find_zeros": zeros}
-            yield CheckedLines(lines, self.path, self.separator, len(self.names), **options)
+            checked = check_rows(lines, self.path, self.separator, width, **options)
+            unchecked = self._checked and wanted is None
+            yield lines if unchecked else LineReader(checked, wanted)
             self._checked = True
-
-    @contextmanager
-    def _text(self) -> Iterator[io.TextIOWrapper]:
-        if self.content is None and self._in_memory and self.path.stat().st_size <= _KEPT:
-            with open_unpacked(self.path) as file:
-                # In pieces: a read of so many bytes at once takes their memory before it begins.
-                pieces = takewhile(len, (file.read(_PIECE) for _ in range(_KEPT // _PIECE + 1)))
-                content = b"".join(pieces)
-            self.content = content if len(content) <= _KEPT else None
-        if self.content is None:
-            with open_text(self.path, self.encoding, "a table", whole=self._in_memory) as text:
-                yield text
-            return
-        text = io.TextIOWrapper(io.BytesIO(self.content), encoding=self.encoding, newline="")
-        try:
-            yield text
-        except UnicodeError as error:
-            raise damaged_file_error(self.path, "a table", error) from error
 
 
 def _head(beginning: str) -> str:
@@ -290,75 +272,50 @@ def _decimal_sign(beginning: str, separator: str) -> str:
     return "," if set(number.findall(beginning)) == {","} else "."
 
 
-def _is_whole(column: Any) -> bool:
-    """Whether a column holds whole numbers, and perhaps blanks."""
-    if column.dtype.kind == "f":
-        values = column.to_numpy()
-        return bool(((values == np.round(values)) | np.isnan(values)).all())
-    return column.dtype.kind in "iu"
+class LineReader:
+    """Lines as a file that pandas reads; ``wanted`` is looked for in them."""
 
-
-class CheckedLines:
-    """Text for pandas, which fills up short rows; here they are an error.
-
-    A cell that begins with a quote runs to the closing one, and blank lines are no rows.
-    """
-
-    def __init__(
-        self,
-        lines: TextIO,
-        path: str | os.PathLike[str],
-        separator: str,
-        width: int,
-        *,
-        skip_blanks: bool = False,
-        find_zeros: bool = False,
-    ) -> None:
-        self.zeros = False  # whether a cell may be a number with leading zeros
-        self._lines, self._path, self._separator, self._width = lines, path, separator, width
-        self._cutter = _RecordCutter(separator, skip_blanks=skip_blanks)
-        self._blanks = " \t\r\n\ufeff".replace(separator, "")
-        self._line = self._begin = self._row = 0
-        mark = re.escape(separator)
-        # It begins with a letter to be found at the speed of memory; what is before it comes next.
-        zero = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
-        self._zero = zero if find_zeros else None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.readline, "")
+    def __init__(self, lines: Iterator[str], wanted: re.Pattern[str] | None = None) -> None:
+        self._lines, self._wanted = lines, wanted
+        self.found = False
 
     def read(self, size: int = -1) -> str:
         """The next lines, together of about this size."""
         found, length = [], 0
-        while (size < 0 or length < size) and (line := self.readline()):
+        for line in self._lines:
             found.append(line)
             length += len(line)
-        return "".join(found)
+            if 0 <= size <= length:
+                break
+        text = "".join(found)
+        if self._wanted is not None and not self.found:
+            self.found = self._wanted.search(text) is not None
+        return text
 
-    def readline(self) -> str:
-        """The next line, if its row is as long as the header."""
-        line = self._lines.readline()
-        self._line += 1
-        if self._zero is not None and self._zero.search(line):
-            self.zeros, self._zero = True, None
+
+def check_rows(
+    lines: TextIO,
+    path: AnyPath,
+    separator: str,
+    width: int,
+    *,
+    skip_blanks: bool = False,
+) -> Iterator[str]:
+    """The same lines; an error where a row is not as long as the header: pandas fills it up."""
+    cutter = _RecordCutter(separator, skip_blanks=skip_blanks)
+    blanks = " \t\r\n\ufeff".replace(separator, "")
+    row, begin = 0, 1
+    for number, line in enumerate(lines, 1):
         # Without quotes a line is a row; to count its separators takes half as long as pandas does.
-        if not self._cutter.is_open and '"' not in line:
-            cells = 1 + line.count(self._separator)
-            if cells == self._width > 1 or line.strip(self._blanks):
-                self._end_row(cells, self._line)
-        elif line:
-            self._begin = self._begin if self._cutter.is_open else self._line
-            record = self._cutter.cut(line.removeprefix("\ufeff") if self._line == 1 else line)
-            if record is not None:
-                self._end_row(len(record.cells), self._begin)
-        return line
-
-    def _end_row(self, cells: int, line: int) -> None:
-        if cells != self._width:
-            raise DataFileError(
-                self._path,
-                f"row {self._row} has {cells} cells, the header has {self._width}",
-                place=f"line {line}",
-                hint="Make them agree.",
-            )
-        self._row += 1
+        if not cutter.open and '"' not in line:
+            begin, count = number, 1 + line.count(separator)
+            cells = count if count == width > 1 or line.strip(blanks) else 0
+        else:
+            begin = begin if cutter.open else number
+            record = cutter.cut(line.removeprefix("\ufeff") if number == 1 else line)
+            cells = 0 if record is None else len(record.cells)
+        if cells and cells != width:
+            reason = f"row {row} has {cells} cells, the header has {width}"
+            raise DataFileError(path, reason, place=f"line {begin}", hint="Make them agree.")
+        row += cells > 0
+        yield line

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from dm2l._utils.files import DataFileError
-from dm2l.io._columns import match_columns
-from dm2l.io._cutoffs import Cutoff, cutoffs_of, undecided
+from dm2l.io._columns import ColumnRequestError, match_columns
 from dm2l.io._words import (
     MissingMarkers,
     as_list,
@@ -24,30 +25,79 @@ from dm2l.io._words import (
     parse_boolean,
 )
 
-_SPELLINGS = "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-"
+_AMONG = ", among its labels,"
+_NAME_A_MARK = "name a mark of missing entries with --missing (missing= in Python)"
+_SPELLINGS = (
+    "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, blank "
+    "where nobody looked. Correct the entry, or name a mark of missing entries with --missing "
+    "(missing= in Python), the positive value of another pair with --positive LABEL=VALUE "
+    "(positive=), the side of a number that counts as yes with --cutoff (cutoffs=), or leave the "
+    "column out of the labels."
+)
+_NO = (-1.0, 0.0)
+_SIDES = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+_OTHER = {">=": "<", "<=": ">", ">": "<=", "<": ">="}
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_REQUEST = re.compile(rf"(?P<column>.+?)\s*(?P<side>>=|<=|>|<)\s*(?P<value>{_NUMBER})\s*")
+_CELL = re.compile(rf"(?P<side>>=|<=|>|<)?\s*(?P<value>{_NUMBER})")
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """Numbers on one ``side`` (``>=``, ``>``, ``<=``, ``<``) of ``value`` are a yes."""
+
+    side: str
+    value: str
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """How yes and no are written where the number itself is not known."""
+        return f"{self.side}{self.value}", f"{_OTHER[self.side]}{self.value}"
+
+    def parse(self, text: str, decimal: str = ".") -> float | None:
+        """1 or 0; None of what is no number, or a bound such as ``<10`` that leaves both open."""
+        cell = _CELL.fullmatch(text.strip().replace(decimal, "."))
+        if cell is None:
+            return None
+        # A bound stands for numbers from one point to another; the second part of a point is
+        # whether it lies just below or just above its number.
+        number, side = float(cell["value"]), cell["side"] or ""
+        low = (-inf, 0) if side.startswith("<") else (number, int(side == ">"))
+        high = (inf, 0) if side.startswith(">") else (number, -int(side == "<"))
+        beyond = (float(self.value), 0)
+        answers = {_SIDES[self.side](point, beyond) for point in (low, high)}
+        return float(answers.pop()) if len(answers) == 1 else None
+
+
+def cutoffs_of(names: Sequence[str], asked: Iterable[str], where: str) -> dict[int, Cutoff]:
+    """Cutoffs of label columns by their places; each is asked for as ``column>=2``."""
+    found: dict[int, Cutoff] = {}
+    for one in asked:
+        parts = _REQUEST.fullmatch(str(one))
+        if parts is None:
+            raise ColumnRequestError(
+                f"A cutoff is a label, >=, >, <= or <, and a number, such as 'fold_*>=2'; got "
+                f"{one!r}."
+            )
+        cutoff = Cutoff(parts["side"], parts["value"])
+        for j in match_columns(names, parts["column"], where + _AMONG):
+            if found.setdefault(j, cutoff) != cutoff:
+                raise ColumnRequestError(f"There are two cutoffs for the label {names[j]!r}.")
+    return found
 
 
 @dataclass(frozen=True)
 class LabelVocabulary:
-    """How labels are read that have a positive value of their own or a cutoff.
+    """How labels are read that have a positive value of their own or a cutoff."""
 
-    ``positive`` has values by names or patterns of labels, ``"*"`` for all. ``written`` is yes and
-    no of labels, as their column writes them most often.
-    """
-
-    positive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    positive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by name or pattern
     cutoffs: tuple[str, ...] = ()
+    # Yes and no of labels, as their columns write them most often.
     written: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 class LabelReader:
-    """All label columns of a table.
-
-    -1 is a no like 0, but a table that uses both is ambiguous: one of them may well be a mark of
-    missing labels. ``missing`` are further marks of missing labels; with ``positive``, a label has
-    that and one other value, all labels or those that a mapping names; with ``cutoffs``, numbers on
-    one side are a yes. ``written`` is yes and no of labels in an earlier table.
-    """
+    """All label columns of a table; ``written`` is yes and no of labels in an earlier table."""
 
     def __init__(
         self,
@@ -61,19 +111,22 @@ class LabelReader:
         decimal: str = ".",
     ) -> None:
         self._where = where
-        markers, by_label = MissingMarkers(as_list(missing)), positives_by_label(positive)
         cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
+        if not isinstance(positive, Mapping):
+            positive = {"*": positive} if as_list(positive) else {}
+        by_label = {str(one): tuple(map(str, as_list(values))) for one, values in positive.items()}
         self._vocabulary = LabelVocabulary(by_label, cutoffs)
-        positives, bounds = _positives_of(names, by_label, where), cutoffs_of(names, cutoffs, where)
+        positives: dict[int, MissingMarkers] = {}
+        # Patterns first: what is said of a label by its own name counts.
+        for label in sorted(by_label, key=lambda label: (label in names, label != "*")):
+            everywhere = label == "*"
+            meant = range(len(names)) if everywhere else match_columns(names, label, where + _AMONG)
+            positives.update(dict.fromkeys(meant, MissingMarkers(by_label[label], usual=False)))
+        bounds, pairs = cutoffs_of(names, cutoffs, where), written or {}
+        mark = MissingMarkers(as_list(missing))
         self._columns = [
             _LabelColumn(
-                name,
-                where,
-                markers,
-                positives.get(j),
-                bounds.get(j),
-                (written or {}).get(name),
-                decimal,
+                name, where, decimal, mark, positives.get(j), bounds.get(j), pairs.get(name)
             )
             for j, name in enumerate(names)
         ]
@@ -84,14 +137,13 @@ class LabelReader:
         values = np.full((size, len(columns)), np.nan)
         for j, (label, column) in enumerate(zip(self._columns, columns, strict=True)):
             values[:, j] = label.read(column)
+        # -1 is a no like 0; but in a table that uses both, one of them may mark missing labels.
         zero, minus = (
-            next(
-                ((c.first[number], repr(c.name)) for c in self._columns if number in c.first), None
-            )
+            [(c.first[number], repr(c.name)) for c in self._columns if number in c.first]
             for number in (0.0, -1.0)
         )
         if zero and minus:
-            raise _mixed(self._where, zero, minus)
+            raise _mixed(self._where, zero[0], minus[0])
         return values
 
     @property
@@ -101,36 +153,29 @@ class LabelReader:
         return replace(self._vocabulary, written=pairs)
 
 
+@dataclass
 class _LabelColumn:
-    """One label, whose rows may come in several calls.
+    """One label, whose rows may come in several calls."""
 
-    A column of ``x`` and blanks, and nothing else, holds check marks: x is a yes.
-    """
+    name: str
+    where: str
+    decimal: str
+    missing: MissingMarkers
+    positive: MissingMarkers | None
+    cutoff: Cutoff | None
+    written: tuple[str, str] | None
 
-    def __init__(
-        self,
-        name: str,
-        where: str,
-        missing: MissingMarkers,
-        positive: MissingMarkers | None,
-        cutoff: Cutoff | None,
-        written: tuple[str, str] | None,
-        decimal: str,
-    ) -> None:
-        self.name = name
+    def __post_init__(self) -> None:
         self.first: dict[float, int] = {}  # rows in which 0 and -1 first occurred, as numbers
-        self._where, self._decimal = where, decimal
-        self._missing, self._positive, self._cutoff = missing, positive, cutoff
-        self._written = written
-        self._other = None if written is None else written[1]  # beside a positive value
-        self._yes: Counter[str] = Counter()
-        self._no: Counter[str] = Counter()
-        self._has_plus = False  # then - is a no
-        # Whether a check mark is a yes, and whether nothing else may stand in the column.
-        self._checks = written is not None and is_check_mark(written[0])
-        self._only_checks = False
-        self._check_mark: str | None = None  # one that has a no beside it, or nothing
-        self._rows = 0
+        self.other = None if self.written is None else self.written[1]  # beside a positive value
+        self.yes: Counter[str] = Counter()
+        self.no: Counter[str] = Counter()
+        self.has_plus = False  # then - is a no
+        # A column of x and blanks, and nothing else, holds check marks: x is a yes.
+        self.checks = self.written is not None and is_check_mark(self.written[0])
+        self.only_checks = False
+        self.check_mark = ""  # one that has a no beside it, or nothing
+        self.rows = 0
 
     def read(self, column: Any) -> NDArray[np.float64]:
         """The next rows."""
@@ -139,117 +184,71 @@ class _LabelColumn:
         except TypeError:  # lists and the like have no hash
             codes, distinct = column.map(str, na_action="ignore").factorize()
         texts = [str(value) for value in distinct]
-        self._has_plus = self._has_plus or "+" in map(str.strip, texts)
-        self._look_for_check_marks(texts)
-
-        def row(k: int) -> int:
-            return self._rows + 1 + int(np.argmax(codes == k))
-
-        answers = [self._parse(text, partial(row, k)) for k, text in enumerate(texts)]
-        self._rows += len(codes)
+        self.has_plus = self.has_plus or "+" in map(str.strip, texts)
+        if self.positive is None and self.cutoff is None and not (self.yes or self.no):
+            words = [text for text in texts if text not in self.missing]
+            checks = [text for text in words if is_check_mark(text)]
+            if checks and all(is_check_mark(text) or parse_boolean(text) in _NO for text in words):
+                self.check_mark = self.check_mark or checks[0].strip()
+            if checks and len(checks) == len(words) and not self.checks:
+                self.checks = self.only_checks = True
+        first = np.empty(len(texts) + 1, dtype=np.int64)  # rows; the last one is of missing entries
+        first[codes[::-1]] = np.arange(self.rows + len(codes), self.rows, -1)
+        answers = list(map(self._parse, texts, first.tolist()))
+        self.rows += len(codes)
         times = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
         for text, answer, n in zip(texts, answers, times, strict=True):
             if answer == answer:
-                (self._yes if answer else self._no)[text.strip()] += n
+                (self.yes if answer else self.no)[text.strip()] += n
         return np.array([*answers, np.nan])[codes]  # a code of -1 is a missing entry
 
     def pair(self) -> tuple[str, str] | None:
         """How the column writes yes and no; None if it shows neither."""
-        if self._cutoff is not None:
-            return self._cutoff.words
+        if self.cutoff is not None:
+            return self.cutoff.words
         # Beside a positive value one that was not seen could be any.
-        known = self._positive is None or (self._yes and self._no)
-        return (commonest_pair(self._yes, self._no) if known else None) or self._written
+        known = self.positive is None or (self.yes and self.no)
+        return (commonest_pair(self.yes, self.no) if known else None) or self.written
 
-    def _look_for_check_marks(self, texts: Sequence[str]) -> None:
-        """Whether there are any, and there was nothing else in earlier rows."""
-        if self._positive is not None or self._cutoff is not None or self._yes or self._no:
-            return
-        words = [text for text in texts if text not in self._missing]
-        checks = [text for text in words if is_check_mark(text)]
-        if checks and all(is_check_mark(text) or _is_no(text) for text in words):
-            self._check_mark = self._check_mark or checks[0].strip()
-        if checks and len(checks) == len(words) and not self._checks:
-            self._checks = self._only_checks = True
-
-    def _parse(self, text: str, row: Callable[[], int]) -> float:
-        if text in self._missing:
+    def _parse(self, text: str, row: int) -> float:
+        if text in self.missing:
             return np.nan
-        if self._cutoff is not None:
-            found = self._cutoff.parse(text, self._decimal)
+        if self.cutoff is not None:
+            found = self.cutoff.parse(text, self.decimal)
             if found is None:
-                raise undecided(self._where, self.name, text, row(), self._cutoff)
+                side = f", of which nobody can say whether it is {self.cutoff.words[0]}"
+                hint = "Cells under a cutoff are numbers or bounds on one side of it, blank where"
+                raise self._unclear(text, row, f"{hint} nobody looked; {_NAME_A_MARK}.", side)
             return found
-        if self._positive is not None:
-            return self._parse_beside(self._positive, text, row)
         word = text.strip()
-        if self._checks and is_check_mark(word):
+        if self.positive is not None:  # there is one other value
+            if text in self.positive:
+                return 1.0
+            self.other = word if self.other is None else self.other
+            if text in MissingMarkers([self.other], usual=False):
+                return 0.0
+            beside = f" beside {self.other[:40]!r}, and neither is the positive value"
+            raise self._unclear(text, row, f"A label has two values; {_NAME_A_MARK}.", beside)
+        if self.checks and is_check_mark(word):
             return 1.0
-        answer = (
-            float(word == "+") if self._has_plus and word in ("+", "-") else parse_boolean(word)
-        )
-        if answer is None or self._only_checks:
-            raise self._unclear(word, row())
-        if answer <= 0 and answer not in self.first and as_number(word) is not None:
-            self.first[answer] = row()
-        return max(answer, 0.0)
-
-    def _parse_beside(self, positive: MissingMarkers, text: str, row: Callable[[], int]) -> float:
-        """1 for the positive value, 0 for the one other value."""
-        if text in positive:
-            return 1.0
-        self._other = text.strip() if self._other is None else self._other
-        if text in MissingMarkers([self._other], usual=False):
-            return 0.0
-        raise DataFileError(
-            self._where,
-            f"label {self.name!r} holds {text.strip()[:40]!r} in row {row()} beside "
-            f"{self._other[:40]!r}, and neither is the positive value",
-            hint="A label has two values; name a mark of missing entries with --missing "
-            "(missing= in Python).",
-        )
-
-    def _unclear(self, word: str, row: int) -> DataFileError:
-        hint = (
-            f"{_SPELLINGS}, blank where nobody looked. Correct the entry, or name a mark of "
-            "missing entries with --missing (missing= in Python), the positive value of "
-            "another pair with --positive LABEL=VALUE (positive=), the side of a number that "
-            "counts as yes with --cutoff (cutoffs=), or leave the column out of the labels."
-        )
-        if self._check_mark is not None and (is_check_mark(word) or _is_no(word)):
-            mark = self._check_mark
-            hint = (
+        signs = self.has_plus and word in ("+", "-")
+        answer = float(word == "+") if signs else parse_boolean(word)
+        if answer is None or self.only_checks:
+            mark = self.check_mark
+            beside = (
                 f"Beside other answers {mark} may be a yes, or say that nobody looked: pass "
                 f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
                 f"--missing {mark} (missing=)."
             )
-        reason = f"label {self.name!r} holds {word[:40]!r} in row {row}"
-        return DataFileError(self._where, reason, hint=hint)
+            known = mark and (is_check_mark(word) or answer in _NO)
+            raise self._unclear(text, row, beside if known else _SPELLINGS)
+        if answer <= 0 and answer not in self.first and as_number(word) is not None:
+            self.first[answer] = row
+        return max(answer, 0.0)
 
-
-def _is_no(text: str) -> bool:
-    return parse_boolean(text) in (-1.0, 0.0)
-
-
-def positives_by_label(positive: Any) -> dict[str, tuple[str, ...]]:
-    """Positive values by names or patterns of labels; those of all labels under ``"*"``."""
-    if not isinstance(positive, Mapping):
-        positive = {"*": positive} if as_list(positive) else {}
-    return {str(label): tuple(map(str, as_list(values))) for label, values in positive.items()}
-
-
-def _positives_of(
-    names: Sequence[str], asked: Mapping[str, tuple[str, ...]], where: str
-) -> dict[int, MissingMarkers]:
-    """Positive values of label columns by their places."""
-    found: dict[int, MissingMarkers] = {}
-    labels = f"{where}, among its labels,"
-    # Patterns first: what is said of a label by its own name counts.
-    for label, values in sorted(asked.items(), key=lambda item: (item[0] in names, item[0] != "*")):
-        everywhere = label == "*"
-        meant = range(len(names)) if everywhere else match_columns(names, label, labels)
-        found.update(dict.fromkeys(meant, MissingMarkers(values, usual=False)))
-    return found
+    def _unclear(self, text: str, row: int, hint: str, more: str = "") -> DataFileError:
+        reason = f"label {self.name!r} holds {text.strip()[:40]!r} in row {row}{more}"
+        return DataFileError(self.where, reason, hint=hint)
 
 
 def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArray[Any]:
@@ -261,12 +260,11 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     bad = ~(missing | np.isin(values, (-1.0, 0.0, 1.0)))
     if bad.any():
         row, column = np.argwhere(bad)[0]
+        value = f"{values[row, column]:g} in row {row + 1} ({bad.sum()} such entries)"
         raise DataFileError(
             where,
-            f"label {_called(names, column)} holds {values[row, column]:g} in row {row + 1} "
-            f"({bad.sum()} such entries)",
-            hint="Labels are 0/1 or -1/+1, and NaN where not observed; a column with other "
-            "values is not a label.",
+            f"label {_called(names, column)} holds {value}",
+            hint="Labels are 0/1 or -1/+1, NaN where missing; other columns are no labels.",
         )
     zeros, minus = values == 0, values == -1
     if minus.any() and zeros.any():

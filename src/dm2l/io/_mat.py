@@ -2,56 +2,53 @@
 
 scipy's compiled reader leaves its arrays at damaged bytes: of 32,256 mutated files 136 killed the
 process. No check beforehand can help that short of a second reader, so it runs in a process that
-may die. To start that costs a third of a second for every MATLAB file; data sets that are loaded
-often are better kept as npz archives. Numbers come back through a pipe as plain bytes, never as
-objects, and parts of sparse matrices are checked.
+may die. Numbers come back through a pipe as plain bytes, never as objects, and parts of sparse
+matrices are checked.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Sequence
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l._utils.child_process import ChildEndedError, script_output
-from dm2l._utils.files import DataFileError, check_regular, damaged_file_error, translate_errors
-from dm2l._utils.memory import available_memory, check_memory
-from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l._utils.arrays import sparse_from_parts
+from dm2l._utils.files import (
+    MEMORY_HINT,
+    AnyPath,
+    DataFileError,
+    available_memory,
+    check_memory,
+    check_regular,
+    damaged_file_error,
+    read_into,
+    translate_errors,
+)
 from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._unpacking import MEMORY_HINT, read_into
 
 _SCRIPT = Path(__file__).with_name("_mat_child.py")
+# One thread: every further one of a BLAS library takes address space, which the script limits.
+_THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _NEWER = "In MATLAB, write it again with save(..., '-v7')."
 # A file may take what zlib can make of it, and what a reader needs to find out that it is none.
 _RATIO, _SPARE = 2200, 2**28
 _SECONDS, _BYTES_A_SECOND = 10, 1_000_000
-# In lower case; a pair is a part for training and one for testing.
-_FEATURES: tuple[tuple[str, ...], ...] = (
-    ("x",),
-    ("data",),
-    ("features",),
-    ("train_data", "test_data"),
-    ("x_train", "x_test"),
-    ("xtrain", "xtest"),
-)
-_LABELS: tuple[tuple[str, ...], ...] = (
-    ("y",),
-    ("target",),
-    ("targets",),
-    ("labels",),
-    ("label",),
-    ("train_target", "test_target"),
-    ("y_train", "y_test"),
-    ("ytrain", "ytest"),
-)
+# Usual names in lower case; a pair is a part for training and one for testing.
+_USUAL = {
+    "X": "x data features train_data+test_data x_train+x_test xtrain+xtest",
+    "Y": "y target targets labels label train_target+test_target y_train+y_test ytrain+ytest",
+}
 
 
 def read_mat(
@@ -64,9 +61,8 @@ def read_mat(
 ) -> Bunch:
     """Read features and labels from a MATLAB file of version 4 to 7.
 
-    scipy reads it in a process of its own, with limits on memory and time: at damaged bytes its
-    compiled code may die, and with it the process that it runs in. That costs about a third of a
-    second.
+    scipy reads it in a process of its own, which costs about a third of a second: at damaged bytes
+    its compiled code may die.
 
     A label matrix with one row a label, as in the Yahoo files, is transposed; so is a feature
     matrix with one column a sample, when only that fits the labels.
@@ -81,17 +77,16 @@ def read_mat(
         ``data``, ``features``, ``train_data`` with ``test_data``; ``Y``, ``target``, ``labels``,
         ``train_target`` with ``test_target``.
     missing : float, default=nan
-        Mark of a label that was not observed, ``0`` in files that hold -1, 0 and +1.
+        Mark of a missing label, ``0`` in files that hold -1, 0 and +1.
     features_only : bool, default=False
-        Whether labels are passed over; ``target`` then has no columns. Features stand as they are,
+        Whether labels are ignored; ``target`` then has no columns. Features stand as they are,
         one row a sample, unless a label matrix is there that says otherwise.
 
     Returns
     -------
     Bunch
-        ``data`` (float64, dense or CSR), ``target`` (int8 0/1, or float64 with NaN where labels
-        are missing), ``train_index`` and ``test_index`` of a stacked pair; ``target_names``,
-        ``feature_names`` and ``source`` are None.
+        As of :func:`read_csv`, without names; ``data`` may be CSR. A stacked pair has
+        ``train_index`` and ``test_index``.
 
     Examples
     --------
@@ -106,21 +101,16 @@ def read_mat(
     >>> tiny.data.shape, tiny.target.tolist()
     ((3, 2), [[1, 0], [0, 1], [1, 1]])
     """
-    usual = {name for names in (*_FEATURES, *_LABELS) for name in names}
-    given = {name for one in (X, Y) if one is not None for name in _several(one)}
-    found = read_variables(path, given, usual)
-    x_keys = _keys(found, X, _FEATURES, "X", path)
-    if features_only and Y is None and len(_guesses(found, _LABELS)) != 1:
+    found = _read_variables(path, [*_several(X), *_several(Y)])
+    x_keys = _keys(found, X, "X", path)
+    if features_only and Y is None and len(_guesses(found, "Y")) != 1:
         y_keys = x_keys  # nothing says that they should be turned
     else:
-        y_keys = _keys(found, Y, _LABELS, "Y", path)
+        y_keys = _keys(found, Y, "Y", path)
     if len(x_keys) != len(y_keys):
         raise DataFileError(path, f"X={x_keys} and Y={y_keys} do not pair up")
-    pairs = [
-        _oriented(_matrix(found, x, path), _matrix(found, y, path), (x, y), path)
-        for x, y in zip(x_keys, y_keys, strict=True)
-    ]
-    if len({x.shape[1] for x, _ in pairs}) > 1 or len({y.shape[1] for _, y in pairs}) > 1:
+    pairs = [_oriented(found, x, y, path) for x, y in zip(x_keys, y_keys, strict=True)]
+    if len({(x.shape[1], y.shape[1]) for x, y in pairs}) > 1:
         shapes = [(x.shape, y.shape) for x, y in pairs]
         raise DataFileError(path, f"{x_keys} and {y_keys} do not stack; their shapes are {shapes}")
     if sp.issparse(pairs[0][0]):
@@ -140,16 +130,12 @@ def read_mat(
     )
 
 
-def _several(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names or ())
 
 
 def _keys(
-    found: dict[str, Any],
-    given: str | Sequence[str] | None,
-    usual: tuple[tuple[str, ...], ...],
-    argument: str,
-    path: str | Path,
+    found: dict[str, Any], given: str | Sequence[str] | None, argument: str, path: str | Path
 ) -> tuple[str, ...]:
     if given is not None:
         keys = _several(given)
@@ -159,7 +145,7 @@ def _keys(
                 path, f"there are no variable(s) {absent or keys}; there are {sorted(found)}"
             )
         return keys
-    guesses = _guesses(found, usual)
+    guesses = _guesses(found, argument)
     if len(guesses) != 1:
         what = "several candidates" if guesses else "no variable with a usual name"
         raise DataFileError(
@@ -170,100 +156,94 @@ def _keys(
     return guesses[0]
 
 
-def _guesses(found: dict[str, Any], usual: tuple[tuple[str, ...], ...]) -> list[tuple[str, ...]]:
+def _guesses(found: dict[str, Any], argument: str) -> list[tuple[str, ...]]:
     """Variables of usual names."""
     lower = {key.lower(): key for key in sorted(found)}
-    return [tuple(lower[k] for k in keys) for keys in usual if all(k in lower for k in keys)]
+    usual = [names.split("+") for names in _USUAL[argument].split()]
+    return [tuple(lower[k] for k in names) for names in usual if all(k in lower for k in names)]
 
 
-def _matrix(found: dict[str, Any], key: str, path: str | Path) -> Any:
-    value = found[key]
-    if isinstance(value, Other):
-        raise DataFileError(path, f"{key!r} is not a matrix of numbers ({value.said})")
-    # By columns, as it came: by rows it would take memory for all rows that a file announces.
-    return value.astype(np.float64, copy=False)
-
-
-def _oriented(X: Any, Y: Any, keys: tuple[str, str], path: str | Path) -> tuple[Any, Any]:
+def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -> tuple[Any, Any]:
     """Both with one row a sample; of several orientations that fit the one with fewest turns."""
+    for key in (x_key, y_key):
+        if isinstance(found[key], str):
+            raise DataFileError(path, f"{key!r} is not a matrix of numbers ({found[key]})")
+    # By columns, as they came: by rows they would take memory for all rows that a file announces.
+    X, Y = (found[key].astype(np.float64, copy=False) for key in (x_key, y_key))
     if sp.issparse(Y):
         rows, columns = Y.shape
-        check_memory(
-            path, 9 * rows * columns, f"a matrix of {rows} x {columns} labels", MEMORY_HINT
-        )
+        check_memory(path, 9 * rows * columns, f"a matrix of {rows} x {columns} labels")
         Y = Y.toarray()
     for x, y in ((X, Y), (X, Y.T), (X.T, Y), (X.T, Y.T)):
         if x.shape[0] == y.shape[0]:
             return (sp.csr_array(x) if sp.issparse(x) else np.ascontiguousarray(x)), y.copy()
     raise DataFileError(
         path,
-        f"{keys[0]!r} of shape {X.shape} and {keys[1]!r} of shape {Y.shape} do not "
+        f"{x_key!r} of shape {X.shape} and {y_key!r} of shape {Y.shape} do not "
         "agree on the number of samples",
     )
 
 
-class Other(NamedTuple):
-    """A variable that is not a matrix of numbers, and what it is instead."""
-
-    said: str
-
-
-def read_variables(
-    path: str | os.PathLike[str], given: Collection[str], usual: Collection[str]
-) -> dict[str, Any]:
-    """Variables by their names: matrices where they are wanted, else :class:`Other`."""
+def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
+    """Variables by their names: matrices where they are wanted, else what they are in words."""
     size = check_regular(path)
     Path(path).open("rb").close()  # what may not be read is said here
     memory = int(min(available_memory() / 3, _SPARE + _RATIO * size))
     seconds = _SECONDS + size // _BYTES_A_SECOND
-    names = json.dumps([sorted(given), sorted(usual)])
-    try:
-        with script_output(_SCRIPT, [os.fspath(path), str(memory), str(seconds), names]) as pipe:
-            return _received(pipe, path)
-    except ChildEndedError as error:
-        raise _refusal(path, str(error)) from None
+    usual = " ".join(_USUAL.values()).replace("+", " ").split()
+    names = json.dumps([sorted(given), usual])
+    with (
+        tempfile.TemporaryFile() as messages,
+        subprocess.Popen(
+            [sys.executable, "-P", _SCRIPT, os.fspath(path), str(memory), str(seconds), names],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=messages,
+            env=os.environ | _THREADS,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            return _received(process.stdout, path)
+        except EOFError:
+            code = process.wait()
+            messages.seek(0)
+            last = messages.read().decode(errors="replace").strip().rpartition("\n")[2]
+        finally:
+            process.kill()  # unless it has ended by itself
+    if last == "version 7.3":
+        reason = "a MATLAB file of version 7.3 (HDF5), which is not read here"
+        raise DataFileError(path, reason, hint=_NEWER)
+    if last == "memory":
+        raise DataFileError(path, "it does not fit into memory", hint=MEMORY_HINT)
+    if code < 0:
+        last = f"reading it ended with {signal.strsignal(-code)}"
+    raise damaged_file_error(path, "a MATLAB file", ValueError(last))
 
 
-def _received(pipe: IO[bytes], path: str | os.PathLike[str]) -> dict[str, Any]:
+def _received(pipe: IO[bytes], path: AnyPath) -> dict[str, Any]:
     line = pipe.readline()
     if not line.endswith(b"\n"):
         raise EOFError
     with translate_errors(path, "a MATLAB file"):
         header = json.loads(line)
-        found: dict[str, Any] = dict.fromkeys(header["there"], Other("not asked for"))
+        found: dict[str, Any] = dict.fromkeys(header["there"], "not asked for")
         variables = header["variables"].items()
     for name, (what, forms) in variables:
-        arrays = [_array(pipe, np.dtype(kind), tuple(shape), path) for kind, shape in forms]
+        arrays = []
+        for kind, shape in forms:
+            numbers, dtype = prod(shape), np.dtype(kind)
+            size = (8 + dtype.itemsize) * numbers
+            check_memory(path, size, f"a matrix of {numbers} numbers")
+            arrays.append(np.empty(shape, dtype))
+            read_into(pipe, arrays[-1])
         if what == "sparse":
-            data, indices, indptr, shape = arrays
             try:
-                found[name] = sparse_from_parts(data, indices, indptr, shape, layout="csc")
+                found[name] = sparse_from_parts(*arrays, layout="csc")
             except ValueError as error:
                 raise DataFileError(
                     path, f"{name!r} is not a valid sparse matrix: {error}"
                 ) from error
         else:
-            found[name] = arrays[0] if what == "dense" else Other(what)
+            found[name] = arrays[0] if what == "dense" else what
     return found
-
-
-def _array(
-    pipe: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...], path: str | os.PathLike[str]
-) -> NDArray[Any]:
-    numbers = prod(shape)
-    check_memory(
-        path, (8 + dtype.itemsize) * numbers, f"a matrix of {numbers} numbers", MEMORY_HINT
-    )
-    array = np.empty(shape, dtype)
-    read_into(pipe, array)
-    return array
-
-
-def _refusal(path: str | os.PathLike[str], last: str) -> DataFileError:
-    """The error for a file whose process has ended without a result."""
-    if last == "version 7.3":
-        reason = "a MATLAB file of version 7.3 (HDF5), which is not read here"
-        return DataFileError(path, reason, hint=_NEWER)
-    if last == "memory":
-        return DataFileError(path, "it does not fit into memory", hint=MEMORY_HINT)
-    return damaged_file_error(path, "a MATLAB file", ValueError(last))

@@ -1,10 +1,7 @@
 """Run as a script, by `_mat`: reads a MATLAB file and passes its numbers on as bytes.
 
-Only numpy and scipy are imported, and nothing is computed with what was read: of a sparse matrix
-the parts are passed on as they are, for the parent to check.
-
 Arguments: the file, bytes of memory, seconds, and JSON of the names that are wanted. What comes out
-is one line of JSON, then the bytes of the arrays one after the other.
+is one line of JSON, then the bytes of the arrays; parts of sparse ones are for the parent to check.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,13 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError
-from dm2l._utils.memory import check_memory
-from dm2l.io._columns import choose_labels, split_columns
+from dm2l._utils.files import AnyPath, DataFileError, check_memory, check_regular, translate_errors
+from dm2l.io._columns import check_distinct, choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
-from dm2l.io._label_reader import LabelReader, label_targets, make_bunch
-from dm2l.io._parquet_file import read_frame
-from dm2l.io._unpacking import MEMORY_HINT
+from dm2l.io._label_reader import LabelReader, make_bunch
 from dm2l.io._words import as_number
+
+_FACTOR = 4.0  # bytes in memory for a byte of an unpacked Parquet table
 
 
 def read_csv(
@@ -34,6 +34,9 @@ def read_csv(
 ) -> Bunch:
     r"""Read features and labels from a CSV file with a header line.
 
+    Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, in any
+    case, or ticks (``x``, ``*``, ``✓``) and nothing else.
+
     Parameters
     ----------
     path : str or Path
@@ -42,24 +45,18 @@ def read_csv(
         The last k columns, or names, patterns such as ``"tox_*"``, prefixes that end in a sign
         such as ``"tox_"``, or several of them with commas: ``"NR-*,SR-*"``.
     missing : scalar or list, default=None
-        Further marks of a label that was not observed, such as ``-1`` or ``"unknown"``. Blanks,
-        ``?``, NA, NaN, null and none always are.
+        Further marks of a missing label, such as ``-1`` or ``"unknown"``. Blanks, ``?``, NA, NaN,
+        null and none always are.
     positive : scalar, list or mapping, default=None
-        What a positive label is called, where it is not one of the words below; each label then
-        has that and one other value: ``positive=2`` of labels that are 1 and 2. A mapping says it
-        of some labels, by name or pattern: ``positive={"dx_parasite": "found"}``.
+        The positive value of labels that have one other value: ``positive=2`` of labels that are
+        1 and 2. A mapping gives it for some labels, by name or pattern: ``{"dx_*": "found"}``.
     cutoffs : str or list of str, default=()
-        Labels that are numbers on a scale, and which side of a number is a yes: ``"fold_*>=2"``,
-        with ``>=``, ``>``, ``<=`` or ``<``. A bound such as ``>10`` counts if it settles the
-        question.
+        Labels that are numbers, and the side of a number that is a yes: ``"fold_*>=2"``, with
+        ``>=``, ``>``, ``<=`` or ``<``. A bound such as ``>10`` counts if it settles the question.
     drop : str or list of str, default=()
-        Columns to leave out, in the same syntax.
-    separator : str, default=None
-        The character that separates columns; None goes by the header. Rows with more or fewer
-        cells than the header are refused.
-    decimal : str, default=None
-        The decimal point; None: a comma where the first rows have it and something else separates
-        columns, else a point.
+        Columns to leave out, in the same syntax as ``labels``.
+    separator, decimal : str, default=None
+        The character between columns, and the decimal point; None goes by the first rows.
     encoding : str, default="utf-8"
         Encoding of the file.
 
@@ -68,16 +65,7 @@ def read_csv(
     Bunch
         ``data`` (float64, dense; NaN where a feature is missing), ``target`` (int8 0/1, or
         float64 with NaN where labels are missing), ``target_names``, ``feature_names``; the other
-        keys of :func:`~dm2l.datasets.load_dataset` are None. Labels are 0/1, -1/+1, yes/no,
-        true/false, active/inactive, positive/negative or +/-, in any case, or ticks (``x``,
-        ``*``, ``✓``) and nothing else.
-
-    Raises
-    ------
-    ValueError
-        If a column cannot be used; the message names it and says why.
-    ImportError
-        If pandas is not installed (the extra ``io``).
+        keys of :func:`~dm2l.datasets.load_dataset` are None.
 
     Examples
     --------
@@ -96,12 +84,10 @@ def read_csv(
            [nan,  0.]])
     """
     file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding, skip_blanks=True)
-    chosen = choose_labels(file.names, labels, str(path))
-    features = split_columns(file.names, chosen, drop, str(path))
     # Labels as they stand: marks and words, before any guess.
-    frame = file.frame({file.names[j]: str for j in chosen})
+    text = {file.names[j]: str for j in choose_labels(file.names, labels, str(path))}
     words = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "decimal": file.decimal}
-    return _bunch(frame, file.names, chosen, features, path, words)
+    return _bunch(path, file.frame(text), labels, drop, words)
 
 
 def read_parquet(
@@ -142,12 +128,8 @@ def read_parquet(
     array([[ 1.,  0.],
            [nan,  1.]])
     """
-    frame = read_frame(path)
-    names = [str(name) for name in frame.columns]
-    chosen = choose_labels(names, labels, str(path))
-    features = split_columns(names, chosen, drop, str(path))
     words = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
-    return _bunch(frame, names, chosen, features, path, words)
+    return _bunch(path, read_frame(path), labels, drop, words)
 
 
 def read_labels(
@@ -155,20 +137,17 @@ def read_labels(
 ) -> Any:
     """Turn labels that are words, or numbers on a scale, into 1, 0 and NaN.
 
-    Estimators take 0/1, -1/+1 and booleans; this makes such labels of those that a file, a data
-    frame or an array writes in another way.
-
     Parameters
     ----------
     Y : data frame, or array-like of shape (n, c)
-        Labels and nothing else. Columns of an array are called ``"0"``, ``"1"`` and so on.
+        Labels only. Columns of an array are called ``"0"``, ``"1"`` and so on.
     missing, positive, cutoffs
         As of :func:`read_csv`.
 
     Returns
     -------
     pandas.DataFrame or ndarray of shape (n, c), float64
-        1, 0, and NaN where nobody looked; a frame, with its names and its index, if one came.
+        1, 0, and NaN where missing; a frame, with its names and its index, if ``Y`` is one.
 
     Examples
     --------
@@ -194,28 +173,26 @@ def read_labels(
 
 
 def _bunch(
-    frame: Any,
-    names: Sequence[str],
-    chosen: list[int],
-    features: list[int],
-    path: str | Path,
-    words: Mapping[str, Any],
+    path: str | Path, frame: Any, labels: Any, drop: str | Iterable[str], words: Mapping[str, Any]
 ) -> Bunch:
+    names = [str(name) for name in frame.columns]
+    chosen = choose_labels(names, labels, str(path))
+    features = split_columns(names, chosen, drop, str(path))
     if len(frame) == 0:
         raise DataFileError(path, "there is a header, but there are no rows")
     label_names = [names[j] for j in chosen]
     reader = LabelReader(label_names, str(path), **words)
     target = reader.read([frame.iloc[:, j] for j in chosen])
     what = f"a matrix of {len(frame)} rows and {len(features)} columns"
-    check_memory(path, 8 * len(frame) * len(features), what, MEMORY_HINT)
+    check_memory(path, 8 * len(frame) * len(features), what)
     data = np.empty((len(frame), len(features)))
     unusable = []
     for position, j in enumerate(features):
-        column, reason = _feature_column(frame.iloc[:, j])
-        if reason:
+        column = frame.iloc[:, j]
+        if reason := _no_numbers(column):
             unusable.append(f"{names[j]!r} {reason}")
         else:
-            data[:, position] = column
+            data[:, position] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if unusable:
         more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
         raise DataFileError(
@@ -226,28 +203,65 @@ def _bunch(
         )
     return make_bunch(
         data,
-        label_targets(target, label_names, str(path)),
+        target if np.isnan(target).any() else target.astype(np.int8),
         target_names=label_names,
         feature_names=[names[j] for j in features],
     )
 
 
-def _feature_column(column: Any) -> tuple[Any, str]:
-    """Numbers of a feature column, or why there are none."""
+def _no_numbers(column: Any) -> str:
+    """Why a column cannot be a feature; blank if it can."""
     dtype, types = column.dtype, require("pandas", "io").api.types
     present = column.dropna()
     if len(present) == 0:
-        return None, "is empty"
-    if types.is_bool_dtype(dtype) or (
-        types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
-    ):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan), ""
+        return "is empty"
     if types.is_object_dtype(dtype) and all(isinstance(value, bool) for value in present):
-        numbers = np.full(len(column), np.nan)
-        numbers[column.notna().to_numpy()] = present.to_numpy(dtype=np.float64)
-        return numbers, ""
+        return ""  # with blanks
+    real = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
+    if real or types.is_bool_dtype(dtype):
+        return ""
     values = column.to_numpy(dtype=object)
     for row in np.flatnonzero(column.notna().to_numpy()):
         if isinstance(values[row], str) and as_number(values[row]) is None:
-            return None, f"holds text ({values[row][:40]!r} in row {row + 1})"
-    return None, f"is of type {dtype}"
+            return f"holds text ({values[row][:40]!r} in row {row + 1})"
+    return f"is of type {dtype}"
+
+
+def translate_arrow_errors(path: AnyPath) -> Any:
+    """A context that turns errors of pyarrow into errors of the file."""
+    arrow = require("pyarrow", "io")
+    return translate_errors(path, "a Parquet file", arrow.lib.ArrowException)
+
+
+@contextmanager
+def open_parquet(path: AnyPath, **options: Any) -> Iterator[Any]:
+    """A ``pyarrow.parquet.ParquetFile`` whose columns have names of their own."""
+    parquet = require("pyarrow.parquet", "io")
+    check_regular(path)
+    with translate_arrow_errors(path):
+        file = parquet.ParquetFile(path, **options)
+        names = list(file.schema_arrow.names)
+    with file:
+        check_distinct(names, str(path))
+        yield file
+
+
+def read_frame(path: AnyPath, *, ignore_metadata: bool = False) -> Any:
+    """All of a file as a data frame, if memory can hold it; pandas' metadata can be ignored."""
+    require("pandas", "io")
+    types = require("pyarrow", "io").types
+    with open_parquet(path) as file, translate_arrow_errors(path):
+        metadata, schema = file.metadata, file.schema_arrow
+        rows, columns = metadata.num_rows, len(schema.names)
+        groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
+        # Repeated values are stored once: the number of cells tells more than that of bytes.
+        size = max(sum(group.total_byte_size for group in groups), 8 * rows * columns)
+        texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
+    check_memory(path, _FACTOR * size, f"a table of {rows} rows and {columns} columns")
+    # A text that is stored once is kept once: 3 KB of file became 4 GB.
+    with open_parquet(path, read_dictionary=texts) as file, translate_arrow_errors(path):
+        frame = file.read().to_pandas(ignore_metadata=ignore_metadata)
+        for name in texts:
+            if name in frame:  # and not the index
+                frame[name] = frame[name].astype(object)
+    return frame

@@ -12,7 +12,7 @@ import numpy as np
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
 
 # Pairs in lower case, positive first; a bare number is also written as 1.0 or +1.
-PAIRS = (
+_PAIRS = (
     ("1", "0"),
     ("1.0", "0.0"),
     ("yes", "no"),
@@ -22,17 +22,15 @@ PAIRS = (
     ("+1", "-1"),
     ("+", "-"),
 )
-_WORDS = {word: 1.0 - side for pair in PAIRS[2:6] for side, word in enumerate(pair)}
+_WORDS = {word: 1.0 - side for pair in _PAIRS[2:6] for side, word in enumerate(pair)}
 # Check marks: a yes in a column that has nothing else.
 _CHECK_MARKS = frozenset({"x", "*", "✓", "✔", "☑"})
 _MANY_ZEROS = 0.1  # share of numerals with leading zeros from which on they are codes
 
 
 def parse_boolean(text: str) -> float | None:
-    """Read a word of a label column: 0, 1 or -1, NaN where missing, None where unclear.
-
-    A lone ``-`` is unclear: it may mean no, or a missing label.
-    """
+    """Read a word of a label column: 0, 1 or -1, NaN where missing, None where unclear."""
+    # A lone - is unclear: it may mean no, or a missing label.
     word = text.strip().casefold()
     if word in MISSING_WORDS:
         return np.nan
@@ -53,10 +51,7 @@ def parse_tick_or_boolean(text: str) -> float | None:
 
 
 class MissingMarkers:
-    """Words and numbers, compared without regard to case, blanks and 9 or 9.0.
-
-    With ``usual`` those are among them that mark missing entries in any column.
-    """
+    """Words and numbers, compared without regard to case, blanks and 9 or 9.0."""
 
     def __init__(self, marks: Iterable[Any] = (), *, usual: bool = True) -> None:
         self._words = {str(mark).strip().casefold() for mark in marks}
@@ -84,9 +79,7 @@ def _other(cell: Any, side: int) -> Any:
     if not isinstance(cell, str):
         return type(cell)(side == 0)
     word = cell.strip().strip('"').strip()
-    other = next((pair[side] for pair in PAIRS if word.casefold() == pair[1 - side]), None)
-    if other is None:
-        other = "10"[side]
+    other = next((pair[side] for pair in _PAIRS if word.casefold() == pair[1 - side]), "10"[side])
     if word.isupper():
         other = other.upper()
     elif word.istitle():
@@ -102,22 +95,18 @@ def as_list(marks: Any) -> list[Any]:
 
 
 def are_codes(texts: Iterable[str]) -> bool:
-    """Whether texts are whole numerals with leading zeros: postcodes, keys.
-
-    All are as long as each other, or many have zeros: one 07 among numbers is a number.
-    """
+    """Whether texts are whole numerals with leading zeros: postcodes, keys."""
     found = [text.strip() for text in texts]
     if not all(text.isdecimal() for text in found):
         return False
     zeros = sum(len(text) > 1 and text.startswith("0") for text in found)
+    # All are as long as each other, or many have zeros: one 07 among numbers is a number.
     return zeros > 0 and (zeros >= _MANY_ZEROS * len(found) or len(set(map(len, found))) == 1)
 
 
 def with_point(text: str, decimal: str) -> str:
-    """A number with another decimal sign as Python writes it.
-
-    A point is then no decimal sign: 1.500 may well be fifteen hundred.
-    """
+    """A number with another decimal sign as Python writes it."""
+    # A point is then no decimal sign: 1.500 may well be fifteen hundred.
     return text if decimal == "." else text.replace(".", "x").replace(decimal, ".")
 
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import math
-import os
 import posixpath
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError, check_regular, translate_errors
-from dm2l._utils.memory import available_memory
+from dm2l._utils.files import (
+    MEMORY_HINT,
+    AnyPath,
+    DataFileError,
+    available_memory,
+    check_regular,
+    translate_errors,
+)
 from dm2l.io._columns import check_distinct
-from dm2l.io._unpacking import MEMORY_HINT
 from dm2l.io._xlsx_parts import LocalNames, Parts
 
-EXCEL = (".xlsx",)
 # Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
 _FACTOR = 3.0
 # The same where every cell is kept with its style, to be written again.
@@ -46,93 +50,41 @@ _MOST_LETTERS = 2**15 - 1  # of a cell; openpyxl cuts off what is more
 _MOST_LETTERS_OF_A_FORMAT = 255
 
 
-def read_sheet(path: str | os.PathLike[str]) -> Any:
-    """All rows of the first sheet, with its first row for names; blank rows do not count.
-
-    Of formulas the values are read that the program which saved the file has computed. openpyxl
-    and calamine read Excel files as well, but 20 kB cost them gigabytes.
-    """
+def read_sheet(path: AnyPath) -> Any:
+    """All rows of the first sheet, named by its first row; formulas have their saved values."""
+    # openpyxl and calamine read Excel files as well, but 20 kB cost them gigabytes.
     pandas = require("pandas", "io")
     require("openpyxl", "excel")
     check_regular(path)
-    table = _TableRows(path)
     with (
         translate_errors(path, "an Excel file", expat.ExpatError),
         zipfile.ZipFile(path) as archive,
     ):
-        parts = Parts(path, archive, marks=_MARKS, factor=_FACTOR)
-        sheet, strings, styles, epoch = _workbook(parts)
-        cells = _Cells(parts, _strings(parts, strings), _date_styles(parts, styles), epoch)
-        cells.read(sheet, table.add)
-    if not table.names:
+        sheet = _Sheet(Parts(path, archive, marks=_MARKS, factor=_FACTOR))
+    if not sheet.names:
         raise DataFileError(path, "its first sheet is empty")
-    check_distinct(table.names, str(path))
-    return pandas.DataFrame(dict(zip(table.names, table.columns, strict=True)))
+    check_distinct(sheet.names, str(path))
+    return pandas.DataFrame(dict(zip(sheet.names, sheet.columns, strict=True)))
 
 
-class _TableRows:
-    """Rows of a sheet as columns below the names in the first one."""
+class _Sheet:
+    """Columns of the first sheet below the names in its first row, read cell by cell."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = path
+    def __init__(self, parts: Parts) -> None:
         self.names: list[str] = []
         self.columns: list[list[Any]] = []
+        self._parts = parts
+        self._times = require("openpyxl.utils.datetime", "excel")
+        name, kinds, self._epoch = _workbook(parts, self._times)
+        self._strings = _strings(parts, kinds.get("sharedStrings", ""))
+        self._dates = _date_styles(parts, kinds.get("styles", ""))
+        self._letters = _LETTERS + _LETTERS_PER_BYTE * parts.packed
         self._held = 0  # cells that hold something
         self._most = available_memory() / _BLANK
+        self._read(name)
 
-    def add(self, number: int, row: list[Any]) -> None:
-        size = len(row)
-        if not self.names:
-            self._add_header(row)
-            return
-        if size > len(self.names):
-            raise DataFileError(
-                self.path,
-                f"a cell beyond the {len(self.names)} columns of the header",
-                place=f"row {number} of the sheet",
-                hint="Give its column a name, or clear it.",
-            )
-        self._held += size - row.count(None)
-        made = len(self.columns) * (len(self.columns[0]) + 1)
-        if made > min(self._most, _SMALL + _SPARSE * self._held):
-            raise DataFileError(
-                self.path,
-                "more than fits in memory" if made > self._most else "nearly all cells are blank",
-                place=f"row {number} of the sheet",
-                hint=MEMORY_HINT,
-            )
-        row += [None] * (len(self.names) - size)
-        for column, value in zip(self.columns, row, strict=True):
-            column.append(value)
-
-    def _add_header(self, row: list[Any]) -> None:
-        blank = row.count(None)
-        if blank > max(_UNNAMED, len(row) // 2):
-            raise DataFileError(
-                self.path,
-                f"{blank} of {len(row)} columns have no name in the header",
-                hint="Clear the cells at its far end.",
-            )
-        self.names = [
-            ("" if cell is None else str(cell).strip()) or f"column {j + 1}"
-            for j, cell in enumerate(row)
-        ]
-        self.columns = [[] for _ in self.names]
-
-
-class _Cells:
-    """The rows of a sheet, read cell by cell."""
-
-    def __init__(
-        self, parts: Parts, strings: list[str], dates: dict[str, bool], epoch: Any
-    ) -> None:
-        self._parts, self._strings, self._dates, self._epoch = parts, strings, dates, epoch
-        self._letters = _LETTERS + _LETTERS_PER_BYTE * parts.packed
-        self._times = require("openpyxl.utils.datetime", "excel")
-
-    def read(self, sheet: str, take: Callable[[int, list[Any]], None]) -> None:
-        """Call ``take`` with the number and the values of each row that is not blank."""
-        local, places = LocalNames(), _Places()
+    def _read(self, sheet: str) -> None:
+        local = LocalNames()
         number, digits = 0, ""
         row: list[Any] = []
         kind, style, place = "n", "", -1
@@ -152,7 +104,7 @@ class _Cells:
                     if place >= MOST_COLUMNS:
                         raise ValueError(f"row {number} has more columns than Excel")
                 else:
-                    place = places[reference.removesuffix(digits)]
+                    place = _place(reference.removesuffix(digits))
             elif tag == "v" or tag == "t":
                 within = not hint
             elif tag == "rPh":
@@ -181,7 +133,7 @@ class _Cells:
             elif tag == "rPh":
                 hint = False
             elif tag == "row" and row:
-                take(number, row)
+                self._add(f"row {number} of the sheet", row)
                 row.clear()
 
         def text(data: str) -> None:
@@ -189,6 +141,32 @@ class _Cells:
                 pieces.append(data)
 
         self._parts.parse(sheet, start, end, text)
+
+    def _add(self, place: str, row: list[Any]) -> None:
+        path, size, blank = self._parts.path, len(row), row.count(None)
+        if not self.names:
+            if blank > max(_UNNAMED, size // 2):
+                reason = f"{blank} of {size} columns have no name in the header"
+                raise DataFileError(path, reason, hint="Clear the cells at its far end.")
+            texts = ("" if cell is None else str(cell).strip() for cell in row)
+            self.names = [text or f"column {j}" for j, text in enumerate(texts, 1)]
+            self.columns = [[] for _ in row]
+            return
+        if size > len(self.names):
+            reason = f"a cell beyond the {len(self.names)} columns of the header"
+            raise DataFileError(
+                path, reason, place=place, hint="Give its column a name, or clear it."
+            )
+        self._held += size - blank
+        made = len(self.columns) * (len(self.columns[0]) + 1)
+        if made > min(self._most, _SMALL + _SPARSE * self._held):
+            reason = (
+                "more than fits in memory" if made > self._most else "nearly all cells are blank"
+            )
+            raise DataFileError(path, reason, place=place, hint=MEMORY_HINT)
+        row += [None] * (len(self.names) - size)
+        for column, value in zip(self.columns, row, strict=True):
+            column.append(value)
 
     def _value(self, text: str, kind: str, style: str) -> Any:
         if kind == "n":
@@ -219,28 +197,24 @@ class _Cells:
         return text or None
 
 
-class _Places(dict[str, int]):
-    """Columns by their letters, from 0."""
-
-    def __missing__(self, letters: str) -> int:
-        if not re.fullmatch("[A-Z]{1,3}", letters):
-            raise ValueError(f"a cell of another row, or of none: {letters[:20]!r}")
-        place = 0
-        for letter in letters:
-            place = 26 * place + ord(letter) - ord("A") + 1
-        if place > MOST_COLUMNS:
-            raise ValueError(f"there is no column {letters}")
-        self[letters] = place - 1
-        return place - 1
+@cache
+def _place(letters: str) -> int:
+    """A column by its letters, from 0."""
+    if not re.fullmatch("[A-Z]{1,3}", letters):
+        raise ValueError(f"a cell of another row, or of none: {letters[:20]!r}")
+    place = 0
+    for letter in letters:
+        place = 26 * place + ord(letter) - ord("A") + 1
+    if place > MOST_COLUMNS:
+        raise ValueError(f"there is no column {letters}")
+    return place - 1
 
 
-def _workbook(parts: Parts) -> tuple[str, str, str, Any]:
-    """Names of the parts with the first sheet, the texts and the styles, and the epoch of dates."""
-    _, books = _relations(parts, "")
-    book = books.get("officeDocument", "")
+def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
+    """Name of the part with the first sheet, those of others by kind, and the epoch of dates."""
+    book = _relations(parts, "")[1].get("officeDocument", "")
     by_id, by_kind = _relations(parts, book)
     sheets: list[str] = []
-    times = require("openpyxl.utils.datetime", "excel")
     epoch = times.WINDOWS_EPOCH
 
     def start(tag: str, given: dict[str, str]) -> None:
@@ -257,7 +231,7 @@ def _workbook(parts: Parts) -> tuple[str, str, str, Any]:
     parts.parse(book, start)
     if not sheets:
         raise ValueError("there is no sheet in it")
-    return sheets[0], by_kind.get("sharedStrings", ""), by_kind.get("styles", ""), epoch
+    return sheets[0], by_kind, epoch
 
 
 def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
@@ -280,24 +254,20 @@ def _strings(parts: Parts, name: str) -> list[str]:
     local = LocalNames()
     found: list[str] = []
     pieces: list[str] = []
-    open_tags = {"t": False, "rPh": False}
+    open_tags: set[str] = set()
 
     def start(tag: str, _: dict[str, str]) -> None:
-        tag = local[tag]
-        if tag == "si":
-            pieces.clear()
-        elif tag in open_tags:
-            open_tags[tag] = True
+        open_tags.add(local[tag])
 
     def end(tag: str) -> None:
         tag = local[tag]
+        open_tags.discard(tag)
         if tag == "si":
             found.append("".join(pieces).replace("x005F_", ""))
-        elif tag in open_tags:
-            open_tags[tag] = False
+            pieces.clear()
 
     def text(data: str) -> None:
-        if open_tags["t"] and not open_tags["rPh"]:
+        if "t" in open_tags and "rPh" not in open_tags:  # which is a phonetic hint
             pieces.append(data)
 
     parts.parse(name, start, end, text)
@@ -309,24 +279,20 @@ def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
     numbers = require("openpyxl.styles.numbers", "excel")
     formats = {str(key): code for key, code in numbers.BUILTIN_FORMATS.items()}
     styles: list[str] = []
-    within = False
+    section = ""
 
     def start(tag: str, given: dict[str, str]) -> None:
-        nonlocal within
+        nonlocal section
         tag = tag.rpartition(":")[2]
         if tag == "numFmt":
             _check_format(parts, given)
             formats[given.get("numFmtId", "")] = given.get("formatCode", "")
-        elif tag == "cellXfs":
-            within = True
-        elif tag == "xf" and within:
+        elif tag.endswith("Xfs"):
+            section = tag
+        elif tag == "xf" and section == "cellXfs":
             styles.append(given.get("numFmtId", "0"))
 
-    def end(tag: str) -> None:
-        nonlocal within
-        within = within and tag.rpartition(":")[2] != "cellXfs"
-
-    parts.parse(name, start, end)
+    parts.parse(name, start)
     dates = {
         key: numbers.is_timedelta_format(formats[key])
         for key in set(styles) & set(formats)
@@ -341,11 +307,8 @@ def _check_format(parts: Parts, given: dict[str, str]) -> None:
         parts.refuse("a format of numbers that is longer than Excel takes")
 
 
-def edit_sheet(path: str | os.PathLike[str]) -> tuple[Any, Any, list[int]]:
-    """A workbook to be changed and saved again, its first sheet, and the rows that are not blank.
-
-    Formulas stay formulas, and whatever is in other sheets stays.
-    """
+def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
+    """A workbook to be changed and saved, its first sheet, and the rows that are not blank."""
     openpyxl = require("openpyxl", "excel")
     check_regular(path)
     with (
@@ -410,36 +373,27 @@ class _EditCheck:
             self._parts.refuse("a head or a foot of pages that is longer than Excel takes")
 
 
-def write_sheet(path: str | os.PathLike[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:
     """Write rows as the only sheet of a file; text is text, also if it begins with ``=``."""
-    book = require("openpyxl", "excel").Workbook(write_only=True)
-    sheet = book.create_sheet()
+    openpyxl = require("openpyxl", "excel")
+    make, fault = openpyxl.cell.WriteOnlyCell, openpyxl.utils.exceptions.IllegalCharacterError
+    book = openpyxl.Workbook(write_only=True)
+    sheet, instead = book.create_sheet(), "; write a .csv file."
     try:
         for number, row in enumerate(rows, 1):
-            sheet.append(_new_cells(sheet, row, number))
-    except ValueError:
+            longest = max((len(value) for value in row if isinstance(value, str)), default=0)
+            if number > _MOST_ROWS or len(row) > MOST_COLUMNS or longest > _MOST_LETTERS:
+                most = f"{_MOST_ROWS} rows, {MOST_COLUMNS} columns, {_MOST_LETTERS} letters a cell"
+                raise ValueError(f"Row {number} is beyond what Excel takes ({most}){instead}")
+            cells = [make(sheet, value) for value in row]
+            for cell, value in zip(cells, row, strict=True):
+                if isinstance(value, str):
+                    cell.data_type = "s"
+            sheet.append(cells)
+    except (fault, ValueError) as error:
         sheet.close()
+        if isinstance(error, fault):
+            reason = f"Row {number} holds a control character, which Excel does not take{instead}"
+            raise ValueError(reason) from error
         raise
     book.save(path)
-
-
-def _new_cells(sheet: Any, row: Sequence[Any], number: int) -> list[Any]:
-    """Cells for the values of a row; ``number`` is for messages."""
-    make = require("openpyxl.cell", "excel").WriteOnlyCell
-    fault = require("openpyxl.utils.exceptions", "excel").IllegalCharacterError
-    longest = max((len(value) for value in row if isinstance(value, str)), default=0)
-    if number > _MOST_ROWS or len(row) > MOST_COLUMNS or longest > _MOST_LETTERS:
-        raise ValueError(
-            f"Row {number} is beyond what Excel takes ({_MOST_ROWS} rows, {MOST_COLUMNS} columns, "
-            f"{_MOST_LETTERS} letters a cell); write a .csv file."
-        )
-    try:
-        cells = [make(sheet, value) for value in row]
-    except fault as error:
-        raise ValueError(
-            f"Row {number} holds a control character, which Excel does not take; write a .csv file."
-        ) from error
-    for cell, value in zip(cells, row, strict=True):
-        if isinstance(value, str):
-            cell.data_type = "s"
-    return cells

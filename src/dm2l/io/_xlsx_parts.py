@@ -8,9 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from dm2l._utils.files import DataFileError, check_regular
-from dm2l._utils.memory import check_memory
-from dm2l.io._unpacking import MEMORY_HINT
+from dm2l._utils.files import DataFileError, check_memory, check_regular
 
 _PIECE = 2**16
 _LONGEST = 2**20  # bytes of one tag or comment, which expat reads as a whole
@@ -66,7 +64,7 @@ class Parts:
         if self._bytes < 0:
             self.refuse("its content is packed more tightly than that of tables")
         self._taken += info.file_size * self._factor
-        check_memory(self.path, self._taken, "a sheet of this size", MEMORY_HINT)
+        check_memory(self.path, self._taken, "a sheet of this size")
         if info.compress_type not in _PACKINGS:
             self.refuse(f"{name} is packed in a way that Excel does not use")
         parser = expat.ParserCreate()

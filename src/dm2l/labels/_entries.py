@@ -13,20 +13,15 @@ from numpy.typing import NDArray
 from dm2l._utils.arrays import to_numpy
 
 Signs = NDArray[np.int8]
-
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class EntryWeights:
-    """Target and weight of every entry; both zero where missing.
+    """Target and weight of every entry; both zero where missing."""
 
-    ``None`` stands for targets that are the signs, and for weights that are one. Signs say which
-    entries are observed, and which rows make up the groups ``X_k`` of the nuclear norms.
-    """
-
-    targets: Floats | None = None
-    weights: Floats | None = None
+    targets: Floats | None = None  # None: the signs
+    weights: Floats | None = None  # None: one each
 
     @classmethod
     def of(cls, T: Signs, targets: Any = None, weights: Any = None) -> Self:
@@ -40,22 +35,18 @@ class EntryWeights:
 
     def take(self, rows: Any = slice(None), labels: Any = slice(None)) -> Self:
         """Targets and weights of some rows and labels."""
+        parts = (self.targets, self.weights)
         return type(self)(
             *(
                 None if part is None else np.ascontiguousarray(part[:, labels][rows])
-                for part in (self.targets, self.weights)
+                for part in parts
             )
         )
 
-    def masked(self, T: Signs) -> Self:
-        """Targets and weights of signs of which more are missing."""
-        return self.of(T, self.targets, self.weights)
-
     def rows_only(self, T: Signs, name: str) -> Floats | None:
         """Weights of rows, for methods without entry weights."""
-        if self.weights is None:
+        if self.weights is None or (rows := self.rows) is None:
             return None
-        rows = self.weights.max(axis=1)
         if (self.weights != np.where(T != 0, rows[:, None], 0.0)).any():
             raise ValueError(
                 f"{name} weighs rows, not entries: label_weight must be the same for all observed "
@@ -70,16 +61,10 @@ class EntryWeights:
 
 
 def apply_weights(
-    T: Signs,
-    sample_weight: Any = None,
-    label_weight: Any = None,
-    *,
-    one_dimensional: bool = False,
+    T: Signs, sample_weight: Any = None, label_weight: Any = None, *, one_dimensional: bool = False
 ) -> tuple[Signs, EntryWeights | None]:
-    """Signs without entries of weight zero, and the weights of the others if any is not one.
-
-    ``one_dimensional``: signs of a 1-D ``y``, whose ``label_weight`` has shape (n,).
-    """
+    """Signs without entries of weight zero, and the weights of the others if any is not one."""
+    # one_dimensional: signs of a 1-D y, whose label_weight has shape (n,).
     if sample_weight is None and label_weight is None:
         return T, None
     weights = np.ones((1, 1))

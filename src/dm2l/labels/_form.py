@@ -6,20 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dm2l.labels._entries import Signs
-from dm2l.labels._matrix import LabelMatrix, parse_labels
-from dm2l.labels._parsing import observed_classes
+from dm2l.labels._matrix import LabelMatrix, parse_like
+from dm2l.labels._parsing import read_values
 
 
 class LabelForm:
-    """Reads labels block by block, and checks that coding, columns and classes stay the same.
+    """Reads labels block by block, and checks that coding, columns and classes stay the same."""
 
-    A block may have nothing observed, or no negative. A 1-D ``y`` needs all ``classes``.
-    """
-
+    # A block may have nothing observed, or no negative. A 1-D y needs all classes.
     def __init__(
         self, missing_label: Any = np.nan, missing_as: Any = None, classes: Any = None
     ) -> None:
@@ -49,8 +45,10 @@ class LabelForm:
 
     def read(self, Y: Any, label_mask: Any = None) -> Signs:
         """Signs of a block, int8 of shape (n, n_labels)."""
-        found = self._parse(Y, label_mask)
-        if found.classes is not None:
+        found = None
+        if Y is None or np.ndim(Y) != 1:
+            found = parse_like(Y, label_mask, self.missing_label, self.missing_as, self._coding)
+        if found is None or found.classes is not None:
             found = self._by_classes(Y, label_mask)
         elif self._classes is not None and len(self._classes) != found.n_labels:
             raise ValueError(
@@ -63,21 +61,6 @@ class LabelForm:
         """Check further blocks, which a copy of this form has read, against this form."""
         self._take(other.labels, other._coding)
 
-    def _parse(self, Y: Any, label_mask: Any) -> LabelMatrix:
-        one_dimensional = Y is not None and np.ndim(Y) == 1
-        if one_dimensional and not sp.issparse(Y):
-            return self._by_classes(Y, label_mask)
-        absent = self.missing_as
-        if sp.issparse(Y) and self._coding == -1 and not (Y.tocsr().data < 0).any():
-            absent = "missing"  # positives only are not ambiguous among signed blocks
-        return parse_labels(
-            Y,
-            label_mask=label_mask,
-            missing_label=self.missing_label,
-            missing_as=absent,
-            allow_empty=True,
-        )
-
     def _by_classes(self, Y: Any, label_mask: Any) -> LabelMatrix:
         if self._classes is None:
             raise ValueError(
@@ -86,9 +69,7 @@ class LabelForm:
         classes = self._classes
         if label_mask is not None:
             label_mask = np.ravel(label_mask)
-        values, observed = observed_classes(
-            np.ravel(Y), label_mask=label_mask, missing_label=self.missing_label
-        )
+        values, observed, _ = read_values(np.ravel(Y), label_mask, self.missing_label)
         seen = np.array(values[observed].tolist()) if values.dtype == object else values[observed]
         unknown = np.setdiff1d(seen, classes)
         if len(unknown):
@@ -99,10 +80,7 @@ class LabelForm:
 
     def _take(self, found: LabelMatrix, coding: int | None) -> None:
         """Check a block, with negatives coded as ``coding``, and remember what it adds."""
-        empty = found.without_rows()
-        known = self._labels
-        if known is None:
-            known = empty
+        known = found.without_rows() if self._labels is None else self._labels
         if known.kind != found.kind or known.n_labels != found.n_labels:
             raise ValueError(
                 f"This block has {found.n_labels} labels ({found.kind}), but earlier ones had "
@@ -114,17 +92,16 @@ class LabelForm:
                 f"The labels of this block are {_shown(found.names)}, but earlier ones were "
                 f"{_shown(known.names)}."
             )
-        if known.kind == "multilabel" and coding is not None:
-            if self._coding is not None and self._coding != coding:
+        dtype = known.dtype
+        if known.kind == "multilabel":
+            if coding is not None and self._coding not in (None, coding):
                 raise ValueError(
                     f"This block writes negatives as {coding}, but earlier ones as "
                     f"{self._coding}. If one of them marks what was not observed, say so with "
                     "missing_label."
                 )
-            self._coding = coding
-        dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)
-        if known.kind != "multilabel":
-            dtype = known.dtype
+            self._coding = self._coding if coding is None else coding
+            dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)
         self._labels = replace(
             known,
             negative=self._coding or 0,
@@ -133,5 +110,5 @@ class LabelForm:
         )
 
 
-def _shown(names: NDArray[np.object_] | None) -> str:
-    return "not named" if names is None else ", ".join(map(repr, names[:5]))
+def _shown(names: Any) -> str:
+    return ", ".join(map(repr, names[:5]))

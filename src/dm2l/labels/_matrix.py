@@ -9,31 +9,20 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
-from dm2l._utils.arrays import is_non_numpy, to_numpy
-from dm2l.labels._containers import check_mask, equals, is_nan, open_container
 from dm2l.labels._entries import EntryWeights, Signs, apply_weights
-from dm2l.labels._parsing import (
-    column_text,
-    is_class_column,
-    parse_classes,
-    parse_matrix,
-    refuse_null,
-)
+from dm2l.labels._parsing import check_mask, column_text, parse_classes, parse_matrix, read_values
 from dm2l.labels._sparse import SparseLabelMatrix, check_missing_as, read_sparse
 
 Kind = Literal["multilabel", "binary", "multiclass"]
-
-_EMPTY = (
-    "Y has nothing observed: every entry is missing. At least one label of one row is needed; "
-    "check missing_label and label_mask."
-)
 
 
 class ConstantLabelWarning(UserWarning):
@@ -54,14 +43,10 @@ class LabelMatrix:
         ``+1`` observed positive, ``-1`` observed negative, ``0`` missing.
     kind : {"multilabel", "binary", "multiclass"}
         A label matrix, or a 1-D ``y`` with two or with more classes.
-    classes : ndarray or None
-        Classes of a 1-D ``y``; None for a label matrix.
-    names : ndarray of object or None
-        Column names, if the container had them.
-    negative : {0, -1}
-        Code of an observed negative in the input.
-    dtype : numpy dtype
-        Data type of predictions in the coding of the input.
+    classes, names : ndarray or None
+        Classes of a 1-D ``y``; column names, if the container had them.
+    negative, dtype
+        Code of an observed negative, 0 or -1, and data type of predictions.
     entries : EntryWeights or None
         Targets and weights of the entries; None if targets are the signs and all weights are one.
     missing_as : {"missing", "unlabelled"}
@@ -95,7 +80,7 @@ class LabelMatrix:
         mask: Any = None,
         weights: Any = None,
     ) -> LabelMatrix:
-        """Read labels from an array, a data frame, a list or a sparse matrix.
+        """Read labels, which may all be missing, from an array, data frame, list or sparse matrix.
 
         Parameters
         ----------
@@ -110,11 +95,6 @@ class LabelMatrix:
             True where the entry may be used; other entries are missing, and are never read.
         weights : array-like of the shape of Y, or of shape (n,), default=None
             Weights >= 0 of entries, or of rows. An entry of weight zero is missing.
-
-        Returns
-        -------
-        LabelMatrix
-            Which may be missing everywhere.
         """
         labels = parse_labels(
             Y, label_mask=mask, missing_label=missing_label, missing_as=missing_as, allow_empty=True
@@ -152,11 +132,11 @@ class LabelMatrix:
     @property
     def ndim(self) -> int:
         """Number of dimensions of what was given."""
-        return len(self.shape)
+        return 2 if self.kind == "multilabel" else 1
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self.signs)
+        return int(self.signs.shape[0])
 
     def __getitem__(self, rows: Any) -> LabelMatrix:
         """Return some rows, as scikit-learn's cross-validation asks for them."""
@@ -196,7 +176,8 @@ class LabelMatrix:
     def masked(self, mask: Any) -> LabelMatrix:
         """Keep observed entries where ``mask`` is True."""
         signs = np.where(mask, self.signs, 0).astype(np.int8)
-        entries = None if self.entries is None else self.entries.masked(signs)
+        held = self.entries
+        entries = held and EntryWeights.of(signs, held.targets, held.weights)
         return replace(self, signs=signs, entries=entries)
 
     def apply_weights(self, sample_weight: Any, label_weight: Any) -> LabelMatrix:
@@ -224,7 +205,7 @@ class LabelMatrix:
         single = ~self.learnable() & ~empty
         for which, what in ((empty, "nothing observed"), (single, "only one class observed")):
             if which.any() and self.kind == "multilabel":
-                shown = [self.describe(int(j)) for j in np.flatnonzero(which)[:5]]
+                shown = [column_text(int(j), self.names) for j in np.flatnonzero(which)[:5]]
                 more = "" if which.sum() <= 5 else f" and {which.sum() - 5} more"
                 warnings.warn(
                     f"{which.sum()} label(s) have {what} and get a constant score: "
@@ -232,10 +213,6 @@ class LabelMatrix:
                     ConstantLabelWarning,
                     stacklevel=stacklevel,
                 )
-
-    def describe(self, column: int) -> str:
-        """Name of a column for messages."""
-        return column_text(column, self.names)
 
 
 def parse_labels(
@@ -252,64 +229,46 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None: "
             "labels are needed (expected array-like of labels)."
         )
-    check_missing_as(missing_as)
+    if missing_as is not None:
+        check_missing_as(missing_as)
+    unlabelled = missing_as == "unlabelled"
     if isinstance(Y, LabelMatrix):
-        return _checked_again(Y, label_mask, missing_as, allow_empty)
-    if missing_as == "unlabelled":
-        if label_mask is not None:
-            raise ValueError(
-                "label_mask does not go with missing_as='unlabelled': every entry that is not an "
-                "observed positive is unlabelled."
-            )
-        labels = parse_labels(
-            Y, missing_label=missing_label, missing_as="missing", allow_empty=allow_empty
-        )
-        return replace(labels, missing_as="unlabelled")
-    Y, label_mask = (to_numpy(part) if is_non_numpy(part) else part for part in (Y, label_mask))
-    if sp.issparse(Y):
-        stored = read_sparse(Y, label_mask, missing_label, missing_as, allow_empty)
-        return LabelMatrix.of_signs(stored.signs(), negative=stored.negative)
-    values, null, names = open_container(Y)
-    if values.ndim not in (1, 2) or 0 in values.shape[1:]:
+        labels = Y
+        if label_mask is not None:  # it can only hide more
+            mask = check_mask(label_mask, labels.shape, labels.names)
+            labels = labels.masked(mask.reshape(len(labels), -1))
+    elif unlabelled and label_mask is not None:
         raise ValueError(
-            f"Y must have one or two dimensions and a column, got shape {values.shape}."
+            "label_mask does not go with missing_as='unlabelled': every entry that is not an "
+            "observed positive is unlabelled."
         )
-    mask = check_mask(label_mask, values.shape, names)
-    missing = null | equals(values, missing_label)
-    if not is_nan(missing_label):
-        refuse_null(values, null, mask, names, missing_label)
-    observed = ~missing & mask
-    if values.ndim == 1:
-        return LabelMatrix.of_classes(*parse_classes(values, observed), observed)
-    if values.shape[1] == 1 and is_class_column(values[:, 0], observed[:, 0]):
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. It holds classes rather "
-            "than 0/1 or -1/+1 labels and is read as y.ravel().",
-            DataConversionWarning,
-            stacklevel=3,
+    elif sp.issparse(Y):
+        meaning = "missing" if unlabelled else missing_as
+        stored = read_sparse(Y, label_mask, missing_label, meaning, allow_empty)
+        labels = LabelMatrix.of_signs(stored.signs(), negative=stored.negative)
+    else:
+        values, observed, names = read_values(Y, label_mask, missing_label)
+        seen = values[observed] if values.shape[1:] == (1,) else values[:0]
+        if seen.dtype.kind in "iuUS" and not set(np.unique(seen).tolist()) <= {-1, 0, 1}:
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected. It holds classes "
+                "rather than 0/1 or -1/+1 labels and is read as y.ravel().",
+                DataConversionWarning,
+                stacklevel=3,
+            )
+            values, observed = values[:, 0], observed[:, 0]
+        if values.ndim == 1:
+            labels = LabelMatrix.of_classes(*parse_classes(values, observed), observed)
+        else:
+            signs, negative = parse_matrix(values, observed, names)
+            dtype = values.dtype if values.dtype.kind in "iub" else np.dtype(np.int64)
+            labels = LabelMatrix(signs, "multilabel", None, names, negative, dtype)
+    if not (allow_empty or labels.signs.any()):
+        raise ValueError(
+            "Y has nothing observed: every entry is missing. At least one label of one row is "
+            "needed; check missing_label and label_mask."
         )
-        values, observed = values[:, 0], observed[:, 0]
-        return LabelMatrix.of_classes(*parse_classes(values, observed), observed)
-    if not allow_empty and not observed.any():
-        raise ValueError(_EMPTY)
-    signs, negative = parse_matrix(values, observed, names)
-    dtype = values.dtype if values.dtype.kind in "iub" else np.dtype(np.int64)
-    return LabelMatrix(signs, "multilabel", None, names, negative, dtype)
-
-
-def _checked_again(
-    labels: LabelMatrix, label_mask: Any, missing_as: Any, allow_empty: bool
-) -> LabelMatrix:
-    """Labels that were read before: a mask can only hide more of them."""
-    if label_mask is not None:
-        labels = labels.masked(
-            check_mask(label_mask, labels.shape, labels.names).reshape(len(labels), -1)
-        )
-    if missing_as == "unlabelled":
-        labels = replace(labels, missing_as="unlabelled")
-    if not allow_empty and not labels.signs.any():
-        raise ValueError(_EMPTY)
-    return labels
+    return replace(labels, missing_as="unlabelled") if unlabelled else labels
 
 
 def parse_sparse_labels(
@@ -323,12 +282,14 @@ def parse_sparse_labels(
     """Read labels without making a sparse ``Y`` dense."""
     if isinstance(Y, SparseLabelMatrix):
         return Y
-    Y, label_mask = (to_numpy(part) if is_non_numpy(part) else part for part in (Y, label_mask))
     if sp.issparse(Y):
         return read_sparse(Y, label_mask, missing_label, missing_as, allow_empty)
-    check_missing_as(missing_as)
     labels = parse_labels(
-        Y, label_mask=label_mask, missing_label=missing_label, allow_empty=allow_empty
+        Y,
+        label_mask=label_mask,
+        missing_label=missing_label,
+        missing_as=missing_as,
+        allow_empty=allow_empty,
     )
     if labels.kind != "multilabel":
         raise ValueError(
@@ -336,3 +297,69 @@ def parse_sparse_labels(
             "sklearn.preprocessing.LabelBinarizer(sparse_output=True) makes one."
         )
     return SparseLabelMatrix.of_signs(labels.signs)
+
+
+def parse_like(
+    Y: Any, label_mask: Any, missing_label: Any, missing_as: Any, negative: int | None
+) -> LabelMatrix:
+    """Further labels, which may be all missing; ``negative``: code of negatives in earlier ones."""
+    # Positives only are not ambiguous beside signed labels.
+    if sp.issparse(Y) and negative == -1 and not (Y.tocsr().data < 0).any():
+        missing_as = "missing"
+    marks = {"missing_label": missing_label, "missing_as": missing_as}
+    return parse_labels(Y, label_mask=label_mask, allow_empty=True, **marks)
+
+
+def parse_new_rows(
+    X: Any,
+    y: Any,
+    known: LabelMatrix,
+    *,
+    n_features: int | None,
+    label_mask: Any,
+    missing_label: Any,
+    missing_as: Any,
+) -> LabelMatrix:
+    """Labels of new rows, which may be all missing but need the columns of the ``known`` labels."""
+    shape = y.shape if hasattr(y, "shape") else np.shape(y)
+    n_labels = known.n_labels
+    if len(shape) != 2 or shape[1] != n_labels:
+        swapped = np.shape(X)[1:] == (n_labels,) and tuple(shape[1:]) == (n_features,)
+        raise ValueError(
+            f"Y has shape {tuple(shape)}; this model has {n_labels} labels, "
+            f"so (n_samples, {n_labels}) is expected."
+            + (" X and Y seem to be swapped: features come first." if swapped else "")
+        )
+    check_consistent_length(np.empty(_num_samples(X)), np.empty(shape))
+    labels = parse_like(y, label_mask, missing_label, missing_as, known.negative)
+    names = known.names
+    if labels.names is not None and names is not None and list(labels.names) != list(names):
+        off = next(j for j in range(len(names)) if labels.names[j] != names[j])
+        same = sorted(map(str, labels.names)) == sorted(map(str, names))
+        fix = "Reorder" if same else "Rename or choose"
+        raise ValueError(
+            f"Column {off} of Y is {labels.names[off]!r}, but the model was fitted with "
+            f"{names[off]!r} there. {fix} the columns to match model.label_names_."
+        )
+    return labels
+
+
+def fill_with_labels(
+    given: LabelMatrix, positive: Any, left: NDArray[np.bool_], missing_label: Any
+) -> NDArray[Any]:
+    """Labels in their coding, with decisions for missing entries but those that are left."""
+    filled = given.decode(np.where(given.signs == 0, positive, given.signs > 0))
+    if left.any():
+        if not isinstance(missing_label, Real):  # or numbers would become texts
+            filled = filled.astype(object)
+        filled = np.where(left, missing_label, filled)
+    return filled
+
+
+def frame_like(filled: NDArray[Any], y: Any) -> Any:
+    """A data frame if ``y`` is one, else the array."""
+    if hasattr(y, "iloc") and hasattr(y, "columns"):
+        return type(y)(filled, index=y.index, columns=y.columns)
+    if hasattr(y, "columns"):  # polars
+        return type(y)(filled, schema=list(y.columns))
+    return filled

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.labels._containers import check_mask, is_null
 from dm2l.labels._entries import Signs
+from dm2l.labels._parsing import check_mask, is_null
 
 MissingAs = Literal["missing", "negative", "unlabelled"]
 
-_MEANINGS = {
-    "missing": "unknown",
-    "negative": "an observed negative",
-    "unlabelled": "negative, or a positive that was not marked",
-}
+_MEANINGS = (
+    "'missing' (unknown), 'negative' (an observed negative) or 'unlabelled' (negative, or a "
+    "positive that was not marked)"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class SparseLabelMatrix:
     """Labels of a sparse matrix, which is never made dense.
 
-    Metrics of the first ``k`` places take one with a list of the best labels; all metrics take
-    one with dense scores. A signed sparse matrix can be given as it is. Use :meth:`from_array`
+    A signed sparse matrix can be given to metrics and estimators as it is. Use :meth:`from_array`
     for one of positives only, to say what an entry that is not stored means.
 
     Attributes
@@ -35,10 +33,8 @@ class SparseLabelMatrix:
         ``+1`` observed positive, ``-1`` observed negative.
     missing_as : {"missing", "negative", "unlabelled"}
         Meaning of an entry that is not stored.
-    dense : bool
-        Whether the labels came as an array or data frame.
-    negative : {0, -1}
-        Code of an observed negative in the input.
+    dense, negative
+        Whether the labels came as an array or data frame, and their code of a negative, 0 or -1.
 
     Examples
     --------
@@ -56,7 +52,7 @@ class SparseLabelMatrix:
 
     @classmethod
     def from_array(cls, Y: Any, *, missing_as: Any = None, mask: Any = None) -> SparseLabelMatrix:
-        """Read labels from a sparse matrix.
+        """Read labels, which may all be missing, from a sparse matrix.
 
         Parameters
         ----------
@@ -66,11 +62,6 @@ class SparseLabelMatrix:
             Meaning of an entry that is not stored, if ``Y`` holds positives only.
         mask : array-like or sparse matrix of bool of shape (n, c), default=None
             True where the entry may be used.
-
-        Returns
-        -------
-        SparseLabelMatrix
-            Which may be missing everywhere.
         """
         if not sp.issparse(Y):
             raise TypeError(f"Y must be a sparse matrix, got {type(Y).__name__}: use LabelMatrix.")
@@ -82,6 +73,10 @@ class SparseLabelMatrix:
         complete = bool((T != 0).all())
         signed = sp.csr_array(np.where(T > 0, 1.0, 0.0) if complete else T.astype(np.float64))
         return cls(signed, "negative" if complete else "missing", dense=True)
+
+    def __getitem__(self, rows: Any) -> SparseLabelMatrix:
+        """Return some rows."""
+        return replace(self, signed=self.signed[rows])
 
     def positives(self) -> NDArray[np.int64]:
         """Observed positives of each label."""
@@ -128,13 +123,8 @@ def _entries(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[
 
 def check_missing_as(missing_as: Any) -> None:
     """Refuse a meaning of missing entries that does not exist."""
-    if missing_as is not None and missing_as not in list(_MEANINGS):
-        raise ValueError(f"missing_as must be None, {_meanings()}; got {missing_as!r}.")
-
-
-def _meanings() -> str:
-    *first, last = (f"{word!r} ({meaning})" for word, meaning in _MEANINGS.items())
-    return f"{', '.join(first)} or {last}"
+    if missing_as is not None and missing_as not in ("missing", "negative", "unlabelled"):
+        raise ValueError(f"missing_as must be None, {_MEANINGS}; got {missing_as!r}.")
 
 
 def read_sparse(
@@ -144,10 +134,8 @@ def read_sparse(
     missing_as: str | None = None,
     allow_empty: bool = False,
 ) -> SparseLabelMatrix:
-    """Signed CSR of a sparse ``Y``; neither it nor a sparse ``label_mask`` is made dense.
-
-    With a mask, an entry that is not stored but means "negative" is stored as ``-1``.
-    """
+    """Signed CSR of a sparse ``Y``; neither it nor a sparse ``label_mask`` is made dense."""
+    # With a mask, an entry that is not stored but means "negative" is stored as -1.
     check_missing_as(missing_as)
     # Through CSR, which adds up duplicates: an entry stored twice is refused whatever the format.
     Y = sp.csr_array(Y, copy=True)
@@ -174,8 +162,7 @@ def read_sparse(
         )
     if len(data) and not signed and missing_as is None and len(data) != allowed:
         raise ValueError(
-            "Sparse Y holds positives only. Say what nothing stored means: missing_as="
-            f"{_meanings()}."
+            f"Sparse Y holds positives only. Say what nothing stored means: missing_as={_MEANINGS}."
         )
     absent = cast("MissingAs", missing_as or "missing")
     values = np.where(data == 1, 1.0, -1.0)

@@ -26,15 +26,11 @@ class Implication:
 
 @dataclass(frozen=True, eq=False)
 class Cooccurrence:
-    r"""How often label k occurs with label j, where both were observed.
+    """How often label k occurs with label j, where both were observed."""
 
-    ``probability[j, k]`` is :math:`P(k \mid j)`, nan without such rows; ``count[j, k]`` is the
-    number of rows with j in which k was observed; ``base[k]`` is the share of positives of k.
-    """
-
-    probability: Numbers
-    count: NDArray[np.int64]
-    base: Numbers
+    probability: Numbers  # [j, k]: P(k | j), nan without such rows
+    count: NDArray[np.int64]  # [j, k]: rows with j in which k was observed
+    base: Numbers  # [k]: share of positives of k
 
     @classmethod
     def of(cls, T: ArrayLike) -> Self:
@@ -42,12 +38,10 @@ class Cooccurrence:
         T = np.asarray(T)
         # Floats, so that the products below are those of BLAS; counts stay exact.
         yes, seen = (part.astype(np.float64) for part in (T > 0, T != 0))
-        count = yes.T @ seen
-        return cls(
-            _share(yes.T @ yes, count),
-            np.rint(count).astype(np.int64),
-            _share(yes.sum(axis=0), seen.sum(axis=0)),
-        )
+        count, total = yes.T @ seen, seen.sum(axis=0)
+        with np.errstate(invalid="ignore"):  # nan of 0 rows
+            share, base = (yes.T @ yes) / count, yes.sum(axis=0) / total
+        return cls(share, np.rint(count).astype(np.int64), base)
 
     def told(self, min_rows: int = 10) -> Numbers:
         """Probabilities of pairs with enough rows; nan elsewhere and on the diagonal."""
@@ -72,10 +66,6 @@ class Cooccurrence:
         """Label k in the rows where label j is positive."""
         probability, base = float(self.probability[j, k]), float(self.base[k])
         return Implication(names[j], names[k], probability, int(self.count[j, k]), base)
-
-
-def _share(part: Numbers, whole: Numbers) -> Numbers:
-    return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,7 @@ from dm2l.metrics._at_k import (
     propensity_scored_precision_at_k,
 )
 from dm2l.metrics._decisions import calibrated_log_loss, f1_macro, f1_micro, hamming_loss
-from dm2l.metrics._evaluate import evaluate, label_table
-from dm2l.metrics._positive_unlabelled import evaluate_positive_unlabelled
-from dm2l.metrics._propensities import observation_weights, propensities
+from dm2l.metrics._evaluate import evaluate, evaluate_positive_unlabelled, label_table
 from dm2l.metrics._ranking import (
     coverage_error,
     instance_auc,
@@ -25,7 +23,8 @@ from dm2l.metrics._ranking import (
     one_error,
     ranking_loss,
 )
-from dm2l.metrics._units import MetricValue
+from dm2l.metrics._rates import observation_weights, propensities
+from dm2l.metrics._reading import MetricValue
 
 __all__ = [
     "MetricValue",

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, Unpack
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l.metrics._places import Places, check_k, find_places, read_ranking
-from dm2l.metrics._propensities import check_propensities
-from dm2l.metrics._reading import Given
-from dm2l.metrics._units import MetricValue, Undefined, average, finish, ratio
-
-Array = NDArray[np.float64]
+from dm2l._utils.arrays import to_numpy
+from dm2l.labels._matrix import parse_sparse_labels
+from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.metrics._rates import Array, check_propensities
+from dm2l.metrics._reading import Given, MetricOptions, MetricValue, given_rows, ratio, read
 
 
 def precision_at_k(
-    y_true: Any,
-    y_score: Any,
-    k: int = 1,
-    *,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    estimate: bool = True,
-    rates: Any = None,
-    sample_weight: Any = None,
+    y_true: Any, y_score: Any, k: int = 1, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""Share of positives among the ``k`` best observed labels of a row.
 
     .. math:: \frac1p \sum_i \frac{|top_k(i) \cap C_i^+|}{\min(k, |C_i^+| + |C_i^-|)}
 
-    Ties are broken by label order. Rows with nothing observed are dropped.
+    Ties are broken by label order. Rows with nothing observed are dropped. Higher is better.
 
     Parameters
     ----------
@@ -40,80 +34,42 @@ def precision_at_k(
         Labels 0/1 or -1/+1, NaN where missing. With a list of labels, sparse ones stay sparse.
     y_score : array-like of shape (n, c), or tuple (indices, scores) of arrays of shape (n, K)
         Scores; or a list of the ``K >= k`` best labels of each row, best first, as
-        ``predict_top_k`` returns it. Missing labels of a list are skipped. If fewer than ``k``
-        labels of a list are observed, the sum is divided by their number; rows without any are
-        dropped.
+        ``predict_top_k`` returns it, whose missing labels are skipped.
     k : int, default=1
         Number of labels.
-    undefined : {None, "skip", "raise"} or float, default=None
-        What to do with rows on which the formula divides by zero.
-    return_counts : bool, default=False
-        Return a :class:`MetricValue` with the numbers of entries and rows behind the value.
-    estimate, rates, sample_weight
+    **options : dict
         As in :func:`ranking_loss`. A list is always evaluated on observed labels alone.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
 
     Examples
     --------
     >>> import numpy as np
-    >>> import scipy.sparse as sp
-    >>> from dm2l.labels import SparseLabelMatrix
     >>> from dm2l.metrics import precision_at_k
     >>> precision_at_k([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], k=2)
     0.5
     >>> best = np.array([[0, 2], [0, 1]]), np.array([[0.9, 0.2], [0.8, 0.3]])
-    >>> Y = sp.csr_array([[1, 0, 0], [0, 1, 0]])
-    >>> precision_at_k(SparseLabelMatrix.from_array(Y, missing_as="negative"), best, k=2)
+    >>> precision_at_k([[1, 0, 0], [0, 1, 0]], best, k=2)
     0.5
     """
-    check_k(k)
-    given = read_ranking(y_true, y_score, sample_weight, estimate, rates)
-    if isinstance(given, Given) and given.complete is not None:
-        rows = given.complete
-        gained = rows.q[:, :k].mean(axis=1)
-        return finish(rows.settle(gained, np.ones(len(gained)), undefined), return_counts)
-    places = find_places(given, k)
+    given = _read(y_true, y_score, k, options)
+    if given.complete is not None:
+        gained = given.complete.q[:, :k].mean(axis=1)
+        return given.estimate(gained, np.ones(len(gained)))
+    places = _find_places(given, k)
     values = ratio(places.hits.sum(axis=1), places.count)
-    result = average(
-        values, places.truth.n_observed(), places.count > 0, undefined, weights=places.weights
-    )
-    return finish(result, return_counts, places.complete)
+    return given.average(values, places.n_observed, places.count > 0)
 
 
 def ndcg_at_k(
-    y_true: Any,
-    y_score: Any,
-    k: int = 1,
-    *,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    estimate: bool = True,
-    rates: Any = None,
-    sample_weight: Any = None,
+    y_true: Any, y_score: Any, k: int = 1, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""Discounted gain of the ``k`` best observed labels, over the most there could be.
 
     .. math:: \frac1p \sum_i \frac{\sum_{l=1}^{k} [y_{i, r_l} = 1] / \log_2(l + 1)}
               {\sum_{l=1}^{\min(k, |C_i^+|)} 1 / \log_2(l + 1)}
 
-    with ``r_l`` the label at place ``l`` among the observed ones. Ties are broken by label order.
-    Rows without an observed positive are dropped; ``undefined=0.0`` counts them as scikit-learn
-    does.
-
-    Parameters
-    ----------
-    y_true, y_score, k, undefined, return_counts
-    estimate, rates, sample_weight
-        As in :func:`precision_at_k`.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better; 1 where positives fill the first places.
+    with ``r_l`` the label at place ``l`` among the observed ones. Rows without an observed positive
+    are dropped; ``undefined=0.0`` counts them as scikit-learn does. Higher is better; arguments and
+    result are those of :func:`precision_at_k`.
 
     Examples
     --------
@@ -121,21 +77,15 @@ def ndcg_at_k(
     >>> round(ndcg_at_k([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], k=3), 6)
     0.815465
     """
-    check_k(k)
-    given = read_ranking(y_true, y_score, sample_weight, estimate, rates)
-    if isinstance(given, Given) and given.complete is not None:
-        rows = given.complete
-        gains = rows.gains(_discounts(min(k, rows.q.shape[1])))
-        return finish(rows.settle(gains, rows.some_positive, undefined), return_counts)
-    places = find_places(given, k)
+    given = _read(y_true, y_score, k, options)
+    if given.complete is not None:
+        gains = given.complete.gains(_discounts(min(k, given.complete.q.shape[1])))
+        return given.estimate(gains, given.complete.some_positive)
+    places = _find_places(given, k)
     discounts = _discounts(places.labels.shape[1])
-    gained = places.hits @ discounts
     best = places.best(np.ones(places.truth.signed.shape[1]), discounts)
-    defined = (best > 0) & (places.count > 0)
-    result = average(
-        ratio(gained, best), places.truth.n_observed(), defined, undefined, weights=places.weights
-    )
-    return finish(result, return_counts, places.complete)
+    values = ratio(places.hits @ discounts, best)
+    return given.average(values, places.n_observed, (best > 0) & (places.count > 0))
 
 
 def propensity_scored_precision_at_k(
@@ -145,9 +95,7 @@ def propensity_scored_precision_at_k(
     k: int = 1,
     *,
     normalize: bool = True,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    sample_weight: Any = None,
+    **options: Unpack[MetricOptions],
 ) -> float | MetricValue:
     r"""Precision at ``k`` in which a positive has the inverse of its propensity as a weight.
 
@@ -155,24 +103,18 @@ def propensity_scored_precision_at_k(
               \sum_{l=1}^{k} \frac{[y_{i, r_l} = 1]}{p_{r_l}}
 
     with ``k_i = min(k, observed labels)``, over the same sum for the best possible order unless
-    ``normalize=False``. Rows without any observed label are dropped.
+    ``normalize=False``. Rows without any observed label are dropped. Higher is better.
 
     Parameters
     ----------
-    y_true, y_score, k, return_counts, sample_weight
-        As in :func:`precision_at_k`.
+    y_true, y_score, k, **options
+        As in :func:`precision_at_k`, always of observed labels alone. A number as ``undefined``
+        replaces the result if no row has an observed positive.
     propensities : array-like of shape (c,)
         Probability that a positive was marked: :func:`propensities` of the *training* labels.
     normalize : bool, default=True
         Divide by the value of the best possible order on the same rows (sum over sum), as
         published tables do. False: the value may exceed 1.
-    undefined : {None, "skip", "raise"} or float, default=None
-        A number replaces an undefined result, if no row has an observed positive.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
 
     Examples
     --------
@@ -182,14 +124,14 @@ def propensity_scored_precision_at_k(
     >>> propensity_scored_precision_at_k(Y, scores, [0.5, 0.25, 0.1])
     0.14285714285714285
     """
-    check_k(k)
-    places = find_places(read_ranking(y_true, y_score, sample_weight, estimate=False), k)
+    options["estimate"] = False
+    given = _read(y_true, y_score, k, options)
+    places = _find_places(given, k)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     share = 1.0 / np.maximum(places.count, 1)
     gained = np.where(places.hits, gains[places.labels], 0.0).sum(axis=1) * share
     best = places.best(gains, np.ones(places.labels.shape[1])) * share
-    result = _over_best(places, gained, best, normalize, undefined)
-    return finish(result, return_counts)
+    return _over_best(given, places, gained, best, normalize)
 
 
 def propensity_scored_ndcg_at_k(
@@ -199,26 +141,15 @@ def propensity_scored_ndcg_at_k(
     k: int = 1,
     *,
     normalize: bool = True,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    sample_weight: Any = None,
+    **options: Unpack[MetricOptions],
 ) -> float | MetricValue:
     r"""Discounted gain in which a positive has the inverse of its propensity as a weight.
 
     .. math:: \mathrm{PSnDCG@}k = \frac1p \sum_i \frac{\sum_{l=1}^{k} [y_{i, r_l} = 1] /
               (p_{r_l} \log_2(l + 1))}{\sum_{l=1}^{k} 1 / \log_2(l + 1)}
 
-    over the same sum for the best possible order unless ``normalize=False``.
-
-    Parameters
-    ----------
-    y_true, y_score, propensities, k, normalize, undefined, return_counts, sample_weight
-        As in :func:`propensity_scored_precision_at_k`.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    over the same sum for the best possible order unless ``normalize=False``. Higher is better;
+    arguments and result are those of :func:`propensity_scored_precision_at_k`.
 
     Examples
     --------
@@ -228,14 +159,14 @@ def propensity_scored_ndcg_at_k(
     >>> round(propensity_scored_ndcg_at_k(Y, scores, [0.5, 0.25, 0.1], k=2), 6)
     0.70981
     """
-    check_k(k)
-    places = find_places(read_ranking(y_true, y_score, sample_weight, estimate=False), k)
+    options["estimate"] = False
+    given = _read(y_true, y_score, k, options)
+    places = _find_places(given, k)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     discounts = _discounts(places.labels.shape[1])
     gained = np.where(places.hits, gains[places.labels], 0.0) @ discounts / discounts.sum()
     best = places.best(gains, discounts) / discounts.sum()
-    result = _over_best(places, gained, best, normalize, undefined)
-    return finish(result, return_counts)
+    return _over_best(given, places, gained, best, normalize)
 
 
 def _discounts(k: int) -> Array:
@@ -243,30 +174,115 @@ def _discounts(k: int) -> Array:
 
 
 def _over_best(
-    places: Places,
-    gained: Array,
-    best: Array,
-    normalize: bool,
-    undefined: Undefined,
-) -> MetricValue:
+    given: Given, places: _Places, gained: Array, best: Array, normalize: bool
+) -> float | MetricValue:
     """Mean gain, or its ratio to the mean of the best one."""
-    weights = places.weights
+    undefined, defined = given.undefined, places.count > 0
     rows = undefined if isinstance(undefined, str) else None
-    observed, defined = places.truth.n_observed(), places.count > 0
-    result = average(gained, observed, defined, rows, weights=weights)
-    if not normalize or not result.n_units:
-        return result
-    use = defined & (observed > 0)
-    most = float(np.average(best[use], weights=None if weights is None else weights[use]))
-    if most > 0:
-        return result._replace(value=result.value / most)
-    if undefined == "raise":
-        raise ValueError("The metric is undefined: no row has an observed positive.")
-    if undefined is not None and not isinstance(undefined, str):
-        return result._replace(value=float(undefined))
-    warnings.warn(
-        "The metric is undefined: no row has an observed positive; the result is nan.",
-        UndefinedMetricWarning,
-        stacklevel=3,
-    )
-    return result._replace(value=float("nan"))
+    counted = replace(given, known=False, undefined=rows, return_counts=True)
+    result: Any = counted.average(gained, places.n_observed, defined)
+    if normalize and result.n_units:
+        weights = None if given.weights is None else given.weights[defined]
+        most = float(np.average(best[defined], weights=weights))
+        if most == 0 and undefined == "raise":
+            raise ValueError("The metric is undefined: no row has an observed positive.")
+        if most == 0 and rows is undefined:
+            warnings.warn(
+                "The metric is undefined: no row has an observed positive; the result is nan.",
+                UndefinedMetricWarning,
+                stacklevel=3,
+            )
+        filled: Any = float("nan") if rows is undefined else undefined
+        result = result._replace(value=result.value / most if most > 0 else float(filled))
+    return given.finish(result)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The first ``k`` observed labels of each row, best first; signs of 0 after the last."""
+
+    labels: NDArray[np.intp]
+    signs: NDArray[np.int8]
+    truth: SparseLabelMatrix
+    n_observed: NDArray[np.int64]
+
+    @property
+    def hits(self) -> NDArray[np.bool_]:
+        return self.signs > 0
+
+    @property
+    def count(self) -> NDArray[np.int64]:
+        return (self.signs != 0).sum(axis=1)
+
+    def best(self, gains: Array, discounts: Array) -> Array:
+        """Most that ``k`` places can hold, each place worth its discount, in each row."""
+        stored = self.truth.signed
+        positive = stored.data > 0
+        rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))[positive]
+        values = gains[stored.indices[positive]]
+        order = np.lexsort((-values, rows))
+        rows, values = rows[order], values[order]
+        counts = np.bincount(rows, minlength=stored.shape[0])
+        place = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+        inside = place < len(discounts)
+        weights = values[inside] * discounts[place[inside]]
+        found = np.bincount(rows[inside], weights=weights, minlength=stored.shape[0])
+        return found.astype(np.float64)  # without a positive the counts are integers
+
+
+def _read(y_true: Any, y_score: Any, k: int, options: Any) -> Given:
+    """Labels with all scores; or sparse labels with a list of the best labels as their scores."""
+    if not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
+    if not isinstance(y_score, tuple):
+        return read(y_true, y_score, **options)
+    truth = parse_sparse_labels(y_true, allow_empty=True)
+    if truth.missing_as == "unlabelled":
+        raise ValueError(
+            "missing_as='unlabelled' is a way to learn; a metric has to count an entry that is not "
+            "stored as 'missing' or as 'negative'."
+        )
+    n, c = truth.signed.shape
+    listed = _check_list(y_score, n, c)
+    if listed.shape[1] < min(k, c):
+        raise ValueError(f"k={k}, but the list has {listed.shape[1]} labels per row.")
+    known = bool((truth.n_observed() == c).all())
+    return given_rows(truth, listed, known, **{**options, "estimate": False})
+
+
+def _find_places(given: Given, k: int) -> _Places:
+    """The first ``k`` places of each row."""
+    truth, labels = given.T, given.S
+    if isinstance(truth, SparseLabelMatrix):
+        signs = truth.at(labels)
+    else:
+        labels = np.argsort(-given.S, axis=1, kind="stable")
+        signs = np.take_along_axis(given.T, labels, axis=1)
+        truth = SparseLabelMatrix(sp.csr_array(given.T.astype(np.float64)), "missing", dense=True)
+    # A stable sort by "not observed" moves the observed ones up and keeps their order.
+    order = np.argsort(signs == 0, axis=1, kind="stable")[:, :k]
+    labels, signs = (np.take_along_axis(part, order, axis=1) for part in (labels, signs))
+    return _Places(labels, signs, truth, truth.n_observed())
+
+
+def _check_list(scores: tuple[Any, ...], n: int, c: int) -> NDArray[np.intp]:
+    if len(scores) != 2:
+        raise ValueError(
+            f"A list of the best labels is a pair (indices, scores), got {len(scores)} parts."
+        )
+    labels, values = (np.asarray(to_numpy(part)) for part in scores)
+    if labels.ndim != 2 or len(labels) != n or labels.shape != values.shape:
+        raise ValueError(
+            f"indices and scores of a list must both have shape ({n}, at least k), got "
+            f"{labels.shape} and {values.shape}."
+        )
+    if labels.dtype.kind not in "iu" or (labels.size and not 0 <= labels.min() <= labels.max() < c):
+        raise ValueError(f"indices must be integers from 0 to {c - 1}, the columns of Y.")
+    if np.isnan(values).any() or (np.diff(values, axis=1) > 0).any():
+        raise ValueError("scores of a list must not increase from one place to the next.")
+    ordered = np.sort(labels, axis=1)
+    twice = np.argwhere(ordered[:, 1:] == ordered[:, :-1])
+    if len(twice):
+        row, column = twice[0]
+        raise ValueError(f"The list names label {ordered[row, column]} twice in row {row}.")
+    return labels.astype(np.intp)

@@ -9,52 +9,45 @@ over masks, whatever ``p`` is: good probabilities lower the variance, wrong ones
 of a row are hidden independently, so a product of the ``q`` of different labels has the product of
 the labels as its expectation, and with it everything that is a sum of such products. A measure of
 a row is one, once its :math:`1 / P` of ``P`` positives is written as an integral over
-:math:`t^{P - 1} = \prod_j (1 - (1 - t) y_j)` (:class:`Inverse`).
+:math:`t^{P - 1} = \prod_j (1 - (1 - t) y_j)` (``Inverse``).
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from copy import copy
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import UndefinedMetricWarning
+from scipy.special import logit
 
 from dm2l.labels._entries import Signs
-from dm2l.metrics._calibrated import cross_fitted_probabilities, standard_error
 from dm2l.metrics._rates import Array, observation_rates
-from dm2l.metrics._units import MetricValue, Undefined, tie_runs
 
 # From so many observed positives on, the absence of observed negatives is not chance.
 ONLY_POSITIVES = 5
 # Factors below are replaced by this one, since they are divided by.
 TINY = 1e-9
+FOLDS = 5
+# Standard deviations of a label's calibration intercept and slope around those of all labels.
+SPREAD = np.array([2.0, 1.0])
 _gauss = lru_cache(maxsize=100)(np.polynomial.legendre.leggauss)
-
-
-class Inverse(NamedTuple):
-    """Nodes and weights with ``sum(w * t ** (P - 1))`` near ``1 / P`` for ``P`` from 1 on."""
-
-    nodes: Array
-    weights: Array
+# Nodes t with weights w, so that sum(w * t ** (P - 1)) is near 1 / P for P from 1 on.
+Inverse = list[tuple[float, float]]
 
 
 def exact_inverse(n_labels: int) -> Inverse:
     """Gauss-Legendre nodes: unbiased, but of high variance if rates are low and positives many."""
     x, w = _gauss((n_labels + 2) // 2)
-    return Inverse((x + 1) / 2, w / 2)
+    return list(zip((x + 1) / 2, w / 2, strict=True))
 
 
 class CompleteRows:
-    """Unbiased stand-ins for the labels of complete rows, in the order of falling scores.
+    """Unbiased stand-ins for the labels of complete rows, in the order of falling scores."""
 
-    Labels without any observed entry are left out. ``break_ties`` ranks the later of two labels
-    with the same score first.
-    """
+    # Labels without any observed entry are left out. break_ties ranks the later of two labels with
+    # the same score first.
 
     def __init__(
         self,
@@ -65,6 +58,7 @@ class CompleteRows:
         *,
         break_ties: bool = False,
     ) -> None:
+        self._given = T, S, rates, weights
         found = observation_rates(T, rates)
         seen = (T != 0).any(axis=0)
         self.seen = np.flatnonzero(seen)
@@ -97,10 +91,8 @@ class CompleteRows:
         """The same with another rule for ties."""
         if break_ties == self.break_ties:
             return self
-        other = copy(self)
-        for name in ("order", "q", "ties", "_tied", "positives", "negatives", "some_positive"):
-            vars(other).pop(name, None)
-        other.break_ties = break_ties
+        other = CompleteRows(*self._given, break_ties=break_ties)
+        other._probabilities = self._probabilities
         return other
 
     @cached_property
@@ -156,12 +148,10 @@ class CompleteRows:
         target: Array,
         added: Callable[[Array, float], Array],
     ) -> Inverse:
-        """Weights that trade bias for variance as they add up in these rows.
-
-        A factor ``1 - (1 - t) / rho`` is at most 1 in size for ``t >= 1 - 2 rho``. Below, products
-        over many positives have a high variance; they are replaced by a least-squares fit of
-        larger ``t`` to the target, over the numbers of positives that occur.
-        """
+        """Weights that trade bias for variance as they add up in these rows."""
+        # A factor 1 - (1 - t) / rho is at most 1 in size for t >= 1 - 2 rho. Below, products over
+        # many positives have a high variance; they are replaced by a least-squares fit of larger t
+        # to the target, over the numbers of positives that occur.
         n, c = q.shape
         low = max(0.0, 1 - 2 * float(self.rates[side].mean())) if side.any() else 0.0
         x = _gauss(min(10 + c // 10, 24))[0]
@@ -180,19 +170,19 @@ class CompleteRows:
         bias = 4 * (wanted * share[1:, None]).T
         matrix = bias @ wanted + noise
         matrix += 1e-10 * np.trace(matrix) / len(t) * np.eye(len(t))
-        return Inverse(t, np.linalg.solve(matrix, bias.sum(axis=1)))
+        return list(zip(t, np.linalg.solve(matrix, bias.sum(axis=1)), strict=True))
 
     # -- metrics of rows: numerator and weight of each row ---------------------------------------
 
     @cached_property
-    def some_positive(self) -> Array:
-        return sum(w * _one_of(self.q, t) for t, w in zip(*self.positives, strict=True))
+    def some_positive(self) -> Any:
+        return sum(w * _one_of(self.q, t) for t, w in self.positives)
 
     def precision(self) -> Array:
         """Average precision of each row, 0 without a positive."""
         total = np.zeros(len(self.q))
         share = np.asfortranarray(1.0 / (self.ties[1] + 1))
-        for t, w in zip(*self.positives, strict=True):
+        for t, w in self.positives:
             product, u = _factors(self.q, t)
             others = self.from_(u) - u
             others *= t
@@ -201,13 +191,11 @@ class CompleteRows:
         return total
 
     def pairs(self, ties: float) -> tuple[Array, Array]:
-        """Share of wrong pairs in each row, ``1 - ties`` of the tied ones, and of all pairs: 1.
-
-        ``1 / (P N) = (1 / P + 1 / N) / c`` for ``P`` positives and ``N`` negatives.
-        """
+        """Share of wrong pairs in each row, ``1 - ties`` of the tied ones, and of all pairs: 1."""
+        # 1 / (P N) = (1 / P + 1 / N) / c for P positives and N negatives.
         wrong, both = np.zeros(len(self.q)), np.zeros(len(self.q))
         for inverse, labels in ((self.positives, self.q), (self.negatives, 1 - self.q)):
-            for t, w in zip(*inverse, strict=True):
+            for t, w in inverse:
                 product, mine = _factors(labels, t)
                 others = (1 - labels) / _nonzero(1 - (1 - t) * labels)
                 u, v = (mine, others) if labels is self.q else (others, mine)
@@ -220,14 +208,14 @@ class CompleteRows:
     def depth(self) -> Array:
         """Places down to the last positive, 0 without one."""
         total = np.zeros(len(self.q))
-        for t, w in zip(*self.positives, strict=True):
+        for t, w in self.positives:
             f = _nonzero(1 - (1 - t) * self.q)
             product = np.cumprod(f[:, ::-1], axis=1)[:, ::-1]
             found = product * np.cumsum((self.q / f)[:, ::-1], axis=1)[:, ::-1]
             total += w * np.take_along_axis(found, self.ties[0], axis=1).sum(axis=1)
         return total
 
-    def gains(self, discounts: Array) -> Array:
+    def gains(self, discounts: Array) -> Any:
         """Gain of the first places over the most there could be, 0 without a positive."""
         c, k = self.q.shape[1], len(discounts)
 
@@ -237,59 +225,7 @@ class CompleteRows:
 
         most = np.cumsum(discounts)[np.minimum(np.arange(c), k - 1)]
         inverse = self._inverse(self.q, self.plain, self.T > 0, 1 / most, gained)
-        return sum(w * gained(self.q, t) for t, w in zip(*inverse, strict=True))
-
-    def settle(
-        self,
-        gained: Array,
-        counted: Array,
-        undefined: Undefined = None,
-        *,
-        fill: float | None = None,
-        most: float = 1.0,
-    ) -> MetricValue:
-        """Mean over rows that the measure is defined on, with a standard error by rows."""
-        if undefined == "raise":
-            raise ValueError(
-                "undefined='raise' needs estimate=False: the rows on which the metric is undefined "
-                "are unknown if labels are missing."
-            )
-        if isinstance(undefined, str) and undefined != "skip":
-            raise ValueError(
-                f"undefined must be None, 'skip', 'raise' or a number, got {undefined!r}."
-            )
-        if undefined is not None:
-            fill = None if isinstance(undefined, str) else float(undefined)
-        lacking = float((self.weights * (1 - counted)).sum())
-        if fill is not None and np.isnan(fill) and round(lacking) <= 0:
-            fill = None
-        if fill is not None:
-            gained, counted = gained + fill * (1 - counted), np.ones(len(gained))
-        total = float((self.weights * counted).sum())
-        if self.impossible or total <= 0:
-            return self.nothing()
-        value = float((self.weights * gained).sum()) / total
-        error = standard_error(self.weights * (gained - value * counted) / total)
-        least, most = min(0.0, fill or 0.0), max(most, fill or 0.0)
-        return MetricValue(
-            float(np.clip(value, least, most)),
-            self.n_entries,
-            round(total),
-            max(0, round(lacking)),
-            "estimate",
-            error,
-        )
-
-    def nothing(self) -> MetricValue:
-        """Nan with a warning."""
-        warnings.warn(
-            "The value of the complete labels cannot be estimated: of a label with missing entries "
-            "positives alone are observed, or nothing that the metric needs. The result is nan; "
-            "estimate=False evaluates the observed labels alone.",
-            UndefinedMetricWarning,
-            stacklevel=4,
-        )
-        return MetricValue(float("nan"), self.n_entries, 0, len(self.T), "estimate", float("nan"))
+        return sum(w * gained(self.q, t) for t, w in inverse)
 
 
 def _running(values: Array) -> Array:
@@ -317,3 +253,67 @@ def _factors(q: Array, t: float) -> tuple[Array, Array]:
 def _one_of(q: Array, t: float) -> Array:
     product, u = _factors(q, t)
     return product * u.sum(axis=1)
+
+
+def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First and last place of equal keys, in sorted rows."""
+    n, c = keys.shape
+    place = np.arange(c)
+    ends, starts = np.ones((n, c), dtype=bool), np.ones((n, c), dtype=bool)
+    ends[:, :-1] = break_ties | (keys[:, 1:] != keys[:, :-1])
+    starts[:, 1:] = ends[:, :-1]
+    end = np.minimum.accumulate(np.where(ends, place, c - 1)[:, ::-1], axis=1)[:, ::-1]
+    return np.maximum.accumulate(np.where(starts, place, 0), axis=1), end
+
+
+def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
+    """A logistic curve per label, shrunk to the curve of all labels, cross-fitted over rows."""
+    # Each fifth of the rows gets curves of the other rows: a row's own labels do not matter.
+    largest = np.abs(S).max(initial=0.0)
+    S = S / largest if largest > 0 else S  # squares of large numbers are none
+    spread = S.std()
+    Z = (S - S.mean(axis=0)) / (spread if spread > 0 else 1.0)
+    W = np.where(T != 0, weights, 0.0)
+    W *= np.count_nonzero(T) / max(W.sum(), 1e-300)
+    yes = (T > 0).astype(np.float64)
+    overall = (W * yes).sum() / max(W.sum(), 1e-300)
+    share = ((W * yes).sum(axis=0) + overall + 1e-3) / (W.sum(axis=0) + 1.0 + 2e-3)
+    # Missing entries have weight 0: keep the observed ones of each label, padded to equal length.
+    seen = W > 0
+    most = int(seen.sum(axis=0).max(initial=0))
+    rows = np.argsort(~seen, axis=0, kind="stable")[:most]
+    near, W, yes = (np.take_along_axis(part, rows, axis=0).T.copy() for part in (Z, W, yes))
+    curves = np.stack([logit(share), np.ones(T.shape[1])])
+    curves = _newton(curves, near, W, yes, steps=10)
+    result = np.empty_like(Z)
+    for fold in range(FOLDS):
+        others = W * (fold != rows.T % FOLDS)
+        own = _newton(curves, near, others, yes, steps=3)
+        result[fold::FOLDS] = _expit(own[0] + own[1] * Z[fold::FOLDS])
+    return np.clip(result, 1e-4, 1 - 1e-4)
+
+
+def _expit(x: Array) -> Array:
+    """The logistic curve, three times as fast as scipy's; absolute digits matter."""
+    return 0.5 + 0.5 * np.tanh(0.5 * x)
+
+
+def _newton(curves: Array, Z: Array, W: Array, yes: Array, steps: int) -> Array:
+    """Newton steps for all labels at once; the entries of a label are a row."""
+    total = W.sum(axis=1) + 1e-9
+    prior = (1 / SPREAD**2)[:, None]
+    powers = np.stack([np.ones_like(Z), Z, Z * Z], axis=2)
+    for _ in range(steps):
+        middle = (curves @ total)[:, None] / total.sum()
+        P = _expit(curves[0][:, None] + curves[1][:, None] * Z)
+        off = W * (yes - P)
+        P *= 1 - P
+        P *= W
+        # The sums over entries, and over these times scores and their squares.
+        slope = (off[:, None, :] @ powers)[:, 0, :2].T - prior * (curves - middle)
+        a, b, d = (P[:, None, :] @ powers)[:, 0, :].T
+        a, d = a + prior[0], d + prior[1]
+        step = np.stack([d * slope[0] - b * slope[1], a * slope[1] - b * slope[0]])
+        # Steps are bounded: they diverge where scores separate the classes.
+        curves = curves + np.clip(step / (a * d - b * b), -1.0, 1.0)
+    return curves

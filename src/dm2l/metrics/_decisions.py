@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels._entries import Signs
-from dm2l.metrics._by_label import estimated_f1, estimated_hamming_loss
-from dm2l.metrics._calibrated import cross_fitted_probabilities, standard_error
-from dm2l.metrics._rates import Array, observation_rates
-from dm2l.metrics._reading import read, read_decisions
-from dm2l.metrics._units import (
+from dm2l.metrics._complete import CompleteRows, cross_fitted_probabilities
+from dm2l.metrics._rates import observation_rates
+from dm2l.metrics._reading import (
+    Given,
     Kind,
+    MetricOptions,
     MetricValue,
-    Undefined,
-    average,
-    finish,
     ratio,
+    read,
+    read_decisions,
+    standard_error,
 )
 
 
-def hamming_loss(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    estimate: bool = True,
-    rates: Any = None,
-    sample_weight: Any = None,
-) -> float | MetricValue:
-    r"""Share of entries that are predicted wrongly.
+def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
+    r"""Share of entries that are predicted wrongly: lower is better.
 
     .. math:: \frac{1}{|\Omega|} \sum_{(i,j) \in \Omega} [\hat y_{ij} \ne y_{ij}]
 
@@ -43,17 +35,8 @@ def hamming_loss(
         :class:`~dm2l.labels.LabelMatrix`.
     y_pred : array-like of shape (n, c)
         0/1 or -1/+1 decisions.
-    undefined : {None, "skip", "raise"} or float, default=None
-        For a uniform signature: an entry is always defined.
-    return_counts : bool, default=False
-        Return a :class:`MetricValue`; its units are entries.
-    estimate, rates, sample_weight
-        As in :func:`ranking_loss`.
-
-    Returns
-    -------
-    float or MetricValue
-        Lower is better.
+    **options : dict
+        As in :func:`ranking_loss`; the units are entries, which are always defined.
 
     Examples
     --------
@@ -62,56 +45,27 @@ def hamming_loss(
     >>> hamming_loss(Y, y_pred, estimate=False)  # 1 of 3
     0.3333333333333333
     """
-    T, positive, w, rows = read_decisions(y_true, y_pred, sample_weight, estimate, rates)
+    given = read_decisions(y_true, y_pred, **options)
+    rows, T = given.complete, given.T
     if rows is not None:
-        return finish(estimated_hamming_loss(rows, positive), return_counts)
-    wrong = ((T > 0) != positive)[T != 0]
+        wrong = np.where(given.S[:, rows.seen], 1 - rows.labels, rows.labels).mean(axis=1)
+        counted = replace(given, undefined=None, return_counts=True)
+        result: Any = counted.estimate(wrong, np.ones(len(wrong)))
+        return given.finish(result._replace(n_units=rows.n_entries))
+    wrong = ((T > 0) != given.S)[T != 0].astype(np.float64)
     one_each = np.ones(len(wrong), dtype=np.int64)
-    weights = None if w is None else np.broadcast_to(w[:, None], T.shape)[T != 0]
-    result = average(
-        wrong.astype(np.float64), one_each, one_each > 0, undefined, unit="entries", weights=weights
-    )
-    return finish(result, return_counts, T)
+    w = None if given.weights is None else np.broadcast_to(given.weights[:, None], T.shape)[T != 0]
+    return given.average(wrong, one_each, one_each > 0, unit="entries", weights=w)
 
 
-def _f1(
-    T: Signs, positive: NDArray[Any], weights: NDArray[np.float64] | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Numerator and denominator of F1 per label."""
-    w = np.ones((len(T), 1), dtype=np.int64) if weights is None else weights[:, None]
-    hit = (w * ((T > 0) & positive)).sum(axis=0)
-    wrong = (w * (((T > 0) & ~positive) | ((T < 0) & positive))).sum(axis=0)
-    return 2.0 * hit, 2.0 * hit + wrong
-
-
-def f1_micro(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    estimate: bool = True,
-    rates: Any = None,
-    sample_weight: Any = None,
-) -> float | MetricValue:
+def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
     r"""F1 over all entries together.
 
     .. math:: \frac{2 TP}{2 TP + FP + FN}
 
     Undefined (nan with a warning) when nothing is positive and nothing is predicted.
 
-    Parameters
-    ----------
-    y_true, y_pred, return_counts
-    estimate, rates, sample_weight
-        As in :func:`hamming_loss`.
-    undefined : {None, "skip", "raise"} or float, default=None
-        A number takes the place of an undefined result.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`hamming_loss`.
 
     Examples
     --------
@@ -119,25 +73,15 @@ def f1_micro(
     >>> f1_micro([[1, 0], [0, 1]], [[1, 1], [0, 1]])
     0.8
     """
-    T, positive, w, rows = read_decisions(y_true, y_pred, sample_weight, estimate, rates)
-    if rows is not None:
-        return finish(estimated_f1(rows, positive, undefined, macro=False), return_counts)
-    twice, total = (v.sum(keepdims=True) for v in _f1(T, positive, w))
-    entries = np.array([np.count_nonzero(T)])
-    result = average(ratio(twice, total), entries, total > 0, undefined, unit="label matrices")
-    return finish(result, return_counts, T)
+    given = read_decisions(y_true, y_pred, **options)
+    if given.complete is not None:
+        return _estimated_f1(given, given.complete, macro=False)
+    twice, total = (v.sum(keepdims=True) for v in f1_parts(given.T, given.S, given.weights))
+    entries = np.array([np.count_nonzero(given.T)])
+    return given.average(ratio(twice, total), entries, total > 0, unit="label matrices")
 
 
-def f1_macro(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    undefined: Undefined = None,
-    return_counts: bool = False,
-    estimate: bool = True,
-    rates: Any = None,
-    sample_weight: Any = None,
-) -> float | MetricValue:
+def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
     r"""F1 of each label, averaged over labels.
 
     .. math:: \frac1c \sum_j \frac{2 TP_j}{2 TP_j + FP_j + FN_j}
@@ -145,18 +89,7 @@ def f1_macro(
     Labels with no observed positive and none predicted are dropped; ``undefined=0.0`` counts them
     as scikit-learn does.
 
-    Parameters
-    ----------
-    y_true, y_pred, return_counts
-    estimate, rates, sample_weight
-        As in :func:`hamming_loss`.
-    undefined : {None, "skip", "raise"} or float, default=None
-        A number takes the place of the undefined labels.
-
-    Returns
-    -------
-    float or MetricValue
-        Higher is better.
+    Higher is better. Arguments and result are those of :func:`hamming_loss`; the units are labels.
 
     Examples
     --------
@@ -164,42 +97,25 @@ def f1_macro(
     >>> f1_macro([[1, 0], [0, 1]], [[1, 0], [0, 0]], undefined=0.0)
     0.5
     """
-    T, positive, w, rows = read_decisions(y_true, y_pred, sample_weight, estimate, rates)
-    if rows is not None:
-        return finish(estimated_f1(rows, positive, undefined, macro=True), return_counts)
-    twice, total = _f1(T, positive, w)
-    entries = np.count_nonzero(T, axis=0)
-    result = average(ratio(twice, total), entries, total > 0, undefined, unit="labels")
-    return finish(result, return_counts, T)
+    given = read_decisions(y_true, y_pred, **options)
+    if given.complete is not None:
+        return _estimated_f1(given, given.complete, macro=True)
+    twice, total = f1_parts(given.T, given.S, given.weights)
+    entries = np.count_nonzero(given.T, axis=0)
+    return given.average(ratio(twice, total), entries, total > 0, unit="labels")
 
 
 def calibrated_log_loss(
-    y_true: Any,
-    y_score: Any,
-    *,
-    estimate: bool = True,
-    rates: Any = None,
-    return_counts: bool = False,
-    sample_weight: Any = None,
+    y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     r"""Log-loss of the probabilities that scores can be calibrated to.
 
     .. math:: -\frac{1}{n c} \sum_{i, j} \log p(y_{ij} \mid f_{ij})
 
     A logistic curve per label turns scores into probabilities. It is shrunk to the curve of all
-    labels, and fitted without the row that is evaluated.
-
-    Parameters
-    ----------
-    y_true, y_score, estimate, rates, sample_weight
-        As in :func:`ranking_loss`; without an estimate, each observed entry counts once.
-    return_counts : bool, default=False
-        Return a :class:`MetricValue`; its units are entries.
-
-    Returns
-    -------
-    float or MetricValue
-        Lower is better.
+    labels, and fitted without the row that is evaluated. Without an estimate, each observed entry
+    counts once. Lower is better; arguments and result are those of :func:`ranking_loss`, and the
+    units are entries.
 
     Examples
     --------
@@ -210,22 +126,51 @@ def calibrated_log_loss(
     >>> calibrated_log_loss(Y, scores) < calibrated_log_loss(Y, np.zeros((40, 1)))
     True
     """
-    T, S, w, _ = read(y_true, y_score, sample_weight, estimate=False)
-    kind: Kind = "complete" if T.all() else "estimate" if estimate else "observed"
+    estimate, rates = options.get("estimate", True), options.get("rates")
+    options["estimate"] = False
+    given = read(y_true, y_score, **options)
+    T, S, w = given.T, given.S, given.weights
     weights = np.ones(T.shape) if w is None else np.tile(w[:, None], (1, T.shape[1]))
-    if kind == "estimate" and T.any():
+    estimated = estimate and not T.all()
+    if estimated and T.any():
         weights = weights / observation_rates(T, rates).entries
     P = cross_fitted_probabilities(T, S, weights)
     loss = -np.log(np.where(T > 0, P, 1 - P))
-    value, error = _weighted_mean(loss, np.where(T != 0, weights, 0.0))
-    n = int(np.count_nonzero(T))
-    return finish(MetricValue(value, n, n, 0, kind, error), return_counts)
+    weights = np.where(T != 0, weights, 0.0)
+    value, error, total, n = float("nan"), float("nan"), weights.sum(), int(np.count_nonzero(T))
+    if total > 0:
+        value = float((weights * loss).sum() / total)
+        error = standard_error((weights * (loss - value)).sum(axis=1) / total)
+    kind: Kind = "complete" if T.all() else "estimate" if estimated else "observed"
+    return given.finish(MetricValue(value, n, n, 0, kind, error))
 
 
-def _weighted_mean(values: Array, weights: Array) -> tuple[float, float]:
-    """Mean of entries and its standard error by rows."""
-    total = weights.sum()
-    if total <= 0:
-        return float("nan"), float("nan")
-    value = float((weights * values).sum() / total)
-    return value, standard_error((weights * (values - value)).sum(axis=1) / total)
+def f1_parts(
+    T: Signs, positive: NDArray[Any], weights: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Numerator and denominator of F1 per label."""
+    w = np.ones((len(T), 1), dtype=np.int64) if weights is None else weights[:, None]
+    hit = (w * ((T > 0) & positive)).sum(axis=0)
+    wrong = (w * (((T > 0) & ~positive) | ((T < 0) & positive))).sum(axis=0)
+    return 2.0 * hit, 2.0 * hit + wrong
+
+
+def _estimated_f1(given: Given, rows: CompleteRows, *, macro: bool) -> float | MetricValue:
+    """F1 of the complete labels, with an estimated number of correct predictions."""
+    predicted = given.S[:, rows.seen].astype(np.float64)
+    w = rows.weights[:, None]
+    twice = 2 * w * rows.labels * predicted
+    total = w * (rows.labels + predicted)
+    if not macro:
+        twice, total = twice.sum(axis=1, keepdims=True), total.sum(axis=1, keepdims=True)
+    shown = np.atleast_1d((rows.T > 0).sum(axis=0 if macro else None))
+    said = np.atleast_1d((w * predicted).sum(axis=0 if macro else None))
+    right = np.clip(twice.sum(axis=0), 0, 2 * said)
+    count = np.maximum(total.sum(axis=0), np.maximum(shown + said, right))
+    counts = ((shown > 0) | (said > 0)).astype(np.float64)
+    if macro:  # a label without either may have missing positives, and then an F1 of 0
+        hidden = np.where(rows.T == 0, rows.plain, 0.0)
+        counts = np.maximum(counts, 1 - np.prod(1 - hidden, axis=0))
+    values = np.divide(right, count, out=np.zeros(len(count)), where=count > 0)
+    shares = (twice - values * total) / np.maximum(count, 1e-300)
+    return given.estimate_by_label(values, counts, shares)

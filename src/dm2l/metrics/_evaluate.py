@@ -1,20 +1,28 @@
-"""All metrics at once, and a table per label."""
+"""All metrics at once, a table per label, and estimates from positive-unlabelled labels."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l._utils.arrays import to_numpy
-from dm2l.labels._matrix import LabelMatrix
 from dm2l.metrics import _at_k, _decisions, _ranking
-from dm2l.metrics._reading import read, read_decisions
-from dm2l.metrics._units import Convention, MetricValue, Undefined, ratio
+from dm2l.metrics._reading import (
+    Convention,
+    MetricOptions,
+    MetricValue,
+    check_scores,
+    ratio,
+    read,
+    read_decisions,
+    read_labels,
+)
 
 _RANKING = (
     "ranking_loss",
@@ -23,6 +31,7 @@ _RANKING = (
     "instance_auc",
     "label_auc",
 )
+_DECISIONS = ("hamming_loss", "f1_micro", "f1_macro")
 
 
 def evaluate(
@@ -33,10 +42,7 @@ def evaluate(
     convention: Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
     only: Sequence[str] | None = None,
-    undefined: Undefined = None,
-    estimate: bool = True,
-    rates: Any = None,
-    sample_weight: Any = None,
+    **options: Unpack[MetricOptions],
 ) -> dict[str, MetricValue]:
     """Evaluate scores with every metric; each value comes with the counts behind it.
 
@@ -54,10 +60,8 @@ def evaluate(
         For ``precision_at_k``; values above the number of labels are left out.
     only : sequence of str, default=None
         Names of the metrics to compute; None for all.
-    undefined : {None, "skip", "raise"} or float, default=None
-        What to do with undefined rows and labels, in every metric.
-    estimate, rates, sample_weight
-        As in :func:`ranking_loss`.
+    **options : dict
+        ``undefined``, ``estimate``, ``rates`` and ``sample_weight`` as in :func:`ranking_loss`.
 
     Returns
     -------
@@ -72,35 +76,26 @@ def evaluate(
     >>> result["hamming_loss"].kind, result["hamming_loss"].n_entries
     ('estimate', 3)
     """
-    given = read(y_true, y_score, sample_weight, estimate, rates)
-    if y_pred is None:
-        P = given.S > 0
-    else:
-        P = (
-            to_numpy(y_pred)
-            if sample_weight is None
-            else to_numpy(y_pred)[to_numpy(sample_weight) > 0]
-        )
-        P = read_decisions(LabelMatrix.of_signs(given.T), P, estimate=False).S
-    common: dict[str, Any] = {"undefined": undefined, "return_counts": True}
+    options["return_counts"] = True
+    given = read(y_true, y_score, **options)
+    P = given.S > 0
+    if y_pred is not None:
+        options["estimate"] = False
+        P = read_decisions(y_true, y_pred, **options).S
     chosen = {} if convention is None else {"convention": convention}
-    result: dict[str, Any] = {}
-
-    def wanted(name: str) -> bool:
-        return only is None or name in only
-
+    tasks: dict[str, Callable[[], Any]] = {
+        **{name: partial(getattr(_ranking, name), given, None, **chosen) for name in _RANKING},
+        "one_error": partial(_ranking.one_error, given, None),
+        **{
+            f"precision_at_{at}": partial(_at_k.precision_at_k, given, None, at)
+            for at in k
+            if at <= given.T.shape[1]
+        },
+        **{name: partial(getattr(_decisions, name), given, P) for name in _DECISIONS},
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        for name in filter(wanted, _RANKING):
-            result[name] = getattr(_ranking, name)(given, None, **chosen, **common)
-        if wanted("one_error"):
-            result["one_error"] = _ranking.one_error(given, None, **common)
-        for at in k:
-            if at <= given.T.shape[1] and wanted(f"precision_at_{at}"):
-                result[f"precision_at_{at}"] = _at_k.precision_at_k(given, None, at, **common)
-        for name in filter(wanted, ("hamming_loss", "f1_micro", "f1_macro")):
-            result[name] = getattr(_decisions, name)(given, P, **common)
-    return result
+        return {name: task() for name, task in tasks.items() if only is None or name in only}
 
 
 def label_table(y_true: Any, y_score: Any, *, y_pred: Any = None) -> dict[str, NDArray[Any]]:
@@ -125,15 +120,124 @@ def label_table(y_true: Any, y_score: Any, *, y_pred: Any = None) -> dict[str, N
     >>> table["n_observed"], table["auc"]
     (array([2, 3]), array([ 1., nan]))
     """
-    T, S, *_ = read(y_true, y_score, estimate=False)
-    P = S > 0
-    if y_pred is not None:
-        P = read(LabelMatrix.of_signs(T), y_pred, estimate=False).S > 0
-    o = _ranking._order(T.T, S.T)
-    both = (o.n_positive > 0) & (o.n_negative > 0)
+    given = read(y_true, y_score, estimate=False)
+    T, S = given.T, given.S
+    P = S > 0 if y_pred is None else read(y_true, y_pred, estimate=False).S > 0
+    o = _ranking._Order(T.T, S.T)
     return {
         "n_observed": o.n_observed,
         "n_positive": o.n_positive,
-        "auc": np.where(both, _ranking._auc(o, 0.5), np.nan),
-        "f1": ratio(*_decisions._f1(T, P), undefined=np.nan),
+        "auc": np.where(o.n_pairs > 0, o.auc(0.5), np.nan),
+        "f1": ratio(*_decisions.f1_parts(T, P), undefined=np.nan),
     }
+
+
+def evaluate_positive_unlabelled(
+    y_true: Any, y_score: Any, class_prior: Any, *, y_pred: Any = None, k: Sequence[int] = (1, 3, 5)
+) -> dict[str, MetricValue]:
+    r"""Estimate the metrics of complete labels from positive-unlabelled labels and class priors.
+
+    A positive of label :math:`j` is observed with rate :math:`c_j = s_j / \pi_j`, whatever its
+    row, where :math:`s_j` is the share of observed positives. Then the share of them that is
+    predicted is the recall :math:`r_j`, and with :math:`q_j` the share of rows predicted
+
+    .. math:: \text{precision} = \pi r / q, \quad F_1 = 2 \pi r / (q + \pi), \quad
+              \text{Hamming loss} = q + \pi - 2 \pi r, \quad
+              \text{AUC} = \frac{A - u / 2}{1 - u}
+
+    with :math:`A` the probability that an observed positive scores higher than an unlabelled row,
+    of which the share :math:`u = (\pi - s) / (1 - s)` is positive. Precision at ``k`` counts an
+    observed positive :math:`1 / c_j` times. Ranking loss, average precision and coverage compare
+    the labels of a row one by one and cannot be estimated: which other labels are positive is
+    unknown.
+
+    Parameters
+    ----------
+    y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
+        Observed positives; every other entry counts as unlabelled.
+    y_score : array-like of shape (n, c)
+        Scores of rows that the model was not fitted to.
+    class_prior : float or array-like of shape (c,)
+        Share of positives, for example ``model.class_prior_``.
+    y_pred : array-like of shape (n, c), default=None
+        Decisions; by default ``y_score > 0``.
+    k : sequence of int, default=(1, 3, 5)
+        For precision at ``k``; values above the number of labels are left out.
+
+    Returns
+    -------
+    dict of str to MetricValue
+        Estimates, means over labels with observed positives; standard errors take the class
+        priors as exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.metrics import evaluate_positive_unlabelled
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random((5000, 2)) < 0.3
+    >>> scores = truth + rng.normal(size=truth.shape) - 0.5
+    >>> observed = np.where(truth & (rng.random(truth.shape) < 0.4), 1.0, np.nan)
+    >>> found = evaluate_positive_unlabelled(observed, scores, 0.3)
+    >>> right = [np.mean((scores[:, j] > 0)[truth[:, j]]) for j in range(2)]
+    >>> bool(abs(found["recall"].value - np.mean(right)) < 0.05)
+    True
+    """
+    labels = read_labels(y_true, missing_as="unlabelled")
+    T, S = labels.signs, check_scores(labels, y_score)
+    P = S > 0 if y_pred is None else np.asarray(y_pred) > 0
+    observed = T > 0
+    n, c = T.shape
+    prior = np.broadcast_to(np.asarray(class_prior, dtype=np.float64), c)
+    share = observed.mean(axis=0)
+    use = (share > 0) & (share < 1)
+    if not use.any():
+        raise ValueError("At least one label needs both observed positives and unlabelled rows.")
+    # A test part may hold more observed positives than the prior says, by chance.
+    prior = np.clip(prior, share, 1.0)
+    n_positive, m = observed.sum(axis=0)[use], n - observed.sum(axis=0)[use]
+    pi, s, predicted = prior[use], share[use], P.mean(axis=0)[use]
+    recall = (P & observed).sum(axis=0)[use] / n_positive
+    ranks = rankdata(S[:, use], axis=0)
+    above = ((ranks * observed[:, use]).sum(axis=0) - n_positive * (n_positive + 1) / 2) / (
+        n_positive * m
+    )
+    u = (pi - s) / (1 - s)
+    auc = np.clip((above - u / 2) / np.maximum(1 - u, 1e-12), 0.0, 1.0)
+    miss = np.sqrt(recall * (1 - recall) / n_positive)
+    spread = np.sqrt(np.maximum(above * (1 - above), 0.25 / n_positive) / n_positive)
+    per_label = {
+        "label_auc": (auc, spread / np.maximum(1 - u, 1e-12)),
+        "recall": (recall, miss),
+        "precision": (
+            np.minimum(pi * recall / np.maximum(predicted, 1 / n), 1.0),
+            pi * miss / np.maximum(predicted, 1 / n),
+        ),
+        "f1_macro": (2 * pi * recall / (predicted + pi), 2 * pi * miss / (predicted + pi)),
+        "hamming_loss": (np.maximum(predicted + pi - 2 * pi * recall, 0.0), 2 * pi * miss),
+    }
+    result = {
+        name: MetricValue(
+            float(value.mean()),
+            int(n_positive.sum()),
+            int(use.sum()),
+            int(c - use.sum()),
+            "estimate",
+            float(np.sqrt((error**2).sum()) / len(error)),
+        )
+        for name, (value, error) in per_label.items()
+    }
+    counted = observed * (prior / np.maximum(share, 1e-12))
+    order = np.argsort(-S, axis=1, kind="stable")
+    for at in k:
+        if at <= c:
+            gain = np.take_along_axis(counted, order[:, :at], axis=1).mean(axis=1)
+            result[f"precision_at_{at}"] = MetricValue(
+                float(gain.mean()),
+                int(n_positive.sum()),
+                n,
+                0,
+                "estimate",
+                float(gain.std() / n**0.5),
+            )
+    return result

@@ -1,54 +1,243 @@
-"""Reading labels and scores, once for each call, as every metric does."""
+"""Labels and scores of one call of a metric, and means over rows, labels or entries."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
+from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 
 from dm2l._utils.arrays import to_numpy
-from dm2l.labels._containers import refuse_shuffled
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels
+from dm2l.labels._parsing import refuse_shuffled
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics._complete import CompleteRows
+from dm2l.metrics._rates import Array
 
-Array = NDArray[np.float64]
+Convention = Literal["paper", "published", "sklearn"]
+Undefined = Literal["skip", "raise"] | float | None
+Kind = Literal["complete", "estimate", "observed"]
 
 
-class Given(NamedTuple):
-    """Signs and scores of the rows that count, and their weights; None: one each.
+class MetricOptions(TypedDict, total=False):
+    """Options of every metric, as :func:`dm2l.metrics.ranking_loss` explains them."""
 
-    ``complete`` is what the measure of the complete labels is estimated from; it is None if the
-    observed labels are evaluated alone.
+    undefined: Undefined
+    return_counts: bool
+    estimate: bool
+    rates: Any
+    sample_weight: Any
+
+
+class MetricValue(NamedTuple):
+    """Value of a metric, with the counts behind it.
+
+    Attributes
+    ----------
+    value : float
+        Value of the metric.
+    n_entries, n_units, n_undefined : int
+        Observed entries, units (rows, labels or entries) and undefined units behind the value; if
+        it is an estimate, so are the last two.
+    kind : {"complete", "estimate", "observed"}
+        "complete" if no label is missing; otherwise an estimate of the value that the complete
+        labels would give, or the value of the observed labels alone.
+    standard_error : float
+        Standard error of an estimate, by rows; nan for the other kinds.
     """
 
-    T: Signs
+    value: float
+    n_entries: int
+    n_units: int
+    n_undefined: int
+    kind: Kind = "observed"
+    standard_error: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Given:
+    """Labels and scores of the rows that count, and how to average over them."""
+
+    T: Any  # signs; or a SparseLabelMatrix beside a list of the best labels
     S: NDArray[Any]
-    weights: Array | None
-    complete: CompleteRows | None
+    weights: Array | None  # None: one each
+    complete: CompleteRows | None  # None: the observed labels are evaluated alone
+    known: bool  # whether no label is missing
+    undefined: Undefined
+    return_counts: bool
+
+    def finish(self, result: MetricValue) -> float | MetricValue:
+        """The value, with its counts if they are asked for."""
+        return result if self.return_counts else result.value
+
+    def average(
+        self,
+        values: Array,
+        n_observed: NDArray[np.int64],
+        defined: NDArray[np.bool_],
+        *,
+        fill: Array | float | None = None,
+        unit: str = "rows",
+        weights: Array | None = None,
+    ) -> float | MetricValue:
+        """Mean of ``values`` over units; ``fill`` is the convention's value for undefined ones."""
+        # Units with nothing observed are dropped and counted, whatever the convention.
+        weights = self.weights if unit == "rows" else weights
+        empty = n_observed == 0 if weights is None else (n_observed == 0) | (weights == 0)
+        lacking = ~defined | empty
+        if self.undefined == "raise" and not len(values):
+            raise ValueError("The metric is undefined: nothing is observed.")
+        self._refuse(lacking, unit)
+        fill = self._fill(fill)
+        used = ~lacking if fill is None else ~empty
+        if fill is not None:
+            values = np.where(lacking, fill, values)
+        if not used.any():
+            _warn(f"The metric is undefined on all {len(values)} {unit}; the result is nan.")
+        chosen = None if weights is None else weights[used]
+        return self.finish(
+            MetricValue(
+                float(np.average(values[used], weights=chosen)) if used.any() else float("nan"),
+                int(n_observed[used].sum()),
+                int(used.sum()),
+                int(lacking.sum()),
+                "complete" if self.known else "observed",
+            )
+        )
+
+    def estimate(
+        self, gained: Array, counted: Array, fill: float | None = None, most: float = 1.0
+    ) -> float | MetricValue:
+        """Estimated mean over the rows that the measure is defined on."""
+        rows: Any = self.complete
+        if self.undefined == "raise":
+            raise ValueError(
+                "undefined='raise' needs estimate=False: the rows on which the metric is undefined "
+                "are unknown if labels are missing."
+            )
+        fill = self._fill(fill)
+        lacking = float((rows.weights * (1 - counted)).sum())
+        if fill is not None and np.isnan(fill) and round(lacking) <= 0:
+            fill = None
+        if fill is not None:
+            gained, counted = gained + fill * (1 - counted), np.ones(len(gained))
+        total = float((rows.weights * counted).sum())
+        if rows.impossible or total <= 0:
+            return self._nothing()
+        value = float((rows.weights * gained).sum()) / total
+        error = standard_error(rows.weights * (gained - value * counted) / total)
+        value = float(np.clip(value, min(0.0, fill or 0.0), max(most, fill or 0.0)))
+        missed = max(0, round(lacking))
+        return self.finish(
+            MetricValue(value, rows.n_entries, round(total), missed, "estimate", error)
+        )
+
+    def estimate_by_label(
+        self, values: Array, counts: Array, shares: Array, fill: float | None = None
+    ) -> float | MetricValue:
+        """Estimated mean over labels; ``shares``: contributions of rows to the error of each."""
+        rows: Any = self.complete
+        lacking = counts == 0
+        self._refuse(lacking, "labels")
+        fill = self._fill(fill)
+        if fill is not None:
+            values, counts = np.where(lacking, fill, values), np.where(lacking, 1.0, counts)
+        total = float(counts.sum())
+        if rows.impossible or total <= 0:
+            return self._nothing()
+        value = float((counts * values).sum() / total)
+        error = standard_error(shares @ counts / total)
+        n = int(lacking.sum())
+        return self.finish(
+            MetricValue(value, rows.n_entries, len(values) - n, n, "estimate", error)
+        )
+
+    def _fill(self, fill: Any) -> Any:
+        if self.undefined is None:
+            return fill
+        return None if isinstance(self.undefined, str) else float(self.undefined)
+
+    def _refuse(self, lacking: NDArray[np.bool_], unit: str) -> None:
+        if self.undefined == "raise" and lacking.any():
+            raise ValueError(
+                f"The metric is undefined on {lacking.sum()} of {len(lacking)} {unit} (the first "
+                f"is number {int(np.flatnonzero(lacking)[0])}): they lack the observed positives "
+                "or negatives it needs. undefined='skip' leaves them out."
+            )
+
+    def _nothing(self) -> float | MetricValue:
+        rows: Any = self.complete
+        _warn(
+            "The value of the complete labels cannot be estimated: of a label with missing entries "
+            "positives alone are observed, or nothing that the metric needs. The result is nan; "
+            "estimate=False evaluates the observed labels alone."
+        )
+        return self.finish(
+            MetricValue(float("nan"), rows.n_entries, 0, len(rows.T), "estimate", float("nan"))
+        )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UndefinedMetricWarning, stacklevel=4)
+
+
+def standard_error(shares: Array) -> float:
+    """Of a sum of what rows, drawn one by one, add to an error (the linear jackknife)."""
+    n = len(shares)
+    return float(np.sqrt((shares**2).sum() * n / (n - 1))) if n > 1 else float("nan")
+
+
+def ratio(a: NDArray[Any], b: NDArray[Any], undefined: float = 0.0) -> Array:
+    """``a / b``, and ``undefined`` where ``b`` is zero."""
+    return np.divide(a, b, out=np.full(len(a), undefined), where=b != 0)
 
 
 def read(
-    y_true: Any, y_score: Any, sample_weight: Any = None, estimate: bool = True, rates: Any = None
+    y_true: Any, y_score: Any, convention: str | None = None, **options: Unpack[MetricOptions]
 ) -> Given:
     """Labels, scores and weights; what has been read before comes back as it is."""
+    if convention not in (None, "paper", "published", "sklearn"):
+        raise ValueError(
+            f"convention must be 'paper', 'published' or 'sklearn', got {convention!r}."
+        )
     if isinstance(y_true, Given):
         return y_true
     T, S = signs_and_scores(y_true, y_score)
-    return given_rows(T, S, sample_weight, estimate, rates)
+    return given_rows(T, S, bool(T.all()), **options)
 
 
-def read_decisions(
-    y_true: Any, y_pred: Any, sample_weight: Any = None, estimate: bool = True, rates: Any = None
+def given_rows(
+    T: Any,
+    S: NDArray[Any],
+    known: bool,
+    *,
+    undefined: Undefined = None,
+    return_counts: bool = False,
+    estimate: bool = True,
+    rates: Any = None,
+    sample_weight: Any = None,
 ) -> Given:
+    """Rows of positive weight, and what the complete labels are estimated from."""
+    if isinstance(undefined, str) and undefined not in ("skip", "raise"):
+        raise ValueError(f"undefined must be None, 'skip', 'raise' or a number, got {undefined!r}.")
+    weights, complete = None, None
+    if sample_weight is not None:
+        weights = checked_weights("sample_weight", sample_weight, S.shape[:1])
+        T, S, weights = T[weights > 0], S[weights > 0], weights[weights > 0]
+    if estimate and not known and T.any():
+        complete = CompleteRows(T, S, rates, weights)
+    return Given(T, S, weights, complete, known, undefined, return_counts)
+
+
+def read_decisions(y_true: Any, y_pred: Any, **options: Any) -> Given:
     """As :func:`read`, of decisions: ``S`` is True where a label is predicted."""
     if isinstance(y_true, Given):
-        return y_true._replace(S=y_pred)
+        return replace(y_true, S=y_pred)
     T, P = signs_and_scores(y_true, y_pred, "y_pred")
     bad = (P != 0) & (P != 1) & (P != -1)
     if bad.any():
@@ -57,16 +246,8 @@ def read_decisions(
             f"y_pred has {P[row, column]} in row {row}, column {column}; decisions are 0/1 "
             "or -1/+1. Pass predict(X), or scores > threshold."
         )
-    given = given_rows(T, (P > 0).astype(np.float64), sample_weight, estimate, rates)
-    return given._replace(S=given.S > 0)
-
-
-def given_rows(T: Signs, S: Array, sample_weight: Any, estimate: bool, rates: Any) -> Given:
-    """Rows of positive weight, and what the complete labels are estimated from."""
-    T, S, w = weighted_rows(T, S, sample_weight)
-    if not estimate or T.all() or not T.any():
-        return Given(T, S, w, None)
-    return Given(T, S, w, CompleteRows(T, S, rates, w))
+    given = read(LabelMatrix.of_signs(T), (P > 0).astype(np.float64), **options)
+    return replace(given, S=given.S > 0)
 
 
 def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
@@ -75,26 +256,21 @@ def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
         return LabelMatrix.of_signs(y_true.signs(), negative=y_true.negative)
     if not sp.issparse(y_true) and np.ndim(y_true) == 1 and not isinstance(y_true, LabelMatrix):
         # A test fold may well hold a single class of one label.
-        y_true = _column(y_true)
+        if hasattr(y_true, "to_frame"):  # pandas and polars
+            y_true = y_true.to_frame()
+        else:
+            y_true = y_true[:, None] if hasattr(y_true, "shape") else [[value] for value in y_true]
         if marks.get("label_mask") is not None:
             marks["label_mask"] = to_numpy(marks["label_mask"])[:, None]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataConversionWarning)  # refused below
-        read = isinstance(y_true, LabelMatrix) and not marks
-        labels = y_true if read else parse_labels(y_true, allow_empty=True, **marks)
+        labels = parse_labels(y_true, allow_empty=True, **marks)
     if labels.kind != "multilabel":
         raise ValueError(
             "A 1-D y of classes has no labels to score: metrics take 0/1 or -1/+1 labels, one "
             "column each. For classes use sklearn.metrics."
         )
     return labels
-
-
-def _column(y: Any) -> Any:
-    """A 1-D container as a table with one column."""
-    if hasattr(y, "to_frame"):  # pandas and polars
-        return y.to_frame()
-    return y[:, None] if hasattr(y, "shape") else [[value] for value in y]
 
 
 def signs_and_scores(y_true: Any, y_score: Any, what: str = "y_score") -> tuple[Signs, Array]:
@@ -123,17 +299,3 @@ def check_scores(labels: LabelMatrix, y_score: Any, what: str = "y_score") -> Ar
             "finite number."
         )
     return S
-
-
-def checked_rows(sample_weight: Any, n: int) -> Array | None:
-    """Weights of rows, or None where they are all one."""
-    return None if sample_weight is None else checked_weights("sample_weight", sample_weight, (n,))
-
-
-def weighted_rows(T: Signs, S: Array, sample_weight: Any) -> tuple[Signs, Array, Array | None]:
-    """Rows of positive weight, and their weights; None where they are one each."""
-    weights = checked_rows(sample_weight, len(T))
-    if weights is None:
-        return T, S, None
-    kept = weights > 0
-    return T[kept], S[kept], weights[kept]

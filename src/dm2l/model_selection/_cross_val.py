@@ -28,7 +28,7 @@ def cross_val_decision(
 ) -> NDArray[Any]:
     """Out-of-fold scores: every row is scored by a model that was not fitted to it.
 
-    As scikit-learn's ``cross_val_predict``, which re-encodes ``Y`` and makes NaN a class.
+    scikit-learn's ``cross_val_predict`` re-encodes ``Y`` and makes NaN a class.
 
     Parameters
     ----------
@@ -60,10 +60,7 @@ def cross_val_decision(
     >>> from dm2l.metrics import label_auc
     >>> from dm2l.model_selection import cross_val_decision
     >>> X, Y = load_digit_attributes(return_X_y=True)
-    >>> scores = cross_val_decision(RidgeClassifier(), X, Y, cv=3)
-    >>> scores.shape
-    (1797, 19)
-    >>> round(label_auc(Y, scores), 2)
+    >>> round(label_auc(Y, cross_val_decision(RidgeClassifier(), X, Y, cv=3)), 2)
     0.99
     """
     check_consistent_length(X, Y, label_mask)
@@ -105,11 +102,10 @@ def _default_cv(cv: Any, estimator: Any) -> Any:
 
 
 def _splits(cv: Any, X: Any, Y: Any, label_mask: Any) -> list[Split]:
-    if not hasattr(cv, "split"):
-        return [(np.asarray(train), np.asarray(test)) for train, test in cv]
-    if label_mask is not None and isinstance(cv, (MultilabelKFold, MultilabelShuffleSplit)):
-        return list(cv.split(X, Y, label_mask=label_mask))
-    return list(cv.split(X, Y))
+    if hasattr(cv, "split"):
+        own = isinstance(cv, (MultilabelKFold, MultilabelShuffleSplit))
+        cv = cv.split(X, Y, label_mask=label_mask) if own else cv.split(X, Y)
+    return [(np.asarray(train), np.asarray(test)) for train, test in cv]
 
 
 def _fit_and_score(

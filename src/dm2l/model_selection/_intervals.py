@@ -30,16 +30,12 @@ def corrected_t_interval(values: ArrayLike, test_share: float, level: float = 0.
     Parameters
     ----------
     values : array-like of shape (n,)
-        One per split: a measure, or the difference of two methods in it.
+        One per split: a measure, or the difference of two methods in it. The interval of a single
+        value is unbounded.
     test_share : float
         Share of rows in the test part: 0.4 for splits of 60/40.
     level : float, default=0.95
         Confidence.
-
-    Returns
-    -------
-    Interval
-        Unbounded for a single value.
 
     Examples
     --------

@@ -12,15 +12,14 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer
 
 from dm2l import metrics
+from dm2l.metrics._ranking import label_discrimination, ranking_and_discrimination
 from dm2l.metrics._reading import read_labels
-from dm2l.metrics._selection import label_discrimination, ranking_and_discrimination
 
 
 class _Recipe(NamedTuple):
     metric: Any
     greater_is_better: bool = True
     response_method: str = "decision_function"
-    k: int | None = None
 
 
 _RECIPES = {
@@ -35,19 +34,14 @@ _RECIPES = {
     "neg_hamming_loss": _Recipe(metrics.hamming_loss, False, "predict"),
     "neg_one_error": _Recipe(metrics.one_error, greater_is_better=False),
     "neg_ranking_loss": _Recipe(metrics.ranking_loss, greater_is_better=False),
-    **{f"ndcg_at_{k}": _Recipe(metrics.ndcg_at_k, k=k) for k in (1, 3, 5)},
-    **{f"precision_at_{k}": _Recipe(metrics.precision_at_k, k=k) for k in (1, 3, 5)},
+    **{f"ndcg_at_{k}": _Recipe(partial(metrics.ndcg_at_k, k=k)) for k in (1, 3, 5)},
+    **{f"precision_at_{k}": _Recipe(partial(metrics.precision_at_k, k=k)) for k in (1, 3, 5)},
     "ranking_and_discrimination": _Recipe(ranking_and_discrimination),
 }
 
 
 def get_scorer_names() -> list[str]:
-    """Return the names of all scorers.
-
-    Returns
-    -------
-    list of str
-        Sorted names; ``neg_`` marks a loss with its sign turned, as in scikit-learn.
+    """Sorted names of all scorers; ``neg_`` marks a loss with its sign turned.
 
     Examples
     --------
@@ -61,10 +55,10 @@ def get_scorer_names() -> list[str]:
 def get_scorer(name: str, **options: Any) -> Any:
     """Make a scorer of a metric of :mod:`dm2l.metrics`, for ``scoring=`` of ``GridSearchCV``.
 
-    A scorer is called as ``scorer(estimator, X, Y)`` and is larger for a better estimator. If
-    labels are missing it estimates what the complete labels would give; ``estimate=False``
-    evaluates the observed labels alone. Where scikit-learn's metadata routing passes a
-    ``label_mask`` to ``fit``, the scorer needs it too:
+    A scorer, made by :func:`sklearn.metrics.make_scorer`, is called as ``scorer(estimator, X, Y)``
+    and is larger for a better estimator. If labels are missing it estimates what the complete
+    labels would give; ``estimate=False`` evaluates the observed labels alone. Where scikit-learn's
+    metadata routing passes a ``label_mask`` to ``fit``, the scorer needs it too:
     ``get_scorer(name).set_score_request(label_mask=True)``; likewise a ``sample_weight``.
 
     Parameters
@@ -74,11 +68,6 @@ def get_scorer(name: str, **options: Any) -> Any:
     **options : object
         Options of the metric, for example ``convention="published"``; and ``missing_label`` and
         ``missing_as``, as in :meth:`dm2l.labels.LabelMatrix.from_array`.
-
-    Returns
-    -------
-    callable
-        A new scorer, made by :func:`sklearn.metrics.make_scorer`.
 
     Examples
     --------
@@ -111,11 +100,8 @@ def _metric(
     **options: Any,
 ) -> float:
     """Metric of a scorer, of labels as scikit-learn hands them over."""
-    recipe = _RECIPES[name]
     marks = {"label_mask": label_mask, "missing_label": missing_label, "missing_as": missing_as}
-    if recipe.k is not None:
-        options = {"k": recipe.k} | options
-    return float(recipe.metric(read_labels(y_true, **marks), y_score, **options))
+    return float(_RECIPES[name].metric(read_labels(y_true, **marks), y_score, **options))
 
 
 def check_pu_scoring(name: str) -> None:
@@ -133,32 +119,10 @@ def check_pu_scoring(name: str) -> None:
         )
 
 
-def get_metric(name: str, **options: Any) -> Callable[..., float]:
-    """Metric of a scorer as a function of labels and scores, larger for better scores.
-
-    Metrics of decisions predict labels with a score above 0. The function can be pickled.
-    """
-    return partial(_measure, _recipe(name), **options)
-
-
 def get_selection_metric(name: str) -> Callable[..., float]:
-    """As :func:`get_metric`; of the observed labels alone if no estimate is possible.
-
-    Which of the two depends on the labels alone, so that all candidates are compared alike.
-    """
-    return partial(_measure_or_observed, _recipe(name))
-
-
-def _measure_or_observed(
-    recipe: _Recipe, y_true: Any, y_score: Any, sample_weight: Any = None
-) -> float:
-    weights = {"sample_weight": sample_weight}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value = _measure(recipe, y_true, y_score, **weights)
-        if np.isnan(value):
-            value = _measure(recipe, y_true, y_score, estimate=False, **weights)
-    return value
+    """Metric of labels and scores, larger for better ones; observed if no estimate is possible."""
+    # Which of the two depends on the labels alone, so that all candidates are compared alike.
+    return partial(_measure, _recipe(name))  # can be pickled
 
 
 def _recipe(name: str) -> _Recipe:
@@ -167,11 +131,14 @@ def _recipe(name: str) -> _Recipe:
     return _RECIPES[name]
 
 
-def _measure(recipe: _Recipe, y_true: Any, y_score: Any, **options: Any) -> float:
-    response = y_score
+def _measure(recipe: _Recipe, y_true: Any, y_score: Any, sample_weight: Any = None) -> float:
     if recipe.response_method == "predict":
-        response = (np.asarray(y_score) > 0).astype(np.float64)
-    if recipe.k is not None:
-        options = {"k": recipe.k} | options
-    value = float(recipe.metric(y_true, response, **options))
+        y_score = (np.asarray(y_score) > 0).astype(np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        value = float(recipe.metric(y_true, y_score, sample_weight=sample_weight))
+        if np.isnan(value):
+            value = float(
+                recipe.metric(y_true, y_score, estimate=False, sample_weight=sample_weight)
+            )
     return value if recipe.greater_is_better else -value

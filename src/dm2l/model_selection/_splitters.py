@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit, ShuffleSplit
-from sklearn.model_selection._split import _pprint
 from sklearn.utils import check_consistent_length, check_random_state
 
 from dm2l.labels._entries import Signs
@@ -21,49 +20,38 @@ Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
 
 
-class _Strata(NamedTuple):
-    """Groups of rows to be spread, rarest first, and the rarest group of each row."""
-
-    member: NDArray[np.bool_]
-    size: NDArray[np.intp]
-    rarest: NDArray[np.intp]
-
-
-def _strata(T: Signs) -> _Strata:
-    """Make a group of each label's observed positives and one of its observed negatives."""
+def _strata(T: Signs) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Members and sizes of each label's observed positives and observed negatives, rarest first."""
     member = np.concatenate([T > 0, T < 0], axis=1)
     size = member.sum(axis=0)
     order = np.argsort(size, kind="stable")
     order = order[size[order] > 0]
-    member, size = np.ascontiguousarray(member[:, order]), size[order]
+    return np.ascontiguousarray(member[:, order]), size[order]
+
+
+def _deal(T: Signs, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
+    """Deal the rows to k folds, one each in turn, so that every group is spread evenly."""
+    # Rows are taken in the order of the rarest group they belong to, as iterative stratification
+    # does, but k at a time: an assignment problem gives each fold one of them. With e_gf the number
+    # of rows of group g in fold f less the fair share of those dealt so far, a row costs
+    # sum_g e_gf / n_g in fold f: half the derivative of sum_gf e_gf^2 / n_g, a chi-squared
+    # statistic in which rare groups weigh most.
+    n, (member, size) = len(T), _strata(T)
     rarest = np.where(member.any(axis=1), member.argmax(axis=1), len(size))
-    return _Strata(member, size, rarest)
-
-
-def _deal(strata: _Strata, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
-    r"""Deal the rows to k folds, one each in turn, so that every group is spread evenly.
-
-    Rows are taken in the order of the rarest group they belong to, as iterative stratification
-    does, but k at a time: an assignment problem gives each fold one of them. With :math:`e_{gf}`
-    the number of rows of group g in fold f less the fair share of those dealt so far, a row costs
-    :math:`\sum_g e_{gf} / n_g` in fold f: half the derivative of
-    :math:`\sum_{gf} e_{gf}^2 / n_g`, a chi-squared statistic in which rare groups weigh most.
-    """
-    n = len(strata.member)
     # Within the rarest group the order is random: sorting by the second rarest too is no better
     # and nearly fixes the folds.
-    rows = np.lexsort([rng.uniform(size=n) if shuffle else np.arange(n), strata.rarest])
+    rows = np.lexsort([rng.uniform(size=n) if shuffle else np.arange(n), rarest])
     # Batches of one row per fold: larger ones are less even. The bound keeps the assignment cheap
     # when k is near n.
     batch = min(k, 64)
-    excess = np.zeros((len(strata.size), k))
+    excess = np.zeros((len(size), k))
     fold = np.empty(n, dtype=np.intp)
     for start in range(0, n, batch):
         chosen = rows[start : start + batch]
         # The last rows, fewer than folds, may choose among all folds.
         places = np.arange(start, start + (k if batch == k else len(chosen))) % k
-        groups = strata.member[chosen].astype(np.float64)
-        cost = groups @ (excess / strata.size[:, None])
+        groups = member[chosen].astype(np.float64)
+        cost = groups @ (excess / size[:, None])
         # Above rounding and below real differences: the seed decides between equal costs, not the
         # order in which BLAS adds.
         cost += 1e-9 * rng.uniform(size=cost.shape)
@@ -75,19 +63,16 @@ def _deal(strata: _Strata, k: int, rng: np.random.RandomState, shuffle: bool) ->
     return fold
 
 
-def _deal_groups(
-    strata: _Strata, groups: Any, k: int, rng: np.random.RandomState, shuffle: bool
-) -> Rows:
-    """Deal whole groups of rows, largest first, each to the fold of least cost.
-
-    The cost is that of :func:`_deal`, with the rows themselves as one more stratum.
-    """
+def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
+    """Deal whole groups of rows, largest first, each to the fold of least cost."""
+    # The cost is that of _deal, with the rows themselves as one more stratum.
+    member, size = _strata(T)
     number = np.unique(np.asarray(groups), return_inverse=True)[1]
     n_groups = int(number.max()) + 1
     if n_groups < k:
         raise ValueError(f"{k} folds need as many groups of rows; there are {n_groups}.")
-    member = np.column_stack([strata.member, np.ones(len(number))])
-    size = np.append(strata.size, len(number))
+    member = np.column_stack([member, np.ones(len(number))])
+    size = np.append(size, len(number))
     counts = np.zeros((n_groups, len(size)))
     np.add.at(counts, number, member)
     ties = rng.uniform(size=n_groups) if shuffle else np.arange(n_groups)
@@ -99,13 +84,6 @@ def _deal_groups(
         excess[:, chosen] += counts[group]
         excess -= counts[group][:, None] / k
     return fold[number]
-
-
-def _n_folds(n: int, n_test: int, n_train: int) -> int:
-    """Number of folds that can be divided nearly in the proportions asked for."""
-    ends = np.array([n_test, n_test + n_train]) / n
-    candidates = range(2, min(n, max(20, min(64, n // n_test))) + 1)
-    return min(candidates, key=lambda q: (round(np.abs(np.round(ends * q) / q - ends).sum(), 3), q))
 
 
 class _LabelSplitter:
@@ -168,10 +146,6 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     missing_as : {None, "missing", "negative"}, default=None
         Meaning of an entry that is not stored in a sparse ``y`` of positives only.
 
-    See Also
-    --------
-    MultilabelShuffleSplit : Repeated random splits.
-
     References
     ----------
     .. [1] K. Sechidis, G. Tsoumakas, I. Vlahavas, "On the stratification of multi-label data",
@@ -187,11 +161,6 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     ...     print(len(test), np.nansum(Y[test], axis=0))
     3 [1. 1.]
     3 [1. 1.]
-    >>> folds = MultilabelKFold(n_splits=2, groups="duplicates", random_state=0)
-    >>> for train, test in folds.split([[1], [1], [1], [2], [2], [3]], Y):
-    ...     print(test)
-    [3 4]
-    [0 1 2 5]
     """
 
     n_splits: int = 5
@@ -202,15 +171,8 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     missing_label: Any = np.nan
     missing_as: Any = None
 
-    def __repr__(self) -> str:
-        # Without groups they are left out: the text is part of the keys of stored results.
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        if self.groups is None:
-            del given["groups"]
-        return f"MultilabelKFold({_pprint(given, offset=len('MultilabelKFold'))})"
-
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
-        """Generate the row numbers of training and test set of each fold.
+        """Generate the row numbers of training and test set of each fold, ascending.
 
         Parameters
         ----------
@@ -222,11 +184,6 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
             For compatibility: groups are a parameter of the splitter.
         label_mask : array-like of bool of the shape of y, default=None
             True where the entry may be used.
-
-        Yields
-        ------
-        train, test : ndarray of int
-            Row numbers, ascending.
         """
         T = self._signs(X, y, label_mask, least=2)
         if groups is not None:
@@ -247,10 +204,10 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
                 raise ValueError(f"groups must be 'duplicates' or one value a row, got {groups!r}.")
             groups = duplicate_groups(X)
         if groups is None:
-            fold = _deal(_strata(T), k, rng, self.shuffle)
+            fold = _deal(T, k, rng, self.shuffle)
         else:
             check_consistent_length(T, groups)
-            fold = _deal_groups(_strata(T), groups, k, rng, self.shuffle)
+            fold = _deal_groups(T, groups, k, rng, self.shuffle)
         for f in range(k):
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
@@ -276,10 +233,6 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
     missing_label, missing_as
         As in :class:`MultilabelKFold`.
 
-    See Also
-    --------
-    MultilabelKFold : Folds in which every row is tested once.
-
     Examples
     --------
     >>> import numpy as np
@@ -302,27 +255,22 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
     missing_as: Any = None
 
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
-        """Generate the row numbers of training and test set of each split.
+        """Generate the row numbers of training and test set of each split, in random order.
 
-        Parameters
-        ----------
-        X, y, groups, label_mask
-            As in :meth:`MultilabelKFold.split`.
-
-        Yields
-        ------
-        train, test : ndarray of int
-            Row numbers, in random order.
+        Arguments are those of :meth:`MultilabelKFold.split`.
         """
         T = self._signs(X, y, label_mask, least=1)
         # scikit-learn checks and converts the sizes.
         plain = ShuffleSplit(1, test_size=self.test_size, train_size=self.train_size)
         n_train, n_test = (len(part) for part in next(plain.split(T)))
-        k = _n_folds(len(T), n_test, n_train)
-        strata, rng = _strata(T), check_random_state(self.random_state)
+        n, rng = len(T), check_random_state(self.random_state)
+        # As many folds as can be divided nearly in the proportions asked for.
+        ends = np.array([n_test, n_test + n_train]) / n
+        counts = range(2, min(n, max(20, min(64, n // n_test))) + 1)
+        k = min(counts, key=lambda q: (round(np.abs(np.round(ends * q) / q - ends).sum(), 3), q))
         for _ in range(self.n_splits):
             # The first rows are dealt at random, so folds are exchangeable and every row is
             # tested with the same probability. A fold that the sizes cut is divided at random.
-            rows = np.lexsort([rng.uniform(size=len(T)), _deal(strata, k, rng, shuffle=True)])
+            rows = np.lexsort([rng.uniform(size=n), _deal(T, k, rng, shuffle=True)])
             test, train = rows[:n_test], rows[n_test : n_test + n_train]
             yield rng.permutation(train), rng.permutation(test)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -70,17 +70,13 @@ def indexable(part: Any) -> Any:
     return np.asarray(part)
 
 
-def slices(*parts: Any, rows: int) -> Callable[[], Iterator[Sequence[Any]]]:
-    """A function that gives arrays block by block."""
-
-    def read() -> Iterator[Sequence[Any]]:
-        n = parts[0].shape[0]
-        for start in range(0, n, max(rows, 1)):
-            part = slice(start, min(start + rows, n))
-            whole = start == 0 and part.stop == n
-            yield [p if whole or p is None else _cut(p, part) for p in parts]
-
-    return read
+def slices(parts: Sequence[Any], rows: int) -> Iterator[Sequence[Any]]:
+    """Arrays block by block."""
+    n = parts[0].shape[0]
+    for start in range(0, n, max(rows, 1)):
+        part = slice(start, min(start + rows, n))
+        whole = start == 0 and part.stop == n
+        yield [p if whole or p is None else _cut(p, part) for p in parts]
 
 
 def first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:

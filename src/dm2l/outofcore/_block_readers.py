@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError
+from dm2l._utils.files import PARQUET, TEXT, DataFileError, open_unpacked, suffix_of
 from dm2l._utils.parameters import check_count
 from dm2l.io._columns import choose_labels, split_columns
-from dm2l.io._csv_file import TEXT, CsvFile
+from dm2l.io._csv_file import CsvFile
 from dm2l.io._label_reader import LabelReader
 from dm2l.io._npz_file import map_array, map_member
-from dm2l.io._parquet_file import PARQUET, open_parquet, translate_arrow_errors
-from dm2l.io._svmlight_file import open_rows
-from dm2l.io._unpacking import suffix_of
+from dm2l.io._svmlight_file import SvmlightRows
+from dm2l.io._table import open_parquet, translate_arrow_errors
 from dm2l.outofcore._block import block_rows
 
 # Rows that are turned from columns into rows together, so that they stay in the cache.
@@ -62,19 +61,16 @@ def table_reader(path: Any, labels: Any, **options: Any) -> Any:
     raise ValueError(f"{files[0]} has no suffix that row blocks can be read from: {known}.")
 
 
-class _Columns:
-    """Which columns of a table are labels and which are features."""
+def _columns(names: list[str], labels: Any, drop: Any, where: str) -> tuple[list[str], list[str]]:
+    """Names of the features and of the labels of a table."""
+    chosen = choose_labels(names, labels, where)
+    features = split_columns(names, chosen, drop, where)
+    return [names[j] for j in features], [names[j] for j in chosen]
 
-    def __init__(self, names: list[str], labels: Any, drop: Any, where: str) -> None:
-        chosen = choose_labels(names, labels, where)
-        self.names = names
-        self.label_names = [names[j] for j in chosen]
-        self.feature_names = [names[j] for j in split_columns(names, chosen, drop, where)]
 
-    def check(self, names: list[str], where: str) -> None:
-        """Refuse a further file with other columns."""
-        if names != self.names:
-            raise DataFileError(where, "it has other columns than the first file")
+def _check_same(names: list[str], first: list[str], path: Path) -> None:
+    if names != first:
+        raise DataFileError(path, "it has other columns than the first file")
 
 
 class ParquetReader:
@@ -86,16 +82,16 @@ class ParquetReader:
         self._arrow = require("pyarrow", "io")
         self._frame = require("pandas", "io").DataFrame
         self._files = files
-        columns: _Columns | None = None
         self.n_rows = 0
+        first: list[str] = []
         for path in files:
             with open_parquet(path) as file:
                 names = list(file.schema_arrow.names)
-                if columns is None:
-                    columns = _Columns(names, labels, drop, str(path))
-                    self.feature_names, self._names = columns.feature_names, columns.label_names
+                if path == files[0]:
+                    first = names
+                    self.feature_names, self._names = _columns(names, labels, drop, str(path))
                     self._check_types(file.schema_arrow, str(path))
-                columns.check(names, str(path))
+                _check_same(names, first, path)
                 self.n_rows += file.metadata.num_rows
         self._rows = block_rows(rows, len(self.feature_names))
 
@@ -183,10 +179,9 @@ class CsvReader:
         options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
         self._files = [CsvFile(path, **options) for path in files]
         names = self._files[0].names
-        columns = _Columns(names, labels, drop, str(files[0]))
+        self.feature_names, self._label_names = _columns(names, labels, drop, str(files[0]))
         for file in self._files[1:]:
-            columns.check(file.names, str(file.path))
-        self.feature_names, self._label_names = columns.feature_names, columns.label_names
+            _check_same(file.names, names, file.path)
         self._rows = block_rows(rows, len(names))
         self._words = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
 
@@ -243,7 +238,8 @@ class SvmlightReader:
 
     def __call__(self) -> Iterator[Sequence[Any]]:
         for path in self._files:
-            with open_rows(path, self._n_features, self._zero_based, whole=False) as rows:
+            with open_unpacked(path, whole=False) as file:
+                rows = SvmlightRows(file, path, self._n_features, self._zero_based)
                 while (block := rows.take(self._rows))[1]:
                     X, listed, _ = block
                     yield X, self._labels(listed, path)

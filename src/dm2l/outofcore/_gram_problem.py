@@ -1,22 +1,31 @@
-"""The objective from Gram matrices of the scores, without the rows."""
+"""The objective from sums over rows: from Gram statistics, or from passes over row blocks.
+
+An evaluation by passes takes two, both a map and a sum: :func:`score_sums` and
+:func:`gradient_sums` turn a block and the weights into a few small arrays, whatever the number of
+rows; a *reducer* applies them to all blocks and adds up.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear._norms import SmoothNorm
-from dm2l._solvers.nuclear._products import NormValue
-from dm2l._solvers.objective import ObjectiveValue
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm
+from dm2l._solvers.ridge import solve_normal
 from dm2l._utils.threads import WORTH_SHARING, run_all
-from dm2l.outofcore._statistics import moved
+from dm2l.outofcore._block import Block
+from dm2l.outofcore._statistics import GramStatistics, RowStatistics, moved
 
 Array = NDArray[np.float64]
+Part = tuple[Any, ...]
+Reducer = Callable[[Callable[[Any], Part]], Part]
 
 
 class ScoreGrams(NamedTuple):
@@ -27,80 +36,236 @@ class ScoreGrams(NamedTuple):
     kept: Any
 
 
-class RowSums(ABC):
-    """Sums over all rows, from statistics or from passes over the rows.
+class RowSums:
+    """Sums over all rows, which are held less an offset.
 
-    Weights have a row for each feature and, with an intercept, a last row for it. Rows are held
-    less an offset.
+    Weights have a row for each feature and, with an intercept, a last row for it.
     """
 
-    intercept: bool
-    weight: float
-    rho: float
-    at_zero: float
-    n_labels: int
-    size: int
     heights: Array
     ranks: NDArray[np.int64]
-    offset: Array
-    _total: Array
 
-    def gram(self) -> Array:
-        """``Phi'Phi``."""
-        return self._as_seen(self._total)
+    def __init__(self, statistics: RowStatistics, intercept: bool, observed: float) -> None:
+        self.intercept, self.offset = intercept, statistics.offset
+        self.weight = statistics.weight
+        self.n_labels = int(statistics.learnable.sum())
+        self.size = statistics.n_features + int(intercept)
+        self.rho = observed / (self.weight * self.n_labels)
+        self.at_zero = 0.5 * observed
+        self._total = statistics.rows.gram
 
-    def _as_seen(self, gram: Array) -> Array:
-        """A Gram matrix as a model with or without intercept sees it."""
+    def gram(self, of: Array | None = None) -> Array:
+        """``Phi'Phi``, or another Gram matrix, as a model with or without intercept sees it."""
+        gram = self._total if of is None else of
         return gram if self.intercept else moved(gram, self.offset)[:-1, :-1]
 
-    def to_original(self, W: Array) -> Array:
-        """Weights for the given features."""
-        return self._shifted(W, -self.offset)
-
-    def from_original(self, W: Array) -> Array:
-        """Weights for the features less the offset."""
-        return self._shifted(W, self.offset)
-
-    def _shifted(self, W: Array, offset: Array) -> Array:
-        """Weights with the intercept moved by ``offset``."""
+    def shifted(self, W: Array, sign: int) -> Array:
+        """Weights for the features less the offset (sign 1), or for the given ones (-1)."""
         if not self.intercept:
             return W
-        return np.vstack([W[:-1], W[-1:] + (offset @ W[:-1])[None, :]])
+        return np.vstack([W[:-1], W[-1:] + sign * (self.offset @ W[:-1])[None, :]])
 
-    @abstractmethod
+
+class StatisticsSums(RowSums):
+    """Sums from statistics: ``W'G_kW``, about ``2 c^2 d^2`` operations an evaluation."""
+
+    def __init__(self, statistics: GramStatistics, intercept: bool, workers: int = 1) -> None:
+        chosen, groups = statistics.learnable, statistics.groups
+        self.H = statistics.H if chosen.all() else statistics.H[chosen]
+        self.G = statistics.G if groups.all() else statistics.G[groups]
+        super().__init__(statistics, intercept, float(self.H[:, -1, -1].sum()))
+        complete = (statistics.positives + statistics.negatives)[chosen]
+        if np.all(complete == complete.max()) and np.isclose(self.rho, 1.0, rtol=1e-12):
+            self.rho = 1.0  # exactly, as the preconditioner needs it
+        self.ranks = statistics.positives[groups]
+        # At least the number of rows, or light rows would give negative curvature.
+        self.heights = np.maximum(self.G[:, -1, -1], self.ranks)
+        self._covered = statistics.covered
+        # Positives less negatives.
+        self._border = (2.0 * statistics.G[chosen, :, -1] - self.H[:, :, -1]).T
+        self._workers = workers
+
+    def _lift(self, W: Array) -> Array:
+        """Without an intercept the offset comes back as one: ``XW = (X - 1o')W + 1 o'W``."""
+        return W if self.intercept else np.vstack([W, self.offset @ W])
+
+    def _lower(self, gradient: Array) -> Array:
+        if self.intercept:
+            return gradient
+        return np.asarray(gradient[:-1] + np.outer(self.offset, gradient[-1]))
+
+    def _observed(self, U: Array) -> Array:
+        return np.matmul(self.H, U.T[:, :, None])[:, :, 0].T
+
     def right(self) -> Array:
         """``Phi'T``."""
+        return self._lower(self._border)
 
-    @abstractmethod
     def product(self, W: Array) -> Array:
-        """``Phi'(O * Phi W)``."""
+        """``Phi'(O * Phi W)``: ``H_j w_j`` for every label."""
+        return self._lower(self._observed(self._lift(W)))
 
-    @abstractmethod
     def scores(self, W: Array, norms: bool) -> ScoreGrams:
         """Loss and, with ``norms``, Gram matrices of the scores."""
+        U = self._lift(W)
+        HU = self._observed(U)
+        loss = 0.5 * float(np.sum(U * HU)) - float(np.sum(U * self._border)) + self.at_zero
+        if not norms:
+            return ScoreGrams(loss, np.empty((0, 0, 0)), (HU, None))
+        c = U.shape[1]
+        GU = np.empty((len(self.G) + 1, len(U), c))
+        grams = np.empty((len(self.G) + 1, c, c))
 
-    @abstractmethod
+        def part(first: int, last: int) -> None:
+            flat = self.G[first:last].reshape(-1, len(U))
+            np.matmul(flat, U, out=GU[first:last].reshape(-1, c))
+            np.matmul(U.T, GU[first:last], out=grams[first:last])
+
+        shared = self._workers > 1 and self.G.size * self.n_labels > WORTH_SHARING
+        borders = np.linspace(0, len(self.G), 1 + (4 * self._workers if shared else 1)).astype(int)
+        run_all([partial(part, a, b) for a, b in pairwise(borders) if b > a], self._workers)
+        GU[-1] = self._covered @ U
+        grams[-1] = U.T @ GU[-1]
+        return ScoreGrams(loss, grams, (HU, GU))
+
     def pull(self, at: ScoreGrams, factors: Array | None, loss: bool = True) -> Array:
-        """Gradient of the loss plus ``sum_k Phi_k'F_k A_k`` for the factors ``A_k``."""
+        """Gradient of the loss plus ``sum_k G_kW A_k`` for the factors ``A_k``."""
+        HU, GU = at.kept
+        gradient = HU - self._border if loss else np.zeros_like(HU)
+        if factors is not None:
+            # One product: the groups side by side, their factors one under the other.
+            k, size, c = GU.shape
+            gradient += GU.transpose(1, 0, 2).reshape(size, k * c) @ factors.reshape(k * c, c)
+        return self._lower(gradient)
 
-    @abstractmethod
-    def ridge(self, alpha: float) -> Array | None:
-        """The solution without norms, if it takes no pass over the rows."""
+    def ridge(self, alpha: float) -> Array:
+        """Masked ridge, by a system of equations for each label."""
+        penalty = np.full(self.size, float(alpha))
+        if self.intercept:
+            penalty[-1] = 0.0
+        right = self.right()
+        W = np.empty_like(right)
+        for j, H in enumerate(self.H):
+            A = self.gram(H) + np.diag(penalty)
+            W[:, [j]] = solve_normal(A, right[:, [j]], self.intercept)
+        return W
+
+
+def sum_over_blocks(
+    blocks: Iterable[Any], change: Callable[[Any], Any] | None, function: Callable[[Any], Part]
+) -> Part:
+    """Sum of ``function(block)`` over blocks, each changed before, in a loop."""
+    total: Part = ()
+    for block in blocks if change is None else map(change, blocks):
+        part = function(block)
+        total = tuple(a + b for a, b in zip(total, part, strict=True)) if total else part
+    return total
+
+
+def _open_block(block: Block, W: Array, intercept: bool) -> tuple[Any, Array, Any, Any]:
+    """Features in float64, scores, targets, and roots of weights, which multiply the latter two."""
+    Phi, T, weights = block
+    Phi = Phi if sp.issparse(Phi) else np.asarray(Phi, dtype=np.float64)
+    F = np.asarray(Phi @ W[:-1] + W[-1] if intercept else Phi @ W)
+    if weights is None:
+        return Phi, F, T, 1.0
+    root = np.sqrt(weights)[:, None]
+    return Phi, root * F, root * T, root
+
+
+def score_sums(block: Block, W: Array, *, intercept: bool, norms: bool = True) -> Part:
+    """Loss of a block and Gram matrices of the scores of its groups: the first pass."""
+    _, F, targets, _ = _open_block(block, W, intercept)
+    T = block.T
+    residual = F * (T != 0) - targets
+    loss = 0.5 * float(np.vdot(residual, residual))
+    c = T.shape[1]
+    grams = np.zeros((c + 1 if norms else 0, c, c))
+    if norms:
+        positive = T > 0
+        for k, rows in enumerate([*positive.T, positive.any(axis=1)]):
+            F_k = F[rows]
+            grams[k] = F_k.T @ F_k
+    return loss, grams
+
+
+def gradient_sums(
+    block: Block,
+    W: Array,
+    factors: Array | None = None,
+    *,
+    intercept: bool,
+    loss: bool = True,
+    targets: bool = True,
+) -> Part:
+    """Gradient of a block: the second pass."""
+    Phi, F, goal, root = _open_block(block, W, intercept)
+    T = block.T
+    D = F * (T != 0) if loss else np.zeros_like(F)
+    if loss and targets:
+        D -= goal
+    if factors is not None:
+        positive = T > 0
+        # The rows with any positive come first, and the last of the factors is theirs.
+        for k, some in enumerate([positive.any(axis=1), *positive.T], start=-1):
+            rows = np.flatnonzero(some)
+            D[rows] += F[rows] @ factors[k]
+    D *= root
+    gradient = np.asarray(Phi.T @ D)
+    return (np.vstack([gradient, D.sum(axis=0)]) if intercept else gradient,)
+
+
+class PassSums(RowSums):
+    """Sums from passes over row blocks, whose parts ``reduce`` adds up."""
+
+    def __init__(self, reduce: Reducer, statistics: RowStatistics, intercept: bool) -> None:
+        chosen = statistics.learnable
+        super().__init__(statistics, intercept, float(statistics.weights[:, chosen].sum()))
+        self._reduce = reduce
+        self.ranks = np.asarray(statistics.positives[chosen])
+        self.heights = np.maximum(statistics.weights[0, chosen], self.ranks)
+
+    def _gradient(self, W: Array, **terms: Any) -> Array:
+        """Gradient in the weights for the features less the offset; ``W`` is for the given ones."""
+        function = partial(gradient_sums, W=W, intercept=self.intercept, **terms)
+        (gradient,) = self._reduce(function)
+        if not self.intercept:
+            return np.asarray(gradient)
+        return np.vstack([gradient[:-1] - np.outer(self.offset, gradient[-1]), gradient[-1:]])
+
+    def right(self) -> Array:
+        """``Phi'T``, from one pass."""
+        return -self._gradient(np.zeros((self.size, self.n_labels)))
+
+    def product(self, W: Array) -> Array:
+        """``Phi'(O * Phi W)``, from one pass."""
+        return self._gradient(self.shifted(W, -1), targets=False)
+
+    def scores(self, W: Array, norms: bool) -> ScoreGrams:
+        """The first pass of an evaluation."""
+        U = self.shifted(W, -1)
+        loss, grams = self._reduce(partial(score_sums, W=U, intercept=self.intercept, norms=norms))
+        return ScoreGrams(float(loss), grams, U)
+
+    def pull(self, at: ScoreGrams, factors: Array | None, loss: bool = True) -> Array:
+        """The second pass."""
+        return self._gradient(at.kept, factors=factors, loss=loss)
+
+    def ridge(self, alpha: float) -> None:
+        """None: a system of equations for each label would take a pass each."""
 
 
 class GramProblem:
     """``J(W) + alpha/2 ||W||^2`` from sums over rows.
 
-    ``||F_k||_*`` is the trace of a root of ``F_k'F_k``, a matrix of the size of the labels, and its
-    gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``. :class:`Problem`, which has the rows, is
-    faster, because it can take the smaller of ``F_k'F_k`` and ``F_kF_k'``.
+    ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, its gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``.
     """
 
     xp: Any = numpy_namespace
 
     def __init__(
         self,
-        sums: RowSums,
+        sums: StatisticsSums | PassSums,
         lambda_d: float,
         alpha: float,
         *,
@@ -122,51 +287,46 @@ class GramProblem:
         work = 10.0 * len(sums.heights) * sums.n_labels**3
         self._workers = workers if work > WORTH_SHARING else 1
         self.gram, self.right, self.product = sums.gram, sums.right, sums.product
-        self.to_original, self.from_original = sums.to_original, sums.from_original
+        self.to_original = partial(sums.shifted, sign=-1)
+        self.from_original = partial(sums.shifted, sign=1)
 
     def evaluate(
         self, W: Any, norm: Any, linear: Any = None, *, curvature: bool = False
-    ) -> ObjectiveValue:
+    ) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         at = self.sums.scores(W, norms=self.lambda_d > 0)
         shrunk = self.penalty * W
         value = exact = at.loss + 0.5 * float(np.sum(shrunk * W))
         if not self.lambda_d or not np.isfinite(value):
-            return ObjectiveValue(value, exact, self.sums.pull(at, None) + shrunk)
+            return Evaluation(value, exact, self.sums.pull(at, None) + shrunk)
         local = self._local(at.grams[:-1], norm, curvature)
         factors = self.lambda_d * np.concatenate([*local.gradient, np.zeros_like(at.grams[-1:])])
-        shared = 0.0, 0.0
+        shared = shared_exact = 0.0
         if self.concave and linear is None:
             everyone = norm.of_gram(at.grams[-1:], heights=np.ones(1))
-            shared = everyone.value, everyone.exact
+            shared, shared_exact = everyone.value, everyone.exact
             factors[-1] = -self.lambda_d * everyone.gradient[0]
         elif self.concave:
-            inner = float(np.sum(linear * W))
-            shared = inner, inner
+            shared = shared_exact = float(np.sum(linear * W))
             shrunk -= self.lambda_d * linear
-        value += self.lambda_d * (local.value - shared[0])
-        exact += self.lambda_d * (local.exact - shared[1])
+        value += self.lambda_d * (local.value - shared)
+        exact += self.lambda_d * (local.exact - shared_exact)
         gradient = self.sums.pull(at, factors) + shrunk
-        return ObjectiveValue(value, exact, gradient, local.curvature)
+        return Evaluation(value, exact, gradient, local.curvature)
 
-    def _local(self, grams: Array, norm: Any, curvature: bool) -> NormValue:
+    def _local(self, grams: Array, norm: Any, curvature: bool) -> Evaluation:
         """Norms of all groups, by threads; ``gradient`` is a list of stacks."""
-        parts = np.array_split(np.arange(len(grams)), min(len(grams), 4 * self._workers))
-        tasks = [
-            partial(
-                norm.of_gram,
-                grams[part],
-                heights=self.sums.heights[part],
-                ranks=self.sums.ranks[part],
-                curvature=curvature,
-            )
-            for part in (parts if self._workers > 1 else [slice(None)])
-        ]
+        heights, ranks = self.sums.heights, self.sums.ranks
+        parts: list[Any] = [slice(None)]
+        if self._workers > 1:
+            parts = np.array_split(np.arange(len(grams)), min(len(grams), 4 * self._workers))
+        of_gram = partial(norm.of_gram, curvature=curvature)
+        tasks = [partial(of_gram, grams[i], heights=heights[i], ranks=ranks[i]) for i in parts]
         found = run_all(tasks, self._workers)
         bend = sum(one.curvature for one in found) if curvature else None
         value, exact = sum(one.value for one in found), sum(one.exact for one in found)
-        return NormValue(value, exact, [one.gradient for one in found], bend)
+        return Evaluation(value, exact, [one.gradient for one in found], bend)
 
     def exact(self, W: Array) -> float:
         """The exact objective, as far as square roots of eigenvalues are."""

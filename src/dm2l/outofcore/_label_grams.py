@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,21 +46,14 @@ def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
     return np.zeros((m, m)) if total is None else total
 
 
-class BlockGrams(NamedTuple):
-    """Gram matrices of all rows of a block, and of those with a positive."""
-
-    total: Array
-    covered: Array
-
-
-def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1) -> BlockGrams:
+def add_label_grams(
+    Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1
+) -> tuple[Array, Array]:
     """Add ``Phi_Oj'Phi_Oj`` to every ``H_j`` and ``Phi_k'Phi_k`` to every ``G_k``.
 
-    Rows that two or three labels treat alike (positive, negative or missing in each of them) form
-    a cell, whose Gram matrix is computed once and goes to all the sums that it is part of. The
-    largest cell of every such group of labels follows from the total. A third of the entries
-    observed at random cost 0.66 products of the whole block for three labels instead of 1; a label
-    that is observed everywhere costs its positives or its negatives, whichever are fewer.
+    Returns the Gram matrices of all rows, and of those with a positive. Rows that two or three
+    labels treat alike (positive, negative or missing in each of them) form a cell, whose Gram
+    matrix is computed once; that of the largest cell follows from the total.
     """
     n, c = T.shape
     width = next(labels for rows, labels in SHARING if n >= rows)
@@ -103,7 +96,7 @@ def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1) ->
         smaller = run_all(tasks, workers)[-1]
     for last in waiting:
         last(ready[0])
-    return BlockGrams(ready[0], ready[0] - smaller if many else smaller)
+    return ready[0], ready[0] - smaller if many else smaller
 
 
 def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
@@ -133,10 +126,8 @@ def _spread(gram: Array, cell: int, H: Array, G: Array) -> None:
 class LearnableRows:
     """Gram matrix of the rows with an entry in at least one learnable label.
 
-    Which labels are learnable (both classes observed) is known at the end only. Rows with entries
-    in other labels alone wait, in a Gram matrix for each pattern of such labels, until one of these
-    labels becomes learnable. With more than :data:`MAX_PENDING` patterns all of them are counted,
-    and ``counted`` remembers their labels.
+    Which labels are learnable is known at the end only. Rows with entries in other labels alone
+    wait, by pattern of these labels; of too many patterns all are counted, with their labels.
     """
 
     def __init__(self, size: int, n_labels: int) -> None:
@@ -155,13 +146,10 @@ class LearnableRows:
             for i, pattern in enumerate(patterns):
                 part = square_of_rows(Phi, rows[np.ravel(which) == i])
                 gram = gram - part
-                self._wait(pattern.tobytes(), part)
+                key = pattern.tobytes()
+                self.pending[key] = self.pending.get(key, 0.0) + part
         self.gram += gram
         self.settle(learnable)
-
-    def _wait(self, pattern: bytes, gram: Array) -> None:
-        before = self.pending.get(pattern)
-        self.pending[pattern] = gram if before is None else before + gram
 
     def settle(self, learnable: NDArray[np.bool_]) -> None:
         """Count the waiting rows of labels that are learnable now."""
@@ -180,7 +168,7 @@ class LearnableRows:
             self.counted |= other.counted
         for pattern, gram in other.pending.items():
             if sign > 0 or pattern in self.pending:
-                self._wait(pattern, sign * gram)
+                self.pending[pattern] = self.pending.get(pattern, 0.0) + sign * gram
             else:  # counted in since
                 self.gram -= gram
         self.settle(learnable)

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.arrays import take_rows
-from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l._utils.arrays import sparse_from_parts, take_rows
 from dm2l.completion._training_rows import row_digests, row_keys
 from dm2l.labels._entries import Signs
 from dm2l.outofcore._block import stacked
@@ -20,11 +19,9 @@ MAX_ROWS = 20_000
 # Bytes of the rows, with temporaries of coupling, which are proportional to the labels.
 MAX_BYTES = 2**27
 _LABEL = 32
+_CSR = ("data", "indices", "indptr")
 # Arrays of a file that hold it.
-MEMBERS = tuple(
-    f"sample_{name}"
-    for name in ("limits", "X", "data", "indices", "indptr", "shape", "T", "ranks", "weights")
-)
+MEMBERS = [f"sample_{name}" for name in ("limits", "X", *_CSR, "shape", "T", "ranks", "weights")]
 _NOTHING = 1e-9  # weight that rounding may leave of a subtracted row
 
 
@@ -43,12 +40,11 @@ class _Rows(NamedTuple):
 class RowSample:
     r"""A bounded sample of the rows with something observed: those of the smallest ranks.
 
-    The rank :math:`u` of a row, between 0 and 1, goes by what the row holds. So the sample is the
-    same in whatever order, blocks and places the rows came; equal rows are one with a weight, and
-    a row that is taken away is known again. Once a rank was turned down, no larger one comes in:
-    what is there are *all* rows with a rank below ``below``, hence a fair sample, after rows were
-    taken away too. With forgetting, a row that weighs :math:`w` has the rank :math:`u / w`, which
-    makes it a sample with chances in proportion to weights (priority sampling).
+    The rank :math:`u` of a row, between 0 and 1, is a hash of the row. So the sample is the same
+    for any order and blocks of the rows; equal rows are one with a weight, and a row that is
+    subtracted is recognised. Once a rank was turned down, no larger one comes in: the sample holds
+    *all* rows with a rank below ``below``. With forgetting, a row of weight :math:`w` has the rank
+    :math:`u / w` (priority sampling).
     """
 
     def __init__(self, most: int = MAX_ROWS, below: float = np.inf) -> None:
@@ -78,8 +74,7 @@ class RowSample:
             rows = take_rows(X, chosen)
             times = np.ones(len(chosen)) if weights is None else weights[chosen]
             self._parts.append(_Rows(rows, T[chosen], ids, ranks[chosen], times))
-            if self._size() > 2 * self.most:
-                self._settle()
+            self._settle(2 * self.most)
         return self
 
     def scale(self, forgetting: float) -> None:
@@ -91,16 +86,12 @@ class RowSample:
         ]
 
     def combine(self, other: RowSample, sign: int) -> bool:
-        """Add or subtract another sample; False, and no sample, if a subtracted row is unknown.
-
-        The sample might hold that row in another form.
-        """
+        """Add or subtract another sample; False, and no sample, if a subtracted row is unknown."""
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)
         if sign > 0:
             self._parts += other._parts
-            if self._size() > 2 * self.most:
-                self._settle()
+            self._settle(2 * self.most)
             return True
         self._settle()
         for part in other._parts:
@@ -113,15 +104,15 @@ class RowSample:
             self.below, self._parts = 0.0, []
         return found
 
-    def _size(self) -> int:
-        return sum(len(part.T) for part in self._parts)
-
-    def _settle(self) -> None:
-        """Join equal rows and keep those of the smallest ranks, within the limits."""
-        if not self._size():
-            self._parts = []
+    def _settle(self, allowed: int = 0) -> None:
+        """Of more than ``allowed`` rows join equal ones and keep those of the smallest ranks."""
+        self._parts = [part for part in self._parts if len(part.T)]
+        if sum(len(part.T) for part in self._parts) <= allowed:
             return
-        joined = _joined(self._parts)
+        joined = self._parts[0]
+        if len(self._parts) > 1:
+            X, *others = zip(*self._parts, strict=True)
+            joined = _Rows(stacked(list(X)), *map(np.concatenate, others))
         order = np.lexsort(joined.ids.T[::-1])
         ids = joined.ids[order]
         first = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]).any(axis=1)))
@@ -163,8 +154,6 @@ class RowSample:
         found = part.take(np.repeat(np.arange(len(u)), times))
         return found.X, found.T
 
-    # -- storing --------------------------------------------------------------------------------
-
     def state(self) -> dict[str, Any]:
         """The sample as plain arrays."""
         self._settle()
@@ -173,7 +162,7 @@ class RowSample:
             (part,) = self._parts
             inputs: dict[str, Any] = {"X": part.X}
             if sp.issparse(part.X):
-                inputs = {name: getattr(part.X, name) for name in ("data", "indices", "indptr")}
+                inputs = {name: getattr(part.X, name) for name in _CSR}
                 inputs["shape"] = np.array(part.X.shape)
             inputs |= {"T": part.T, "ranks": part.ranks, "weights": part.weights}
             state |= {f"sample_{name}": value for name, value in inputs.items()}
@@ -186,13 +175,11 @@ class RowSample:
         self = cls(int(most), float(below))
         if "sample_T" in state:
             T, ranks, weights = (state[f"sample_{name}"] for name in ("T", "ranks", "weights"))
-            if "sample_X" in state:
-                X = state["sample_X"]
-            else:
-                data, indices, indptr, shape = (
-                    state[f"sample_{name}"] for name in ("data", "indices", "indptr", "shape")
-                )
-                X = sp.csr_matrix(sparse_from_parts(data, indices, indptr, shape.tolist()))
+            X = state.get("sample_X")
+            if X is None:
+                data, indices, indptr = (state[f"sample_{name}"] for name in _CSR)
+                shape = state["sample_shape"].tolist()
+                X = sp.csr_matrix(sparse_from_parts(data, indices, indptr, shape))
             sizes = {len(part) for part in (T, ranks, weights)} | {X.shape[0]}
             if len(sizes) > 1 or X.ndim != 2 or T.ndim != 2 or T.dtype != np.int8:
                 raise ValueError("the sample of rows is damaged")
@@ -207,15 +194,6 @@ class RowSample:
         found = copy(self)
         found._parts = list(self._parts)  # arrays are never changed in place
         return found
-
-
-def _joined(parts: list[_Rows]) -> _Rows:
-    if len(parts) == 1:
-        return parts[0]
-    others = zip(*(part[1:] for part in parts), strict=True)
-    return _Rows(
-        stacked([part.X for part in parts]), *(np.concatenate(arrays) for arrays in others)
-    )
 
 
 def _bytes(part: _Rows, rows: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.utils.validation import _get_feature_names
 from dm2l._utils.parameters import check_count
 from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.labels._parsing import observed_classes
+from dm2l.labels._parsing import read_values
 from dm2l.outofcore._block import (
     Block,
     block_rows,
@@ -35,20 +36,17 @@ Read = Callable[[], Iterable[Sequence[Any]]]
 class RowBlocks:
     """Rows with their labels, read a block at a time in as many passes as a fit needs.
 
-    Every pass reads the data anew, so that only one or two blocks are in memory. Labels are
-    checked block by block, and every pass has to give as many blocks and rows as the first one.
+    Every pass reads the data anew, so that only one or two blocks are in memory, and has to give as
+    many blocks and rows as the first one.
 
     Parameters
     ----------
     read : callable
         Called at the beginning of every pass. Returns an iterable of ``(X, Y)``, ``(X, Y,
-        label_mask)`` or ``(X, Y, label_mask, sample_weight)``, the last two of which may be None,
-        in the same order every time. A generator function will do; a generator itself will not,
-        because it ends after one pass.
-    missing_label : scalar, default=nan
-        Value that marks a missing label.
-    missing_as : {None, "missing", "negative"}, default=None
-        How entries that a sparse ``Y`` of positives only does not store are read.
+        label_mask)`` or ``(X, Y, label_mask, sample_weight)``, the last two of which may be None.
+        A generator function will do, but not a generator, which ends after one pass.
+    missing_label, missing_as : scalar and {None, "missing", "negative"}
+        As of :class:`dm2l.DM2LClassifier`.
     classes : array-like, default=None
         All classes, for a 1-D ``y``.
     n_rows : int, default=None
@@ -115,23 +113,12 @@ class RowBlocks:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows; a memory-mapped array is read a block at a time.
-        Y : array-like or sparse matrix of shape (n, c) or (n,)
-            Labels.
-        label_mask : array-like of bool of the shape of ``Y``, default=None
-            True where a label may be used.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
+        X, Y, label_mask, sample_weight
+            As for :meth:`dm2l.DM2LClassifier.fit`; a memory-mapped ``X`` is read a block at a time.
         rows : int, default=None
             Rows of a block; None makes one block of all.
         **options
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
-
-        Returns
-        -------
-        RowBlocks
-            The source.
 
         Examples
         --------
@@ -143,14 +130,14 @@ class RowBlocks:
         """
         missing = options.get("missing_label", np.nan)
         if np.ndim(Y) == 1 and not sp.issparse(Y) and options.get("classes") is None:
-            values, seen = observed_classes(Y, label_mask=label_mask, missing_label=missing)
+            values, seen, _ = read_values(Y, label_mask, missing)
             options["classes"] = np.unique(np.array(values[seen].tolist()))
         parts = [indexable(part) for part in (X, Y, label_mask, sample_weight)]
         n = parts[0].shape[0]
         for part, name in zip(parts[1:], ("Y", "label_mask", "sample_weight"), strict=True):
             if part is not None and part.shape[0] != n:
                 raise ValueError(f"X has {n} rows, {name} has {part.shape[0]}.")
-        read = slices(*parts, rows=n if rows is None else block_rows(rows, 1))
+        read = partial(slices, parts, n if rows is None else block_rows(rows, 1))
         return cls(read, **({"n_rows": n, "ahead": False} | options))
 
     @classmethod
@@ -168,17 +155,13 @@ class RowBlocks:
         """Read files block by block, in the format of their suffix.
 
         ``.parquet``
-            Tables of numbers and booleans; null and NaN are missing labels. Needs pyarrow (the
-            extra ``io``). A row group is in memory as a whole.
+            Tables of numbers and booleans, a row group at a time; needs the extra ``io``.
         ``.csv``, ``.tsv``, ``.tab``, ``.txt``
-            Tables in UTF-8, unpacked on the way (``.csv.gz``). Rows with more or fewer cells than
-            the header are refused. Needs pandas (the extra ``io``).
+            Tables in UTF-8, unpacked on the way (``.csv.gz``); needs the extra ``io``.
         ``.svm``, ``.svmlight``, ``.libsvm``
             Multi-label svmlight files, with lines such as ``2,5 1:0.3 7:1``; rows are CSR.
-        ``.npy``
-            Rows and ``labels`` in two files, mapped into memory.
-        ``.npz``
-            The arrays ``X`` and ``Y`` of an uncompressed file, mapped into memory.
+        ``.npy``, ``.npz``
+            Rows and ``labels`` in two files, or ``X`` and ``Y`` of an uncompressed one; mapped.
 
         Parameters
         ----------
@@ -192,14 +175,8 @@ class RowBlocks:
         missing_label, classes, ahead
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
         **options
-            Tables: ``drop``; CSV: also ``missing``, ``positive``, ``cutoffs`` and ``separator``,
-            all as in :func:`dm2l.io.read_csv`. svmlight: ``n_features``, which is required,
-            ``zero_based`` and ``missing_as``, as in :func:`dm2l.io.read_svmlight`.
-
-        Returns
-        -------
-        RowBlocks
-            The source.
+            Of tables those of :func:`dm2l.io.read_csv` (Parquet: ``drop`` only); ``n_features``,
+            which is required, and others of :func:`dm2l.io.read_svmlight`.
         """
         from dm2l.outofcore._block_readers import mapped_arrays, table_reader
 
@@ -214,27 +191,15 @@ class RowBlocks:
         return source
 
     def head(self, rows: int) -> RowBlocks:
-        """Select the first rows.
-
-        Parameters
-        ----------
-        rows : int
-            Number of rows.
-
-        Returns
-        -------
-        RowBlocks
-            A source of its own.
-        """
+        """A source of the first rows."""
         check_count("rows", rows)
         classes = self._form.labels.classes if self._form._labels is not None else None
-        known = None if self._known_rows is None else min(rows, self._known_rows)
         first = RowBlocks(
             lambda: first_rows(self._read(), int(rows)),
             missing_label=self.missing_label,
             missing_as=self.missing_as,
             classes=self._form._classes if classes is None else classes,
-            n_rows=known,
+            n_rows=None if self._known_rows is None else min(rows, self._known_rows),
             ahead=self._ahead,
         )
         first.feature_names = self.feature_names
@@ -245,7 +210,8 @@ class RowBlocks:
         marks = {"missing_label": (missing_label, np.nan), "missing_as": (missing_as, None)}
         for name, (mark, usual) in marks.items():
             mine = getattr(self, name)
-            if not _same(mark, mine) and not _same(mark, usual):
+            known = ((mark != mark and other != other) or mark == other for other in (mine, usual))
+            if not any(known):
                 raise ValueError(
                     f"{name}={mark!r} here, {mine!r} in the row blocks, which read the labels: "
                     "give it to them."
@@ -268,7 +234,12 @@ class RowBlocks:
     def _checked(self) -> Generator[Block]:
         count = total = 0
         for parts in self._read():
-            block = self._check(parts, count)
+            names = _get_feature_names(parts[0])
+            with naming_block(count):
+                block = read_block(parts, self._form, self._n_features)
+            if self._n_features is None:
+                self._n_features = block.X.shape[1]
+                self.feature_names = self.feature_names if names is None else names
             count += 1
             total += len(block.T)
             yield block
@@ -276,14 +247,15 @@ class RowBlocks:
 
     def _finish_pass(self, count: int, total: int) -> None:
         """Check that a pass gave as many blocks and rows as those before."""
-        if not total:
-            again = (
-                " An earlier pass had some: a generator that was used up cannot be gone through "
-                "again; give a function that makes a new one."
-            )
-            again = again if self._passed is not None else ""
-            raise ValueError(f"This pass over the row blocks gave no rows.{again}")
         before = (count, total) if self._passed is None else self._passed
+        if not total:
+            raise ValueError(
+                "This pass over the row blocks gave no rows."
+                if self._passed is None
+                else "This pass over the row blocks gave no rows. An earlier pass had some: a "
+                "generator that was used up cannot be gone through again; give a function that "
+                "makes a new one."
+            )
         if (count, total) != before:
             raise ValueError(
                 f"This pass gave {total} rows in {count} blocks, an earlier one {before[1]} in "
@@ -291,25 +263,12 @@ class RowBlocks:
             )
         self._passed = before
 
-    def _check(self, parts: Sequence[Any], place: int) -> Block:
-        names = _get_feature_names(parts[0])
-        with naming_block(place):
-            block = read_block(parts, self._form, self._n_features)
-        if self._n_features is None:
-            self._n_features = block.X.shape[1]
-            if names is not None:
-                self.feature_names = names
-        return block
-
     # -- properties -----------------------------------------------------------------------------
 
     def first(self) -> Block:
         """The first block that has rows, without reading the others."""
         with closing(self._checked()) as blocks:
-            for block in blocks:
-                if len(block.T):
-                    return block
-        raise AssertionError("an empty pass raises")
+            return next(block for block in blocks if len(block.T))  # an empty pass raises
 
     @property
     def n_rows(self) -> int | None:
@@ -336,21 +295,12 @@ class RowBlocks:
         return self.labels.n_labels
 
 
-def _same(one: Any, other: Any) -> bool:
-    both_nan = one != one and other != other
-    return bool(both_nan or one is other or one == other)
-
-
 class RemoteBlocks(RowBlocks, ABC):
     """Row blocks that are elsewhere: functions go to them, and small results come back."""
 
     @abstractmethod
-    def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Sum of ``function(block)`` over all blocks, element by element of the tuple."""
-
-    @abstractmethod
-    def map(self, function: Callable[[Any], Any]) -> Any:
-        """The blocks with a function applied to each: an object with :meth:`reduce`."""
+    def reducer(self, change: Callable[[Any], Any] | None = None) -> Callable[..., tuple[Any, ...]]:
+        """How to sum a function, which gives tuples, over all blocks, each changed before."""
 
     @abstractmethod
     def counts(self) -> tuple[Any, Any, int]:

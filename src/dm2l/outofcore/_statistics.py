@@ -27,28 +27,18 @@ from dm2l.outofcore._sample import MAX_ROWS, MEMBERS, RowSample
 CHUNK = 1024
 _EPS = float(np.finfo(np.float64).eps)
 _FORMAT = 1
-_PATTERNS = tuple(
-    f"{rows}_{part}"
-    for rows in ("rows", "positive_rows")
-    for part in ("gram", "counted", "patterns", "pending")
-)
+_ROWS = ("rows", "positive_rows")
+_PATTERNS = [
+    f"{rows}_{part}" for rows in _ROWS for part in ("gram", "counted", "patterns", "pending")
+]
 _MEMBERS = ("facts", "positives", "negatives", "offset", "H", "G", *_PATTERNS, *MEMBERS)
 
 
 class _Buffer:
-    """Memory for the features of a block, kept between blocks but not in copies and pickles.
+    """Memory for the features of a block, kept between blocks but not in copies and pickles."""
 
-    To allocate such memory anew costs as much as to fill it.
-    """
-
-    def __init__(self) -> None:
-        self._array: Array = np.empty((0, 0))
-
-    def rows(self, n: int, width: int) -> Array:
-        """An array of so many rows, with arbitrary content."""
-        if n > len(self._array):
-            self._array = np.empty((n, width))
-        return self._array[:n]
+    # To allocate such memory anew costs as much as to fill it.
+    array: Array = np.empty((0, 0))
 
     def __reduce__(self) -> tuple[type[_Buffer], tuple[()]]:
         return _Buffer, ()
@@ -57,10 +47,9 @@ class _Buffer:
 class RowStatistics:
     """Counts of labels and the Gram matrix of the rows: what passes over rows need beforehand.
 
-    Features are held less ``offset``, the means of the first dense block, and with a column of
-    ones: Gram matrices of columns far from zero would lose digits, and with the ones they can be
-    moved to any other offset. ``positives`` and ``negatives`` count observed entries without
-    weights; ``weights`` (2, n_labels) are their sums of weights, without forgetting.
+    Features are held less ``offset``, or columns far from zero would lose digits, and with a column
+    of ones, to move to other offsets. ``weights`` (2, n_labels) are sums of the weights of observed
+    positives and negatives, without forgetting.
     """
 
     def __init__(self, n_features: int, n_labels: int, sample: int = MAX_ROWS) -> None:
@@ -74,8 +63,6 @@ class RowStatistics:
         self._begun = False
         self.rows = LearnableRows(self.n_features + 1, self.n_labels)
         self._buffer = _Buffer()
-
-    # -- gathering ------------------------------------------------------------------------------
 
     def add(
         self,
@@ -103,14 +90,11 @@ class RowStatistics:
             Phi = scale_rows(Phi, np.sqrt(weights[seen]))
             counts = np.stack([weights[seen] @ (T > 0), weights[seen] @ (T < 0)])
         self.weights += counts
-        learnable = self.learnable if learnable is None else learnable
-        total = self._add_labels(Phi, T, learnable)
-        self.rows.add(Phi, T != 0, learnable, total)
+        self._add_grams(Phi, T, self.learnable if learnable is None else learnable)
         return self
 
-    def _add_labels(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> Array:
-        """Add the Gram matrices of single labels; returns ``Phi'Phi``."""
-        return square(Phi)
+    def _add_grams(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> None:
+        self.rows.add(Phi, T != 0, learnable, square(Phi))
 
     def _check(self, X: Any, T: Any) -> tuple[Any, Signs]:
         X = X.tocsr() if sp.issparse(X) else np.asarray(X)
@@ -142,7 +126,9 @@ class RowStatistics:
         if not self._begun:
             offset = np.asarray(np.mean(X[rows], axis=0, dtype=np.float64))
         n = len(rows)
-        Phi = self._buffer.rows(n, self.n_features + 1)
+        if n > len(self._buffer.array):
+            self._buffer.array = np.empty((n, self.n_features + 1))
+        Phi = self._buffer.array[:n]
 
         def fill(start: int) -> None:
             part = slice(start, min(n, start + CHUNK))
@@ -150,19 +136,9 @@ class RowStatistics:
             Phi[part, -1] = 1.0
             _refuse_infinite(Phi[part])
 
-        run_all([partial(fill, start) for start in range(0, n, CHUNK)], self._workers)
+        run_all([partial(fill, start) for start in range(0, n, CHUNK)], blas_thread_count())
         self.offset, self._begun = offset, True
         return Phi
-
-    @property
-    def _workers(self) -> int:
-        return blas_thread_count()
-
-    # -- arithmetic -----------------------------------------------------------------------------
-
-    def copy(self) -> Self:
-        """An independent copy."""
-        return deepcopy(self)
 
     def scale(self, forgetting: float) -> Self:
         """Multiply the weight of all rows by ``forgetting``, and their norms by its root."""
@@ -172,18 +148,6 @@ class RowStatistics:
             gram *= float(forgetting)
         self.sample.scale(float(forgetting))
         return self
-
-    def __iadd__(self, other: Self) -> Self:
-        return self._combine(other, 1)
-
-    def __isub__(self, other: Self) -> Self:
-        return self._combine(other, -1)
-
-    def __add__(self, other: Self) -> Self:
-        return self.copy()._combine(other, 1)
-
-    def __sub__(self, other: Self) -> Self:
-        return self.copy()._combine(other, -1)
 
     def _combine(self, other: Self, sign: int) -> Self:
         if type(other) is not type(self):
@@ -199,14 +163,17 @@ class RowStatistics:
         if not self._begun:
             self.offset, self._begun = other.offset.copy(), other._begun
         elif other._begun and not np.array_equal(self.offset, other.offset):
-            other = other.copy()
+            other = deepcopy(other)
             other.move(self.offset)
         if sign < 0:
             self._check_squares(other)
         self.positives += sign * other.positives
         self.negatives += sign * other.negatives
         self.weights += sign * other.weights
-        self._combine_grams(other, sign)
+        for grams, others in zip(self._of_labels, other._of_labels, strict=True):
+            grams += sign * others
+        for rows, further in zip(self._rows, other._rows, strict=True):
+            rows.combine(further, sign, self.learnable)
         if not self.sample.combine(other.sample, sign):
             warnings.warn(
                 "Subtracted rows differ in some digit from those added, so that the sample of rows "
@@ -215,6 +182,20 @@ class RowStatistics:
                 stacklevel=3,
             )
         return self
+
+    def __iadd__(self, other: Self) -> Self:
+        return self._combine(other, 1)
+
+    def __isub__(self, other: Self) -> Self:
+        return self._combine(other, -1)
+
+    def __add__(self, other: Self) -> Self:
+        total = deepcopy(self)
+        total += other
+        return total
+
+    def __sub__(self, other: Self) -> Self:
+        return deepcopy(self)._combine(other, -1)
 
     def _squares(self) -> Array:
         """Sums of squares of the columns, over all rows; the last is the number of rows."""
@@ -241,9 +222,6 @@ class RowStatistics:
                 "Gather statistics anew from the other rows."
             )
 
-    def _combine_grams(self, other: Self, sign: int) -> None:
-        self.rows.combine(other.rows, sign, self.learnable)
-
     def _check_part(self, other: Self) -> None:
         for name in ("positives", "negatives"):
             excess = getattr(other, name) - getattr(self, name)
@@ -264,9 +242,16 @@ class RowStatistics:
 
     def _grams(self) -> list[Array]:
         """Every Gram matrix, or stack of them."""
-        return self.rows.each()
+        return [*self._of_labels, *(gram for rows in self._rows for gram in rows.each())]
 
-    # -- results -------------------------------------------------------------------------------
+    @property
+    def _of_labels(self) -> tuple[Array, ...]:
+        """Stacks of Gram matrices of single labels."""
+        return ()
+
+    @property
+    def _rows(self) -> tuple[LearnableRows, ...]:
+        return (self.rows,)
 
     @property
     def learnable(self) -> NDArray[np.bool_]:
@@ -281,16 +266,12 @@ class RowStatistics:
     @property
     def has_unlearnable_rows(self) -> bool:
         """Whether rows without any learnable label were included."""
-        return bool((self.rows.counted & ~self.learnable).any())
+        return any((rows.counted & ~self.learnable).any() for rows in self._rows)
 
     @property
     def weight(self) -> float:
         """Sum of the weights of all rows."""
         return float(self.rows.gram[-1, -1])
-
-    def means(self) -> Array:
-        """Means of the features."""
-        return np.asarray(self.offset + self.rows.gram[-1, :-1] / self.weight)
 
     def variances(self) -> Array:
         """Variances of the features."""
@@ -308,9 +289,7 @@ class GramStatistics(RowStatistics):
 
     Gram matrices square the condition number of the features: of sixteen digits, ``log10`` of the
     condition number of ``Phi'Phi + alpha I`` are lost, and subtracting rows that are a million
-    times larger than the others loses the digits of these. A label that loses its last negatives
-    by subtraction is constant, but its group stays in the objective, because rows that only this
-    label covers cannot be separated from the others.
+    times larger than the others loses the digits of these.
 
     Parameters
     ----------
@@ -322,10 +301,9 @@ class GramStatistics(RowStatistics):
 
     Attributes
     ----------
-    H : ndarray of shape (n_labels, n_features + 1, n_features + 1)
-        Gram matrices of the rows on which each label is observed; the last column is that of ones.
-    G : ndarray of shape (n_labels, n_features + 1, n_features + 1)
-        Gram matrices of its observed positives.
+    H, G : ndarray of shape (n_labels, n_features + 1, n_features + 1)
+        Gram matrices of the rows on which each label is observed, and of its observed positives;
+        the last column is that of ones.
     positives, negatives : ndarray of shape (n_labels,)
         Numbers of observed entries.
     offset : ndarray of shape (n_features,)
@@ -341,10 +319,6 @@ class GramStatistics(RowStatistics):
     >>> whole = GramStatistics(3, 2).add(X, T)
     >>> first = GramStatistics(3, 2).add(X[:40], T[:40])
     >>> rest = GramStatistics(3, 2).add(X[40:], T[40:])
-    >>> sum_of_both = first + rest
-    >>> sum_of_both.move(whole.offset)
-    >>> np.allclose(sum_of_both.H, whole.H)
-    True
     >>> np.array_equal((whole - first).positives, rest.positives)
     True
     """
@@ -360,17 +334,7 @@ class GramStatistics(RowStatistics):
     def gather(cls, blocks: Iterable[tuple[Any, ...]], sample: int = MAX_ROWS) -> Self:
         """Gather the statistics of all rows of a source of blocks, in one pass.
 
-        Parameters
-        ----------
-        blocks : iterable of (X, T) or (X, T, weights)
-            For instance a :class:`dm2l.outofcore.RowBlocks`.
-        sample : int, default=20000
-            Rows that are kept for ``coupling``.
-
-        Returns
-        -------
-        GramStatistics
-            The statistics.
+        Blocks are ``(X, T)`` or ``(X, T, weights)``, as of :class:`dm2l.outofcore.RowBlocks`.
         """
         statistics: Self | None = None
         for X, T, *weights in blocks:
@@ -381,19 +345,18 @@ class GramStatistics(RowStatistics):
             raise ValueError("There are no blocks to gather statistics from.")
         return statistics
 
-    def _add_labels(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> Array:
-        grams = add_label_grams(Phi, T, self.H, self.G, self._workers)
-        self._positive_rows.add(Phi, T > 0, learnable, grams.covered)
-        return grams.total
+    def _add_grams(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> None:
+        total, covered = add_label_grams(Phi, T, self.H, self.G, blas_thread_count())
+        self._positive_rows.add(Phi, T > 0, learnable, covered)
+        self.rows.add(Phi, T != 0, learnable, total)
 
-    def _combine_grams(self, other: Self, sign: int) -> None:
-        super()._combine_grams(other, sign)
-        self.H += sign * other.H
-        self.G += sign * other.G
-        self._positive_rows.combine(other._positive_rows, sign, self.learnable)
+    @property
+    def _of_labels(self) -> tuple[Array, ...]:
+        return self.H, self.G
 
-    def _grams(self) -> list[Array]:
-        return [self.H, self.G, *super()._grams(), *self._positive_rows.each()]
+    @property
+    def _rows(self) -> tuple[LearnableRows, ...]:
+        return self.rows, self._positive_rows
 
     @property
     def covered(self) -> Array:
@@ -410,19 +373,11 @@ class GramStatistics(RowStatistics):
         left = self._positive_rows.counted & (self.positives > 0)
         return np.asarray(self.learnable | left)
 
-    @property
-    def has_unlearnable_rows(self) -> bool:
-        """Whether rows without any learnable label were included."""
-        counted = self._positive_rows.counted & ~self.learnable
-        return super().has_unlearnable_rows or bool(counted.any())
-
-    # -- files ----------------------------------------------------------------------------------
-
     def state(self) -> dict[str, Any]:
         """The statistics as arrays and numbers, which are not copied."""
         names = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
         state = {"begun": self._begun} | {name: getattr(self, name) for name in names}
-        for name, rows in (("rows", self.rows), ("positive_rows", self._positive_rows)):
+        for name, rows in zip(_ROWS, self._rows, strict=True):
             patterns = [np.frombuffer(pattern, dtype=bool) for pattern in rows.pending]
             shape = (len(patterns), self.n_labels)
             state[f"{name}_gram"] = rows.gram
@@ -435,76 +390,37 @@ class GramStatistics(RowStatistics):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The statistics of a :meth:`state`, whose arrays are not copied."""
-        self = cls.__new__(cls)
-        self._buffer = _Buffer()
-        self.n_features, self.n_labels = int(state["n_features"]), int(state["n_labels"])
+        n_labels, size = state["H"].shape[:2]
+        self = cls(size - 1, n_labels)
         self._begun = bool(state["begun"])
         for name in ("positives", "negatives", "offset", "H", "G"):
             setattr(self, name, state[name])
         self.weights = np.stack([self.G[:, -1, -1], (self.H - self.G)[:, -1, -1]])
-        both = []
-        for name in ("rows", "positive_rows"):
-            rows = LearnableRows.__new__(LearnableRows)
+        for name, rows in zip(_ROWS, self._rows, strict=True):
             rows.gram, rows.counted = state[f"{name}_gram"], state[f"{name}_counted"]
             patterns, pending = state[f"{name}_patterns"], state[f"{name}_pending"]
             rows.pending = {
                 np.ascontiguousarray(pattern).tobytes(): gram
                 for pattern, gram in zip(patterns, pending, strict=True)
             }
-            both.append(rows)
-        self.rows, self._positive_rows = both
         self.sample = RowSample.from_state(state)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file: an uncompressed npz archive without pickle.
-
-        Of symmetric matrices the upper triangle is written.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; one that is there is replaced when the new one is complete.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import numpy as np
-        >>> from dm2l.outofcore import GramStatistics
-        >>> statistics = GramStatistics(2, 1).add(np.eye(2), np.array([[1], [-1]], np.int8))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "monday.npz")
-        ...     statistics.save(path)
-        ...     again = GramStatistics.load(path)
-        >>> np.array_equal(again.H, statistics.H)
-        True
-        """
+        """Write to an uncompressed npz file without pickle, which is replaced when complete."""
         upper = np.triu_indices(self.n_features + 1)
         state = self.state()
-        facts = {name: value for name, value in state.items() if not isinstance(value, np.ndarray)}
-        arrays: dict[str, Any] = {
+        facts = {name: state.pop(name) for name in ("begun", "n_features", "n_labels")}
+        arrays: dict[str, Any] = {  # of symmetric matrices the upper triangle
             name: value[..., upper[0], upper[1]] if _symmetric(name) else value
             for name, value in state.items()
-            if isinstance(value, np.ndarray)
         }
         with atomic_write(Path(path)) as partial, partial.open("wb") as file:
             np.savez(file, facts=np.array(json.dumps({"format": _FORMAT, **facts})), **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        GramStatistics
-            The statistics, identical to the last digit.
-        """
+        """Read a file that :meth:`save` wrote; the statistics are identical to the last digit."""
         from dm2l.io._npz_file import read_members  # no fit in memory needs a reader
 
         try:
@@ -521,18 +437,20 @@ class GramStatistics(RowStatistics):
 
     def _checked(self) -> Self:
         size, c = self.n_features + 1, self.n_labels
-        shapes = {"H": (c, size, size), "G": (c, size, size), "offset": (size - 1,)}
-        shapes |= {"positives": (c,), "negatives": (c,)}
-        arrays = [(name, getattr(self, name), shape) for name, shape in shapes.items()]
-        for rows in (self.rows, self._positive_rows):
-            arrays += [("a Gram matrix", gram, (size, size)) for gram in rows.each()]
-            arrays += [("counted", rows.counted, (c,))]
+        arrays: list[Any] = [
+            ("G", self.G, "f", (c, size, size)),
+            ("offset", self.offset, "f", (size - 1,)),
+        ]
+        arrays += [("H", self.H, "f", (c, size, size))]
+        arrays += [(name, getattr(self, name), "i", (c,)) for name in ("positives", "negatives")]
+        for rows in self._rows:
+            arrays += [("a Gram matrix", gram, "f", (size, size)) for gram in rows.each()]
+            arrays += [("counted", rows.counted, "b", (c,))]
             if any(len(pattern) != c for pattern in rows.pending):
                 raise ValueError(f"a pattern does not have {c} labels")
-        for name, array, shape in arrays:
+        for name, array, kind, shape in arrays:
             if array.shape != shape:
                 raise ValueError(f"{name} has shape {array.shape}, not {shape}")
-            kind = {"counted": "b", "positives": "i", "negatives": "i"}.get(name, "f")
             if array.dtype.kind != kind or not np.isfinite(array).all():
                 raise ValueError(f"{name} does not hold proper numbers")
         return self

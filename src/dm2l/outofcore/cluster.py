@@ -1,9 +1,4 @@
-"""Rows on a dask cluster: the functions of a fit run on the workers that hold the rows.
-
-A pass over the rows is a map and a sum. :class:`DaskBlocks` sends the function of a pass, with the
-weights in it, to the workers of a dask client, lets them add up their results in a tree of fixed
-shape, and fetches the sum. dask schedules, transfers, and replaces what a lost worker held.
-"""
+"""Rows on a dask cluster: the functions of a fit run on the workers that hold the rows."""
 
 from __future__ import annotations
 
@@ -35,19 +30,17 @@ _LARGE_GRAPHS = partial(config.set, {"distributed.admin.large-graph-warning-thre
 class Traffic(NamedTuple):
     """Passes so far, bytes of their functions, and an upper bound on the bytes of results."""
 
-    passes: int = 0
-    out: int = 0
-    back: int = 0
+    passes: int
+    out: int
+    back: int
 
 
 class DaskBlocks(RemoteBlocks):
     """Row blocks from dask arrays or data frames, which stay on the workers.
 
-    Each chunk of rows, or partition, is a block. The worker that has it reads and checks it once
-    and keeps it; ``keep=False`` reads it anew in every pass, for rows beyond the memory of the
-    cluster. :meth:`dm2l.DM2LClassifier.fit` takes such blocks in place of ``X`` and ``Y`` and goes
-    by statistics or by passes; the model is the one of a fit in a single process. If a worker is
-    lost during a fit, its blocks are made again from where they came.
+    Each chunk of rows, or partition, is a block. :meth:`dm2l.DM2LClassifier.fit` takes such blocks
+    in place of ``X`` and ``Y`` and goes by statistics or by passes; the model is the one of a fit
+    in a single process. If a worker is lost during a fit, its blocks are made again.
 
     Parameters
     ----------
@@ -60,7 +53,7 @@ class DaskBlocks(RemoteBlocks):
     client : dask.distributed.Client, default=None
         The cluster; None: the current one.
     keep : bool, default=True
-        Whether blocks stay in the memory of the workers.
+        Whether blocks stay in the memory of the workers, or are read anew in every pass.
     missing_label, missing_as, classes
         As of :class:`dm2l.outofcore.RowBlocks`.
 
@@ -101,10 +94,10 @@ class DaskBlocks(RemoteBlocks):
     ) -> None:
         self.client = _current(client)
         self.keep = keep
-        self.traffic = Traffic()
+        self.traffic = Traffic(0, 0, 0)
         self._parts = _partitions(X, Y, label_mask)
         self._blocks: list[Any] | None = None
-        self._counts: tuple[Any, Any, int] = (0, 0, 0)
+        self._counts: Any = None
         rows = sum(X.chunks[0]) if hasattr(X, "chunks") else np.nan
         super().__init__(
             partial(_fetched, self.client, self._parts),
@@ -136,37 +129,38 @@ class DaskBlocks(RemoteBlocks):
                 # The error keeps the frames alive, and these the blocks.
                 self.client.cancel([*found, *futures_of(checked)])
                 raise
-            sizes, positives, negatives, seen = counted
+            sizes, *counts = counted
             self._finish_pass(len(sizes), sum(sizes))
-            self._counts = sum(positives), sum(negatives), sum(seen)
+            self._counts = tuple(map(sum, counts))
             self._blocks = [delayed(_block)(one) for one in checked]
         return self._blocks
 
-    def counts(self) -> tuple[Any, Any, int]:
+    def counts(self) -> Any:
         """Positives, negatives and rows with an observed entry, counted when blocks are checked."""
         self._tasks()
         return self._counts
 
     def result_limit(self) -> float:
         """Bytes that the result of a block may take: a worker holds several, and their sum."""
-        limits = [worker["memory_limit"] for worker in self._workers()]
-        return min((limit for limit in limits if limit), default=np.inf) / (FAN_IN + 3)
+        limits = [worker["memory_limit"] or np.inf for worker in self._workers()]
+        return min(limits, default=np.inf) / (FAN_IN + 3)
 
     def _workers(self) -> list[Any]:
         return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
 
-    def reduce(self, function: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Sum of ``function(block)`` over all blocks, made on the workers, in a fixed order."""
-        return self._sum(function, self._tasks())
+    def reducer(self, change: Callable[[Any], Any] | None = None) -> Callable[..., tuple[Any, ...]]:
+        """How to sum a function over all blocks, each changed before, on the workers."""
+        tasks = self._tasks()
+        if change is not None:
+            shared = delayed(_same, traverse=False)(change)
+            tasks = [delayed(_applied)(shared, block) for block in tasks]
+            if self.keep:
+                with _LARGE_GRAPHS():
+                    tasks = self.client.persist(tasks)
+        return partial(self._sum, tasks)
 
-    def map(self, function: Callable[[Any], Any]) -> Any:
-        """The blocks with a function applied to each, on the workers."""
-        shared = delayed(_same, traverse=False)(function)
-        tasks = [delayed(_applied)(shared, block) for block in self._tasks()]
-        with _LARGE_GRAPHS():
-            return _Mapped(self, self.client.persist(tasks) if self.keep else tasks)
-
-    def _sum(self, function: Callable[[Any], Any], tasks: list[Any]) -> tuple[Any, ...]:
+    def _sum(self, tasks: list[Any], function: Callable[[Any], Any]) -> tuple[Any, ...]:
+        """Sum of ``function(block)``, in a fixed order."""
         # The function is a task of its own: it goes to every worker once, not with every block,
         # and is made again where the worker that had it is lost.
         shared = delayed(_same, traverse=False)(function)
@@ -180,19 +174,6 @@ class DaskBlocks(RemoteBlocks):
         sent = len(self._workers()) * _size(function)
         self.traffic = Traffic(passes + 1, out + sent, back + size)
         return tuple(total)
-
-
-class _Mapped:
-    """Changed blocks that stay on the workers."""
-
-    def __init__(self, source: DaskBlocks, tasks: list[Any]) -> None:
-        self._source, self._tasks = source, tasks
-
-    def reduce(self, function: Callable[[Any], Any]) -> tuple[Any, ...]:
-        return self._source._sum(function, self._tasks)
-
-
-# -- collections --------------------------------------------------------------------------------
 
 
 def _current(client: Any) -> Any:
@@ -211,9 +192,9 @@ def _current(client: Any) -> Any:
 
 def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
     """For each block the tasks that give its rows, labels and mask."""
-    named = {"X": X, "Y": Y, "label_mask": label_mask}
+    chunks = X.chunks[0] if hasattr(X, "chunks") else ()
     lists = {}
-    for name, part in named.items():
+    for name, part in {"X": X, "Y": Y, "label_mask": label_mask}.items():
         if part is None:
             continue
         if not hasattr(part, "to_delayed") or not hasattr(part, "ndim"):
@@ -221,27 +202,16 @@ def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
                 f"{name} must be a dask array or a dask data frame, got {type(part).__name__}; "
                 "dask.array.from_array and dask.dataframe.from_pandas make one."
             )
-        if hasattr(part, "rechunk"):
-            part = _by_rows(part, X)
+        if hasattr(part, "rechunk"):  # whole rows, those of X where their numbers are known
+            same = {0: chunks} if sum(chunks) == part.shape[0] else {}
+            part = part.rechunk(dict.fromkeys(range(1, part.ndim), -1) | same)
         lists[name] = list(np.ravel(part.to_delayed()))
-    for name, tasks in lists.items():
-        if len(tasks) != len(lists["X"]):
+        if len(lists[name]) != len(lists["X"]):
             raise ValueError(
-                f"X has {len(lists['X'])} blocks of rows, {name} has {len(tasks)}: repartition "
-                "one like the other."
+                f"X has {len(lists['X'])} blocks of rows, {name} has {len(lists[name])}: "
+                "repartition one like the other."
             )
     return [list(parts) for parts in zip(*lists.values(), strict=True)]
-
-
-def _by_rows(part: Any, X: Any) -> Any:
-    """An array in blocks of whole rows, those of ``X`` where their lengths are known."""
-    chunks = dict.fromkeys(range(1, part.ndim), -1)
-    rows = X.chunks[0] if hasattr(X, "chunks") else ()
-    known = rows and not np.isnan(sum(rows)) and sum(rows) == part.shape[0]
-    return part.rechunk(chunks | ({0: rows} if known else {}))
-
-
-# -- tasks --------------------------------------------------------------------------------------
 
 
 def _read(place: int, form: LabelForm, n_features: int, *parts: Any) -> tuple[Block, LabelForm]:
@@ -256,11 +226,10 @@ def _fetched(client: Any, parts: list[list[Any]]) -> Iterator[Sequence[Any]]:
         yield client.gather(client.compute(tasks))
 
 
-def _summary(checked: tuple[Block, LabelForm]) -> tuple[LabelForm, int, Any, Any, int]:
-    block, form = checked
-    T = block.T
-    observed = int((T != 0).any(axis=1).sum())
-    return form, len(T), (T > 0).sum(axis=0), (T < 0).sum(axis=0), observed
+def _summary(checked: tuple[Block, LabelForm]) -> tuple[LabelForm, int, Any, Any, Any]:
+    T = checked[0].T
+    counts = (T > 0).sum(axis=0), (T < 0).sum(axis=0), (T != 0).any(axis=1).sum()
+    return checked[1], len(T), *counts
 
 
 def _block(checked: tuple[Block, LabelForm]) -> Block:

@@ -72,7 +72,7 @@ DM2LClassifierCV dm2l._search._search: Classifier Model Estimator
   best_score_ alpha_ lambda_d_: float
   best_params_ gamma_ cv_results_: plain
 
-MaskedRidgeClassifier dm2l.baselines._masked_ridge: Classifier Model Estimator
+MaskedRidgeClassifier dm2l.baselines._linear: Classifier Model Estimator
   alpha fit_intercept solver: setting
   include Linear
 
@@ -80,11 +80,11 @@ LEMLClassifier dm2l.baselines._leml: Classifier Model Estimator
   rank alpha loss missing fit_intercept max_iter tol random_state verbose: setting
   include Linear
 
-LSMLClassifier dm2l.baselines._lsml: Classifier Model Estimator
+LSMLClassifier dm2l.baselines._correlations: Classifier Model Estimator
   lambda1 lambda2 lambda3 lambda4 rho missing fit_intercept max_iter tol verbose: setting
   include Linear
 
-MLLRCClassifier dm2l.baselines._mllrc: Classifier Model Estimator
+MLLRCClassifier dm2l.baselines._correlations: Classifier Model Estimator
   lambda1 lambda2 lambda3 masked missing fit_intercept max_iter tol verbose: setting
   include Linear
 
@@ -102,7 +102,7 @@ MaskedOneVsRestClassifier dm2l.baselines._one_vs_rest: Classifier Model Estimato
   estimators_: [c, none | Model]
   _columns: [none | i[...] | b[...]]
 
-ZeroFillClassifier dm2l.baselines._filling: Model Estimator
+ZeroFillClassifier dm2l.baselines._one_vs_rest: Model Estimator
   estimator: Estimator | Model
   fitted
   include Data
@@ -142,7 +142,7 @@ AutoClassifier dm2l._auto._classifier: Classifier Model Estimator
 CategoryEncoder dm2l._auto._columns
   categories: [none | [none | str | number]]
 
-FeatureEncoder dm2l._auto._features
+FeatureEncoder dm2l._auto._columns
   median centre scale: f[d]
   levels: i8[d]
   gaps: i8[...]
@@ -195,13 +195,12 @@ LabelCorrelation dm2l.completion._correlation
 
 DenseCovariance dm2l.completion._covariance
   S: f[c,c]
-  precision-:
 
 FactorCovariance dm2l.completion._covariance
   L: f[c,...]
   psi: f[c]
 
-Combiner dm2l.completion._combine
+Combiner dm2l.completion._correlation
   labels: bool
   fitted
   with_labels_: bool
@@ -221,12 +220,12 @@ TrainingRows dm2l.completion._training_rows
   signs: i1[e]
   scores: F[...]
 
-Kernel dm2l._solvers.kernels._kernel
+Kernel dm2l._solvers.kernels
   kernel: 'linear' | 'rbf' | 'poly' | 'polynomial' | 'sigmoid' | 'laplacian' | 'cosine'
     | 'tanimoto' | 'precomputed'
   gamma degree coef0: number
 
-FourierMap dm2l._solvers.kernels._fourier
+FourierMap dm2l._solvers.maps
   gamma error?: number
   n_components: int
   random_state: setting
@@ -248,7 +247,7 @@ MorganFingerprints dm2l.chemistry: Estimator
   fitted
   n_features_in_: int
 
-TableColumns dm2l.tables._pipeline: Estimator
+TableColumns dm2l.tables._preparation: Estimator
   kinds: none | {str}
   drop: plain
   decimal: '.' | ','

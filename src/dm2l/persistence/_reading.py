@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.sparse_input import sparse_from_parts
+from dm2l._utils.arrays import sparse_from_parts
 from dm2l.persistence._archive import KINDS, ModelFileError, brief
 from dm2l.persistence._checks import CHECKS, Wrong, check_requests
 from dm2l.persistence._schema import Alternative, Entry, Record, Spec, entries, parse

@@ -9,12 +9,8 @@ Labels are NaN-coded arrays, data frames, or a :class:`dm2l.labels.LabelMatrix` 
 labels are marked otherwise. Displays need the extra ``plot``.
 """
 
-from dm2l.plots._convergence import ConvergenceDisplay
-from dm2l.plots._cooccurrence import CooccurrenceDisplay
-from dm2l.plots._coupling import CouplingDisplay
-from dm2l.plots._missingness import MissingnessDisplay
-from dm2l.plots._path import PathDisplay
-from dm2l.plots._reliability import ReliabilityDisplay
+from dm2l.plots._labels import CooccurrenceDisplay, CouplingDisplay, MissingnessDisplay
+from dm2l.plots._models import ConvergenceDisplay, PathDisplay, ReliabilityDisplay
 from dm2l.plots._singular_values import SingularValuesDisplay
 
 __all__ = [

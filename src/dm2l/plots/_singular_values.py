@@ -43,27 +43,20 @@ class SingularValuesDisplay(Display):
     The objective of DM2L makes the nuclear norm, the sum of the singular values, small for the
     scores of the rows in which label k is an observed positive (``F_k``), and large for all rows
     together. So thin lines, the groups, should fall fast, and the thick line of all rows slowly.
-    (The objective leaves out rows without an observed positive, which are drawn here.)
 
     Parameters
     ----------
-    whole : ndarray of shape (n_values,)
-        Singular values of all rows, in falling order.
-    groups : mapping of str to ndarray
-        The same for the rows of each label, by its name.
-    n_rows : int
-        Rows in all.
-    group_rows : mapping of str to int
-        Rows of each group.
+    whole, groups : ndarray, and mapping of str to ndarray
+        Singular values of all rows, and of the rows of each label, in falling order.
+    n_rows, group_rows : int, and mapping of str to int
+        Rows in all, and of each group.
     n_labels : int
         Columns of the matrices.
 
     Attributes
     ----------
-    whole_line_ : matplotlib.lines.Line2D
-        All rows.
-    group_lines_ : dict of str to matplotlib.lines.Line2D
-        By name of the label.
+    whole_line_, group_lines_ : matplotlib Line2D, and dict of str to Line2D
+        All rows, and the groups by name of the label.
 
     Examples
     --------
@@ -86,16 +79,12 @@ class SingularValuesDisplay(Display):
 
     @classmethod
     def _of(cls, matrix: Numbers, T: Signs, names: Sequence[str]) -> Self:
-        members = {
-            name: np.flatnonzero(T[:, k] > 0) for k, name in enumerate(names) if (T[:, k] > 0).any()
-        }
+        parts = {name: matrix[T[:, k] > 0] for k, name in enumerate(names) if (T[:, k] > 0).any()}
         return cls(
             Spectrum.of(matrix).singular_values,
-            groups={
-                name: Spectrum.of(matrix[rows]).singular_values for name, rows in members.items()
-            },
+            groups={name: Spectrum.of(part).singular_values for name, part in parts.items()},
             n_rows=len(matrix),
-            group_rows={name: len(rows) for name, rows in members.items()},
+            group_rows={name: len(part) for name, part in parts.items()},
             n_labels=matrix.shape[1],
         )
 
@@ -136,13 +125,7 @@ class SingularValuesDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        Y: Any,
-        *,
-        ax: Axes | None = None,
-        **options: Any,
+        cls, estimator: Any, X: Any, Y: Any, *, ax: Axes | None = None, **options: Any
     ) -> Self:
         """Draw the singular values of the scores of a fitted estimator.
 
@@ -170,13 +153,8 @@ class SingularValuesDisplay(Display):
     ) -> Self:
         """Draw a line per group and a thick one of all rows, each as long as its rank.
 
-        Parameters
-        ----------
-        normalize : {"largest", "rows", None}, default="largest"
-            Divide by the largest value, which compares how fast lines fall; by the root of the
-            number of rows, which compares their heights too; or not at all.
-        highlight : sequence of str, default=()
-            Labels with a colour and a marker of their own.
+        ``normalize`` divides by the largest value, or by the root of the number of rows; labels
+        to ``highlight`` have a colour and a marker of their own.
         """
         if normalize not in _UNITS:
             raise ValueError(f"normalize must be 'largest', 'rows' or None, got {normalize!r}.")
@@ -193,16 +171,15 @@ class SingularValuesDisplay(Display):
         look: dict[str, Any] = {"color": COLOURS[4], "linewidth": 0.9, "alpha": 0.8}
         self.group_lines_ = {}
         for i, name in enumerate(plain):
-            mean = np.mean([ranks[other] for other in plain])
-            what = f"rows of one label: {len(plain)} groups" if len(plain) > 1 else shorten(name)
-            label = f"{what}, effective rank {mean:.1f}" + (" on average" if len(plain) > 1 else "")
-            self.group_lines_[name] = self._draw(
-                panel, name, normalize, None if i else label, **look
-            )
+            label = None if i else f"{shorten(name)}, effective rank {ranks[name]:.1f}"
+            if not i and len(plain) > 1:
+                mean = np.mean([ranks[other] for other in plain])
+                what = f"rows of one label: {len(plain)} groups"
+                label = f"{what}, effective rank {mean:.1f} on average"
+            self.group_lines_[name] = self._draw(panel, name, normalize, label, **look)
         for name, style in series_styles(chosen).items():
-            label = (
-                f"{shorten(name)}: {self.group_rows[name]:,} rows, effective rank {ranks[name]:.1f}"
-            )
+            rows = f"{self.group_rows[name]:,} rows"
+            label = f"{shorten(name)}: {rows}, effective rank {ranks[name]:.1f}"
             some = {"markersize": 4.0, "markevery": max(1, len(self.groups[name]) // 8)}
             self.group_lines_[name] = self._draw(panel, name, normalize, label, **(style | some))
         rank = self._spectrum(None).effective_rank

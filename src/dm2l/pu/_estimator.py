@@ -31,22 +31,10 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
 
     class_prior: Any = None
 
-    @property
-    def _pu(self) -> bool:
-        return self.missing_as == "unlabelled"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self._pu and self.coupling == "joint":
-            raise ValueError(
-                "coupling='joint' goes by labels that are known to be negative; "
-                "missing_as='unlabelled' knows none. Its fit shares between labels as it is."
-            )
-
     def _prepare_labels(
         self, labels: LabelMatrix, sample_weight: Any, label_weight: Any
     ) -> LabelMatrix:
-        if not self._pu:
+        if self.missing_as != "unlabelled":
             return super()._prepare_labels(labels, sample_weight, label_weight)
         if labels.kind != "multilabel":
             raise ValueError("missing_as='unlabelled' needs a label matrix, got a 1-D y.")
@@ -63,20 +51,16 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
         self.class_prior_, self.class_prior_error_, self._label_frequency = found
 
     def _corrected(self, scores: Any) -> Any:
-        """Scores of the labels that were learnt."""
-        if not self._pu:
-            return scores
+        """Scores of the learnt positive-unlabelled labels."""
         return correct_scores(float64(scores), self.class_prior_[self._learnable])
 
     def _for_folds(self) -> Self:
         bare = super()._for_folds()
-        if self._pu:
+        if self.missing_as == "unlabelled":
             bare.class_prior = self.class_prior_  # or every fold had a scale of its own
         return bare
 
-    def _fit_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:
-        if not self._pu:
-            return super()._fit_completer(X, labels, result)
+    def _fit_pu_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:
         signs = labels.entries.targets if labels.entries is not None else None
         if signs is not None and signs.all() and (signs < 0).any():
             warnings.warn(
@@ -96,8 +80,10 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
             training_rows=TrainingRows.of(row_digests(X), labels.signs),
         )
 
-    def _held_out_scores(self, X: Any, labels: LabelMatrix) -> Any:
-        return super()._held_out_scores(X, pu_labels(labels) if self._pu else labels)
+    def _cross_fit(self, X: Any, labels: LabelMatrix) -> Any:
+        # Labels of a search for label errors still have their unlabelled entries.
+        as_read = self.missing_as == "unlabelled" and labels.entries is None
+        return super()._cross_fit(X, pu_labels(labels) if as_read else labels)
 
 
 def pu_labels(labels: LabelMatrix) -> LabelMatrix:

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 ROUNDS = 30
 # Positives for each number of a covariance. If labels have fewer, some directions among them are
-# learnt, in EARLY rounds: more rounds fit the noise (docs/ticks.md).
+# learnt, in EARLY rounds: more rounds fit the noise (docs/research/positive-unlabelled.md).
 POSITIVES_PER_NUMBER, EARLY = 2, 10
 # Candidates for the ratio of signal to noise of a label.
 LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)

@@ -18,6 +18,7 @@ from dm2l.tables import FitOptions, Table, TableModel
 from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
 from dm2l.tables._model import score_correlation
 from dm2l.tables._options import fit_pipeline
+from dm2l.tables._preparation import unread_rows
 
 # Share of the observed labels that is held out, and how often.
 HELD_OUT, REPETITIONS = 0.2, 3
@@ -112,7 +113,7 @@ class Refit:
             warnings.simplefilter("ignore", ConstantLabelWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             uses = self.model.uses
-            Y = np.where(self.model.unread(self.inputs)[:, None], np.nan, Y)
+            Y = np.where(unread_rows(self.inputs, uses)[:, None], np.nan, Y)
             return fit_pipeline(self.inputs, uses, Y, self._options, label_names=label_names)[0]
 
 

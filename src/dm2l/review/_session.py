@@ -10,10 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from dm2l.io._csv_file import TEXT
-from dm2l.io._parquet_file import PARQUET
-from dm2l.io._unpacking import suffix_of, unpacked_name
-from dm2l.io._xlsx_file import EXCEL
+from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
 from dm2l.review._journal import Journal, Key, table_digest
 from dm2l.review._predictions import Labels, TablePredictions
 from dm2l.review._question import Question, make_question

@@ -8,7 +8,7 @@ from dm2l.tables._filled import write_completion
 from dm2l.tables._inspection import inspect_table
 from dm2l.tables._model import TableModel, fit_table
 from dm2l.tables._options import FitOptions
-from dm2l.tables._pipeline import make_table_pipeline
+from dm2l.tables._preparation import make_table_pipeline
 from dm2l.tables._reading import Table, read_table, table_from_frame
 from dm2l.tables._suggestion import suggest_entries, suggest_rows
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import types
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,20 +20,16 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncod
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l.chemistry import ABSENT, MorganFingerprints, has_rdkit
-from dm2l.io._label_reader import LabelVocabulary, positives_by_label
-from dm2l.model_selection import Interval
 from dm2l.persistence import ModelFileError, load_model, save_model
-from dm2l.tables._kinds import KINDS, ColumnUse
-from dm2l.tables._measures import MEASURES, Estimate, LabelEstimate
+from dm2l.tables._kinds import KINDS
+from dm2l.tables._measures import MEASURES
 from dm2l.tables._model import TableModel
-from dm2l.tables._options import Hyperparameters
 
 # Of the record that goes with the classifier, in its attribute ``table_``.
 FORMAT = 1
 
-# Kinds of columns that are not used.
-_LEFT_OUT = ("identifier", "date", "constant", "empty", "dropped", "unusable")
-_USUAL: dict[str, Any] = {"positive": [], "cutoffs": [], "written": {}}
+# Kinds of columns, first those that are used.
+_KINDS = (*KINDS, "identifier", "date", "constant", "empty", "dropped", "unusable")
 # Columns of both kinds are numbers, and steps may take either.
 _FORMS = {"numeric": "number", "boolean": "number"}
 _STEPS: dict[str, tuple[type, ...]] = {
@@ -62,9 +59,8 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, fit_table, load_bundle, save_bundle, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
-    >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
-    >>> table = table_from_frame(frame, "tox_*")
+    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> import tempfile
     >>> from pathlib import Path
@@ -72,40 +68,11 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     ...     save_bundle(model, Path(folder, "tox.dm2l"))
     ...     again = load_bundle(Path(folder, "tox.dm2l"))
     >>> again.label_names, again.settings == model.settings
-    (['tox_a', 'tox_b'], True)
+    (['toxic'], True)
     """
-    estimate = model.estimate
-    record: dict[str, Any] = {
-        "format": FORMAT,
-        "uses": None if model.uses is None else [asdict(use) for use in model.uses],
-        "feature_names": list(model.feature_names),
-        "label_names": list(model.label_names),
-        "missing": list(model.missing),
-        "words": {
-            "positive": _positive_record(model.words),
-            "cutoffs": list(model.words.cutoffs),
-            "written": {label: list(pair) for label, pair in model.words.written.items()},
-        },
-        "zero_based": model.zero_based,
-        "settings": None,
-        "correlation": model.correlation,
-        "sample": model.sample,
-        "estimate": None,
+    model.classifier.table_ = {"format": FORMAT} | {
+        name: _plain(getattr(model, name)) for name in _record_types()
     }
-    if estimate is not None:
-        record["estimate"] = {
-            "values": {key: list(map(float, value)) for key, value in estimate.values.items()},
-            "n_entries": estimate.n_entries,
-            "repetitions": estimate.repetitions,
-            "labels": [asdict(row) for row in estimate.labels],
-        }
-    if model.settings is not None:
-        # Python's own numbers: the record is data, of no library.
-        record["settings"] = {
-            key: float(v) if isinstance(v, float) else v
-            for key, v in asdict(model.settings).items()
-        }
-    model.classifier.table_ = record
     save_model(model.pipeline, Path(path))
 
 
@@ -139,9 +106,9 @@ def load_bundle(path: str | Path) -> TableModel:
             f"here {FORMAT}). Fit the model again."
         )
     try:
-        _check_record(record)
-        model = _model(pipeline, record)
-        _check_model(model)
+        model = TableModel(pipeline, **_record_values(record))
+        _check_values(model)
+        _check_parts(model)
     except ModelFileError as error:
         raise ModelFileError(f"{path} cannot be loaded: {error}") from error
     if any(use.kind == "smiles" for use in model.uses or ()) and not has_rdkit():
@@ -149,64 +116,100 @@ def load_bundle(path: str | Path) -> TableModel:
     return model
 
 
-def _model(pipeline: Any, record: dict[str, Any]) -> TableModel:
-    estimate, uses = record["estimate"], record["uses"]
-    words = record.get("words", _USUAL)  # not in older files
-    return TableModel(
-        pipeline=pipeline,
-        uses=None if uses is None else [ColumnUse(**use) for use in uses],
-        feature_names=record["feature_names"],
-        label_names=record["label_names"],
-        settings=None if record["settings"] is None else Hyperparameters(**record["settings"]),
-        correlation=record["correlation"],
-        estimate=None
-        if estimate is None
-        else Estimate(
-            {key: Interval(*value) for key, value in estimate["values"].items()},
-            estimate["n_entries"],
-            estimate["repetitions"],
-            [LabelEstimate(**row) for row in estimate.get("labels", [])],  # not in older files
-        ),
-        missing=record["missing"],
-        words=LabelVocabulary(
-            positives_by_label(words["positive"]),
-            tuple(words["cutoffs"]),
-            {label: (yes, no) for label, (yes, no) in words["written"].items()},
-        ),
-        zero_based=record.get("zero_based"),  # not in older files
-        sample=record.get("sample"),
-    )
+def _record_types() -> dict[str, Any]:
+    """Types of what is stored beside the pipeline, by name."""
+    hints = get_type_hints(TableModel)
+    return {field.name: hints[field.name] for field in fields(TableModel)[1:]}
 
 
-def _check_record(record: Mapping[str, Any]) -> None:
-    """Refuse a record whose values are not of the form that :func:`save_bundle` gives, by name."""
-    uses, estimate = record.get("uses"), record.get("estimate")
-    labels, features = record.get("label_names"), record.get("feature_names")
-    settings, correlation = record.get("settings"), record.get("correlation")
-    right = {
-        "label_names": bool(labels) and _names(labels),
-        "feature_names": _names(features),
-        "missing": _texts(record.get("missing")),
-        "words": _words(record.get("words", _USUAL)),
-        "zero_based": record.get("zero_based") in (None, True, False),
-        "settings": "settings" in record
-        and (settings is None or (isinstance(settings, dict) and _settings(settings))),
-        "sample": record.get("sample") is None or _sample(record["sample"]),
-        "uses": "uses" in record
-        and (uses is None or (isinstance(uses, list) and all(map(_use, uses)))),
-        "estimate": "estimate" in record
-        and (estimate is None or (isinstance(estimate, dict) and _estimate(estimate))),
+def _plain(value: Any) -> Any:
+    """A value as data of no library but NumPy's arrays: dataclasses are dicts, tuples lists."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _record_values(record: dict[str, Any]) -> dict[str, Any]:
+    """What :func:`_plain` was made of; a record of another form is refused."""
+    words = record.get("words")
+    if isinstance(words, dict) and isinstance(words.get("positive"), list):
+        # Older files: values of all labels.
+        positive = {"*": words["positive"]} if words["positive"] else {}
+        record = record | {"words": words | {"positive": positive}}
+    values = {}
+    for name, form in _record_types().items():
+        try:
+            values[name] = _typed(record[name], form)
+        except (TypeError, ValueError, KeyError) as error:
+            raise _improper(name) from error
+    return values
+
+
+def _typed(value: Any, form: Any) -> Any:
+    """A plain value as one of a type; ``TypeError`` if it has another form."""
+    origin, parts = get_origin(form) or form, get_args(form)
+    if origin in (Union, types.UnionType):
+        return None if value is None else _typed(value, parts[0])
+    if is_dataclass(form) or hasattr(form, "_fields"):
+        hints = get_type_hints(form)
+        if isinstance(value, list) and not is_dataclass(form):
+            value = dict(zip(hints, value, strict=True))
+        if not isinstance(value, dict) or value.keys() != hints.keys():
+            raise TypeError
+        return form(**{name: _typed(value[name], hint) for name, hint in hints.items()})
+    stored: Any = {tuple: list, Mapping: dict, float: (int, float)}.get(origin, origin)
+    if form is not Any and not isinstance(value, stored):
+        raise TypeError
+    if isinstance(value, bool) and form not in (bool, Any):
+        raise TypeError
+    if origin in (list, tuple):
+        kinds = parts if origin is tuple and parts[-1] is not ... else parts[:1] * len(value)
+        return origin(_typed(item, kind) for item, kind in zip(value, kinds, strict=True))
+    if origin in (dict, Mapping):
+        return {_typed(k, parts[0]): _typed(item, parts[1]) for k, item in value.items()}
+    return value
+
+
+def _check_values(model: TableModel) -> None:
+    """Refuse values that have their types, but make no sense."""
+    labels, features, uses = model.label_names, model.feature_names, model.uses
+    settings, estimate, sample = model.settings, model.estimate, model.sample
+    proper = {
+        "label_names": bool(labels) and len(set(labels)) == len(labels),
+        "feature_names": len(set(features)) == len(features),
+        "uses": uses is None
+        or ([use.name for use in uses] == features and all(use.kind in _KINDS for use in uses)),
+        "settings": settings is None
+        or (
+            settings.kernel in ("linear", "rbf", "tanimoto")
+            and math.isfinite(settings.lambda_d + settings.alpha)
+        ),
+        "estimate": estimate is None
+        or (
+            estimate.values.keys() == {key for key, *_ in MEASURES}
+            and min(estimate.n_entries, estimate.repetitions) >= 0
+        ),
+        "correlation": model.correlation.dtype == np.float64
+        and model.correlation.shape == (len(labels), len(labels))
+        and bool(np.isfinite(model.correlation).all()),
+        "sample": sample is None
+        or sp.issparse(sample)
+        or (isinstance(sample, np.ndarray) and sample.dtype == np.float64 and sample.ndim == 2),
     }
-    wrong = [name for name, well in right.items() if not well]
-    if not wrong and uses is not None and [use["name"] for use in uses] != features:
-        wrong = ["uses"]
-    if not wrong and not _square(correlation, len(labels or ())):
-        wrong = ["correlation"]
-    if wrong:
-        raise ModelFileError(f"its record of the table has no proper {wrong[0]!r}.")
+    for name, right in proper.items():
+        if not right:
+            raise _improper(name)
 
 
-def _check_model(model: TableModel) -> None:
+def _improper(name: str) -> ModelFileError:
+    return ModelFileError(f"its record of the table has no proper {name!r}.")
+
+
+def _check_parts(model: TableModel) -> None:
     """Refuse a model whose parts do not belong together."""
     pipeline, classifier = model.pipeline, model.classifier
     proper = (
@@ -253,98 +256,3 @@ def _prepares(transformer: Any, model: TableModel) -> bool:
             return False
         seen += named
     return sorted(seen) == sorted(kinds) == sorted(transformer.feature_names_in_)
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(part, str) for part in value)
-
-
-def _words(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and value.keys() == _USUAL.keys()
-        and _positives(value["positive"])
-        and _texts(value["cutoffs"])
-        and isinstance(value["written"], dict)
-        and _texts(list(value["written"]))
-        and all(_texts(pair) and len(pair) == 2 for pair in value["written"].values())
-    )
-
-
-def _positive_record(words: LabelVocabulary) -> dict[str, list[str]] | list[str]:
-    """Positive values by labels; a list of those of all labels, as in older files, will do."""
-    by_label = {label: list(values) for label, values in words.positive.items()}
-    return by_label.get("*", []) if by_label.keys() <= {"*"} else by_label
-
-
-def _positives(value: Any) -> bool:
-    if isinstance(value, dict):
-        return _texts(list(value)) and all(map(_texts, value.values()))
-    return _texts(value)
-
-
-def _names(value: Any) -> bool:
-    return _texts(value) and len(set(value)) == len(value)
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _use(value: Any) -> bool:
-    fields = ColumnUse.__dataclass_fields__.keys()
-    return (
-        isinstance(value, dict)
-        and value.keys() == fields
-        and all(isinstance(part, str) for part in value.values())
-        and value["kind"] in KINDS + _LEFT_OUT
-    )
-
-
-def _settings(value: dict[str, Any]) -> bool:
-    return (
-        value.keys() == {"kernel", "lambda_d", "alpha", "score"}
-        and value["kernel"] in ("linear", "rbf", "tanimoto")
-        and all(_number(value[k]) and math.isfinite(value[k]) for k in ("lambda_d", "alpha"))
-        and (value["score"] is None or _number(value["score"]))
-    )
-
-
-def _estimate(value: dict[str, Any]) -> bool:
-    values = value.get("values")
-    return (
-        value.keys() - {"labels"} == {"values", "n_entries", "repetitions"}
-        and isinstance(value.get("labels", []), list)
-        and all(map(_label_estimate, value.get("labels", [])))
-        and all(type(value[k]) is int and value[k] >= 0 for k in ("n_entries", "repetitions"))
-        and isinstance(values, dict)
-        and values.keys() == {key for key, *_ in MEASURES}
-        and all(
-            isinstance(part, list) and len(part) == 3 and all(map(_number, part))
-            for part in values.values()
-        )
-    )
-
-
-def _label_estimate(value: Any) -> bool:
-    fields = LabelEstimate.__dataclass_fields__.keys()
-    return (
-        isinstance(value, dict)
-        and value.keys() == fields
-        and isinstance(value["label"], str)
-        and all(_number(part) for name, part in value.items() if name != "label")
-    )
-
-
-def _sample(value: Any) -> bool:
-    dense = isinstance(value, np.ndarray) and value.dtype == np.float64
-    return (dense or sp.issparse(value)) and value.ndim == 2
-
-
-def _square(value: Any, size: int) -> bool:
-    return (
-        isinstance(value, np.ndarray)
-        and value.dtype == np.float64
-        and value.shape == (size, size)
-        and bool(np.isfinite(value).all())
-    )

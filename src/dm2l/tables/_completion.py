@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.tables._html import NO, OPEN, YES, Bar, block, grid, lines
-from dm2l.tables._model import TableModel, constant_warnings, learnt, lowest_error_rate
+from dm2l.tables._model import TableModel, constant_warnings, impute
+from dm2l.tables._output import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.tables._reading import Table
 
 MARGIN = 0.2
@@ -20,15 +20,11 @@ class Completion:
 
     Attributes
     ----------
-    label_names : list of str
-        Labels, in the order of the columns below.
     missing, positive, look : ndarray of bool of shape (n_rows, n_labels)
         Entries that were missing, that are filled with yes, that are worth a look: their
         probability is near one half.
     probabilities : ndarray of shape (n_rows, n_labels)
         Probability of a yes; 0 or 1 where it was observed, NaN where there is no estimate.
-    warnings : list of str
-        Warnings about the table.
     left : ndarray of bool of shape (n_rows, n_labels) or None
         Missing entries that are not filled, because too many answers would be wrong, the row has no
         molecule that can be read, or the label has a single class; None for none.
@@ -108,15 +104,23 @@ def complete_table(
     (array([False,  True]), array([False, False]))
     """
     X, unread, warnings = model.prepared(table)
-    found = model.fill(X, unread, table.Y, max_error_rate)
     missing, classifier = np.isnan(table.Y), model.classifier
-    constant = missing & ~learnt(classifier)
-    left = (missing & ~found.chosen) | constant
-    p = np.where(constant, np.nan, found.probabilities)
+    found = impute(classifier, X, table.Y, max_error_rate)
+    learnable = np.asarray(classifier._learnable, dtype=bool)
+    answered = missing & learnable & ~unread[:, None]
+    left = missing & ~(answered & found.chosen)
+    p = np.where(missing & ~answered, np.nan, found.probabilities)
     near = missing & (np.abs(p - 0.5) <= margin)
     if max_error_rate is not None and missing.any() and left[missing].all():
-        least = lowest_error_rate(classifier, found, table.Y)
-        warnings = [*warnings, _out_of_reach(max_error_rate, least)]
+        confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
+        least = classifier._completer.correlation.error_rates.least(confidence, answered)
+        nothing = (
+            f"no missing label can be filled with an expected error rate of at most "
+            f"{100 * max_error_rate:.4g}%"
+        )
+        # Rounded up, so that the rate that is named can be passed.
+        lowest = f"; the lowest rate that fills any is {np.ceil(1e4 * least) / 100:.4g}%"
+        warnings = [*warnings, nothing + (lowest if least < 1 else "")]
     stay = ": {n} blanks stay blank, since {lack} where the model was fitted"
     return Completion(
         label_names=table.label_names,
@@ -130,37 +134,12 @@ def complete_table(
     )
 
 
-def _out_of_reach(max_error_rate: float, least: float) -> str:
-    nothing = (
-        f"no missing label can be filled with an expected error rate of at most "
-        f"{100 * max_error_rate:.4g}%"
-    )
-    if least >= 1:
-        return nothing
-    # Rounded up, so that the rate that is named can be passed.
-    return f"{nothing}; the lowest rate that fills any is {np.ceil(1e4 * least) / 100:.4g}%"
-
-
 @dataclass(frozen=True)
 class Audit:
-    """Suspected label errors of a table, the most likely first.
+    """Suspected label errors of a table, the most likely first; row 1 is below the header.
 
-    Attributes
-    ----------
-    row : ndarray of int
-        Row numbers; 1 is the first row below the header.
-    label : list of str
-        Labels.
-    observed : ndarray of bool
-        What the table says; False for a blank.
-    blank : ndarray of bool
-        Whether the table says nothing: with positive-unlabelled labels, blanks are suspected.
-    probability : ndarray
-        Probability that the entry is wrong.
-    false_alarms : ndarray
-        Expected share of correct labels among this entry and all before it.
-    warnings : list of str
-        Warnings about the table.
+    ``blank`` entries are suspected with positive-unlabelled labels; ``false_alarms`` is the
+    expected share of correct labels among an entry and all before it.
     """
 
     row: NDArray[np.intp]
@@ -189,7 +168,9 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     Returns
     -------
     Audit
-        Rows, labels and probabilities.
+        Arrays ``row`` (1 is the first row below the header), ``label``, ``observed``, ``blank``,
+        ``probability`` of being wrong, and ``false_alarms``, the expected share of correct labels
+        down to this entry.
 
     Examples
     --------

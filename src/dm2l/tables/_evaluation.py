@@ -11,22 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels import ConstantLabelWarning
-from dm2l.metrics import label_table
 from dm2l.model_selection import Interval
-from dm2l.tables._html import OPEN, YES, Bar, Cell, block, grid
 from dm2l.tables._measures import (
     MEASURES,
+    Predictions,
+    by_label,
     changes,
     hold_out,
     interval,
     intervals,
-    label_precision,
     measure,
     predictions,
 )
 from dm2l.tables._model import impute
-from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
-from dm2l.tables._preparation import row_groups, table_inputs
+from dm2l.tables._options import (
+    FitOptions,
+    Hyperparameters,
+    Tell,
+    check_learnable,
+    fit_pipeline,
+    quiet,
+)
+from dm2l.tables._output import OPEN, YES, Bar, Cell, block, grid
+from dm2l.tables._preparation import table_inputs
 from dm2l.tables._reading import Table
 
 # The first two are one fit: with and without the known labels of the row.
@@ -52,22 +59,10 @@ class LabelQuality:
 
 @dataclass(frozen=True)
 class TableEvaluation:
-    """Measures on hidden labels.
+    """Measures on hidden labels of each method, of which the first is that of the options.
 
-    Attributes
-    ----------
-    hide : float
-        Share of the observed labels that was hidden in each repetition.
-    repetitions, n_hidden : int
-        Repetitions, and labels hidden in each.
-    methods : dict of str to dict of str to Interval
-        Measures of each method; "automatic", or "DM2L" where hyperparameters are fixed, is first.
-    gains : dict of str to dict of str to Interval
-        The first method minus each other one, on the same hidden labels.
-    labels : list
-        Counts and measures of each label.
-    settings : list of Hyperparameters or None
-        What the search chose in each repetition; None for the automatic estimator.
+    ``methods`` and ``gains``, the first method minus each other one, have intervals by method and
+    measure; ``settings`` what each search chose, None for the automatic estimator.
     """
 
     hide: float
@@ -145,43 +140,37 @@ def evaluate_table(
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, evaluate_table, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
-    >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
-    >>> table = table_from_frame(frame, "tox_*")
+    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> table = table_from_frame(frame, "toxic")
     >>> found = evaluate_table(table, FitOptions("linear", 0.1, 1.0), repetitions=2)
     >>> found.methods["DM2L"]["label_auc"].mean
     1.0
     >>> found.n_hidden
     15
     """
-    options = FitOptions() if options is None else options
+    options, tell = options or FitOptions(), tell or quiet
     if not 0 < hide < 1:
         raise ValueError(f"hide must be a share between 0 and 1, such as 0.2; got {hide}.")
     table = replace(table, Y=options.read(table.Y))
-    inputs, uses, observed = table_inputs(table, kinds, drop, groups)
-    together = row_groups(table, inputs, uses, groups)
-    check_learnable(observed, str(table.path), unlabelled=options.unlabelled)
+    inputs, uses, observed, together = table_inputs(table, kinds, drop, groups)
+    check_learnable(observed, str(table.path), options)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
-    precision: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS}
-    aucs, hidden_counts, chosen = [], [], []
+    labels: dict[str, list[dict[str, NDArray[np.float64]]]] = {name: [] for name in METHODS}
+    hidden_counts, chosen = [], []
     # Without observed negatives, wrong positives cannot be counted.
     unknown = dict.fromkeys(("f1_macro", "accuracy", "brier"), np.nan) if options.unlabelled else {}
     ours = AUTOMATIC if options.automatic else COUPLED
     called = {name: ours if name == COUPLED else name for name in METHODS}
     for repetition in range(repetitions):
         left, hidden = hold_out(observed, hide, options.random_state + repetition, together)
-        check_learnable(
-            left,
-            f"{table.path} with {hide:.0%} of its labels hidden",
-            unlabelled=options.unlabelled,
-        )
+        where = f"{table.path} with {hide:.0%} of its labels hidden"
+        check_learnable(left, where, options)
         if options.unlabelled:  # hidden positives are ranked among all unlabelled entries
             hidden = np.where(np.isnan(left), np.nan_to_num(hidden), np.nan)
         for name in METHODS:
             if name == ALONE:
                 continue
-            if tell is not None:
-                tell(f"repetition {repetition + 1} of {repetitions}: {called[name]}")
+            tell(f"repetition {repetition + 1} of {repetitions}: {called[name]}")
             Y = np.nan_to_num(left) if name == NEGATIVES else left
             ridge = replace(options, lambda_d=0.0, coupling=None)
             fixed = options if name == COUPLED else ridge
@@ -191,18 +180,15 @@ def evaluate_table(
                 warnings.simplefilter("ignore", ConstantLabelWarning)
                 pipeline, settings = fit_pipeline(inputs, uses, Y, fixed, groups=together)
             X, model = pipeline[:-1].transform(inputs), pipeline[-1]
+            answers = {ALONE if name == COUPLED else name: predictions(model, X)}
             if name == COUPLED:
                 filled = impute(model, X, left)
                 p = filled.probabilities
-                found = measure(hidden, p, p, filled.positive, estimate=False)
-                measured[COUPLED].append(found | unknown)
-                precision[COUPLED].append(label_precision(hidden, p))
-                aucs.append(label_table(hidden, p)["auc"])
+                answers[COUPLED] = Predictions(p, p, filled.positive)
                 chosen.append(settings)
-            answer = predictions(model, X)
-            plain = ALONE if name == COUPLED else name
-            measured[plain].append(measure(hidden, *answer, estimate=False) | unknown)
-            precision[plain].append(label_precision(hidden, answer.scores))
+            for method, answer in answers.items():
+                measured[method].append(measure(hidden, *answer, estimate=False) | unknown)
+                labels[method].append(by_label(hidden, answer.scores))
         hidden_counts.append(hidden)
     stacked = np.stack(hidden_counts)
     return TableEvaluation(
@@ -216,8 +202,11 @@ def evaluate_table(
                 label,
                 int((~np.isnan(stacked[:, :, k])).sum()),
                 int((stacked[:, :, k] == 1).sum()),
-                interval([auc[k] for auc in aucs], hide).mean,
-                *(interval([p[k] for p in precision[name]], hide).mean for name in METHODS),
+                interval([found["auc"][k] for found in labels[COUPLED]], hide).mean,
+                *(
+                    interval([found["average_precision"][k] for found in labels[name]], hide).mean
+                    for name in METHODS
+                ),
             )
             for k, label in enumerate(table.label_names)
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._utils.arrays import to_numpy
 from dm2l.io._columns import ColumnRequestError
-from dm2l.tables._flips import by_flipping, two_valued
 from dm2l.tables._model import TableModel
 from dm2l.tables._options import Tell
+
+Floats = NDArray[np.float64]
 
 SAMPLE = 300  # rows
 # Shuffles of a column; of more than so many columns each is shuffled once.
@@ -27,19 +29,12 @@ MOST_NUMBERS = 4_000_000  # in the shuffled rows that are scored at a time
 
 @dataclass(frozen=True)
 class Explanation:
-    """Features and other labels that the scores of one label depend on.
+    """Features that the scores of a label depend on, and correlated labels, the strongest first.
 
-    Attributes
-    ----------
-    label : str
-        The label.
-    features : list of (str, float)
-        The strongest first: coefficients on the transformed columns of a linear model, else the
-        root mean square change of the score when the raw column is shuffled (for 0/1 columns of an
-        rbf or Tanimoto model the mean of all shuffles). For the automatic estimator the sign is
-        that of its linear model, which also selects the columns; a category has none.
-    together : list of (str, float)
-        Other labels and the correlation of their scores on training rows, the strongest first.
+    A feature has its coefficient in a linear model, else the root mean square change of the score
+    when the raw column is shuffled (for 0/1 columns of an rbf or Tanimoto model the mean of all
+    shuffles). For the automatic estimator the sign is that of its linear model, which also selects
+    the columns; a category has none. ``together`` has correlations of scores on training rows.
     """
 
     label: str
@@ -73,7 +68,7 @@ def explain_model(
     Returns
     -------
     list of Explanation
-        One for each label.
+        For each label ``features`` and other labels, ``together``, as pairs of name and weight.
 
     Examples
     --------
@@ -108,12 +103,11 @@ def explain_model(
         sources = [feature.column for feature in model.features]
         columns = list(dict.fromkeys(sources))
         bits = two_valued(model.classifier, sources)
+        flipped = [columns.index(sources[i]) for i in bits]
         weights = np.zeros((len(names), len(columns)))
         if bits:
-            places = [columns.index(sources[i]) for i in bits]
-            weights[np.ix_(chosen, places)] = by_flipping(model.classifier, X, bits, chosen, tell)
-        asked = set(columns) - {sources[i] for i in bits}
-        others = [j for j, column in enumerate(columns) if column in asked]
+            weights[np.ix_(chosen, flipped)] = by_flipping(model.classifier, X, bits, chosen, tell)
+        others = np.delete(np.arange(len(columns)), flipped)
         left = [columns[j] for j in others]
         weights[:, others] = _by_shuffling(model.classifier, X, sources, left, rng, tell)
     return [
@@ -128,7 +122,7 @@ def explain_model(
 
 def _by_stack(
     model: TableModel, chosen: list[int], random_state: int, tell: Tell | None
-) -> tuple[list[str], NDArray[np.float64]]:
+) -> tuple[list[str], Floats]:
     """Columns with the largest linear weights, and how far each moves the ensemble."""
     X, classifier = _dense(model.sample), model.classifier
     slopes = classifier._column_weights(X)
@@ -146,12 +140,12 @@ def _by_stack(
 
 def _by_shuffling(
     classifier: Any,
-    X: NDArray[np.float64],
+    X: Floats,
     sources: list[str],
     columns: list[str],
     rng: np.random.RandomState,
     tell: Tell | None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """How far each raw column moves every label."""
     scores = classifier.decision_function(X)
     moved = np.zeros((scores.shape[1], len(columns)))
@@ -180,13 +174,13 @@ def _by_shuffling(
     return np.sqrt(moved)
 
 
-def _dense(X: Any) -> NDArray[np.float64]:
+def _dense(X: Any) -> Floats:
     return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
 
 
 def column_weights(
     model: TableModel, sources: Sequence[str], X: Any, row: int, labels: Sequence[int]
-) -> tuple[list[str], NDArray[np.float64]] | None:
+) -> tuple[list[str], Floats] | None:
     """How far the raw columns of a row move scores, against a row of means, (n_columns, n_labels).
 
     None for a kernel model with too many columns; ``sources`` are the raw columns of the features.
@@ -194,8 +188,7 @@ def column_weights(
     columns = {name: j for j, name in enumerate(dict.fromkeys(sources))}
     place = np.array([columns[name] for name in sources])
     mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-    x = X[row : row + 1]
-    x = np.asarray(x.toarray() if hasattr(x, "toarray") else x, dtype=np.float64).ravel()
+    x = np.asarray(_dense(X[row : row + 1]), dtype=np.float64).ravel()
     classifier: Any = model.classifier
     weights = np.zeros((len(columns), len(labels)))
     if getattr(classifier, "kernel", None) == "linear":
@@ -210,6 +203,72 @@ def column_weights(
     return list(columns), weights
 
 
-def _strongest(names: list[str], values: NDArray[np.float64], top: int) -> list[tuple[str, float]]:
+def _strongest(names: list[str], values: Floats, top: int) -> list[tuple[str, float]]:
     order = np.argsort(-np.abs(values), kind="stable")[:top]
     return [(names[j], float(values[j])) for j in order if values[j] != 0]
+
+
+def two_valued(classifier: Any, sources: Sequence[str]) -> list[int]:
+    """Features of a kernel model with two values that are the only ones of their raw column."""
+    Z = classifier.X_fit_
+    if classifier.kernel not in ("rbf", "tanimoto") or not isinstance(Z, np.ndarray):
+        return []
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    two = (np.equal(Z, low) | np.equal(Z, high)).all(axis=0)
+    if classifier.kernel == "tanimoto":
+        two &= np.isin([low, high], (0.0, 1.0)).all(axis=0)
+    times = Counter(sources)
+    return [i for i, source in enumerate(sources) if two[i] and times[source] == 1]
+
+
+def by_flipping(
+    classifier: Any, X: Floats, bits: list[int], labels: Sequence[int], tell: Tell | None
+) -> Floats:
+    r"""Root mean square change of scores by shuffles of each column ``bits``, (labels, bits).
+
+    ``X`` are training rows, ``bits`` what :func:`two_valued` has returned. A flip of column j
+    changes :math:`k(x, z)` by :math:`x_j` and :math:`z_j` alone: with the kernel :math:`k_0` after
+    a flip where :math:`z_j` is low, :math:`k_1` where it is high, and weights w, a score becomes
+
+    .. math:: \sum_z w_z k_0(x, z) + \sum_z w_z (k_1 - k_0)(x, z) [z_j \text{ high}],
+
+    one product for all columns. A shuffle flips a row as often as others hold the other value.
+    """
+    kernel, Z, W = classifier._kernel, classifier.X_fit_, to_numpy(classifier.dual_coef_)
+    high = Z[:, bits].max(axis=0)
+    up, B = X[:, bits] == high, (Z[:, bits] == high).astype(np.float64)
+    often = np.where(up, 1 - up.mean(axis=0), up.mean(axis=0))
+    K = kernel(X, Z)
+    rbf = classifier.kernel == "rbf"
+    steps = [] if rbf else [_tanimoto_steps(X, Z, kernel.gamma, sign) for sign in (1.0, -1.0)]
+    # What k is multiplied by where z had the value that x now leaves.
+    away = np.exp(-kernel.gamma * (high - Z[:, bits].min(axis=0)) ** 2)
+    moved = np.empty((len(labels), len(bits)))
+    for j, k in enumerate(labels):
+        if tell is not None:
+            tell(f"flipping the 0/1 columns for label {j + 1} of {len(labels)}")
+        w = W[:, k]
+        score = (K @ w)[:, None]
+        if rbf:
+            ones = (K * w) @ B
+            after = away * score + (1 / away - away) * np.where(up, score - ones, ones)
+        else:
+            set_, cleared = (((K0 @ w)[:, None] + ((K1 - K0) * w) @ B) for K0, K1 in steps)
+            after = np.where(up, cleared, set_)
+        moved[j] = np.sqrt((often * (after - score) ** 2).mean(axis=0))
+    return moved
+
+
+def _tanimoto_steps(X: Floats, Z: Floats, gamma: float, sign: float) -> tuple[Floats, Floats]:
+    """Kernel after a bit of x was set (1) or cleared (-1), where z has it not, and where it has."""
+    inner = X @ Z.T
+    both = (X * X).sum(axis=1)[:, None] + sign + (Z * Z).sum(axis=1)
+
+    def after(shared: Floats) -> Floats:
+        union = both - shared
+        empty = union <= 0  # two rows of zeros are alike
+        like = np.where(empty, 1.0, shared) / np.where(empty, 1.0, union)
+        found: Floats = np.exp(gamma * (like - 1))
+        return found
+
+    return after(inner), after(inner + sign)

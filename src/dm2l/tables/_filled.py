@@ -7,28 +7,29 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import atomic_write
+from dm2l._utils.files import EXCEL, PARQUET, TEXT, atomic_write, suffix_of
 from dm2l.io import write_npz
 from dm2l.io._columns import LOOK, PROBABILITY
-from dm2l.io._csv_file import TEXT, Record, quote, records, unquote
-from dm2l.io._cutoffs import cutoffs_of
-from dm2l.io._parquet_file import PARQUET
-from dm2l.io._unpacking import suffix_of
+from dm2l.io._csv_file import Record, quote, records, unquote
+from dm2l.io._label_reader import cutoffs_of
 from dm2l.io._words import MissingMarkers, as_number, commonest_pair, with_point
-from dm2l.io._xlsx_file import EXCEL, MOST_COLUMNS, edit_sheet, write_sheet
+from dm2l.io._xlsx_file import MOST_COLUMNS, edit_sheet, write_sheet
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import harmless, write_columns
 from dm2l.tables._reading import Table
 
 # Without leading zeros, and of no more digits than Excel keeps.
 _NUMBER = re.compile(r"-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(\.\d+)?")
+
+
+Spelling = tuple[Any, Any]  # how a column writes an observed positive and an observed negative
 
 
 def write_completion(
@@ -62,22 +63,18 @@ def write_completion(
         Whether to put ``'`` before all text of text files that a spreadsheet would run as a
         formula.
     """
-    output = Path(output)
+    output, marks, inline = Path(output), MissingMarkers(missing), details is None
     check_form(table, output)
     write: Callable[[Path], None]
     if table.bunch is not None:
-        spellings = [Spelling("1", "0")] * len(table.label_names)
+        spellings: list[Spelling] = [("1", "0")] * len(table.label_names)
         write = partial(_write_matrix, completion, table)
     elif suffix_of(table.path) in PARQUET:
-        spellings, write = _parquet_writer(completion, table, details is None)
+        spellings, write = _parquet_writer(completion, table, inline)
     elif suffix_of(table.path) in EXCEL:
-        spellings, write = _sheet_writer(
-            completion, table, MissingMarkers(missing), details is None
-        )
+        spellings, write = _sheet_writer(completion, table, marks, inline)
     else:
-        spellings, write = _text_writer(
-            completion, table, MissingMarkers(missing), details is None, safe_csv
-        )
+        spellings, write = _text_writer(completion, table, marks, inline, safe_csv)
     if details is not None:
         write_columns(Path(details), _details(completion, spellings), safe=safe_csv)
     write(output)
@@ -104,17 +101,16 @@ def check_form(table: Table, output: Path) -> None:
 
 def _details(completion: Completion, spellings: Sequence[Spelling]) -> dict[str, Any]:
     rows, labels = np.nonzero(completion.missing)
-    filled = completion.filled
-    answers = [
-        unquote(str(spellings[k][0 if completion.positive[i, k] else 1])) if filled[i, k] else None
-        for i, k in zip(rows.tolist(), labels.tolist(), strict=True)
-    ]
+    filled, positive = completion.filled, completion.positive
     return {
         "row": (rows + 1).tolist(),
         "label": [completion.label_names[k] for k in labels],
-        "answer": answers,
+        "answer": [
+            unquote(str(spellings[k][0 if positive[i, k] else 1])) if filled[i, k] else None
+            for i, k in zip(rows.tolist(), labels.tolist(), strict=True)
+        ],
         "probability": [_shown(p) for p in completion.probabilities[rows, labels]],
-        "look": ["yes" if look else "no" for look in completion.look[rows, labels]],
+        "look": np.where(completion.look[rows, labels], "yes", "no").tolist(),
     }
 
 
@@ -136,29 +132,21 @@ def _new_names(label_names: Sequence[str], present: Sequence[str], where: str) -
 
 def _spellings(columns: Sequence[Sequence[Any]], table: Table) -> list[Spelling]:
     """Each column's own; for one that shows no answer that of the first other, else 1 and 0."""
-    known = {name: Spelling(*pair) for name, pair in table.words.written.items()}
     # Of a label with a cutoff the commonest yes is some number.
     numbers = cutoffs_of(table.label_names, table.words.cutoffs, str(table.path))
     found = [
-        (None if k in numbers else find_spelling(cells, table.Y[:, k])) or known.get(name)
+        (None if k in numbers else find_spelling(cells, table.Y[:, k]))
+        or table.words.written.get(name)
         for k, (name, cells) in enumerate(zip(table.label_names, columns, strict=True))
     ]
-    usual = next((spelling for spelling in found if spelling is not None), Spelling("1", "0"))
-    return [usual if spelling is None else spelling for spelling in found]
-
-
-class Spelling(NamedTuple):
-    """How a column writes an observed positive and an observed negative."""
-
-    positive: Any
-    negative: Any
+    usual = next(filter(None, found), ("1", "0"))
+    return [spelling or usual for spelling in found]
 
 
 def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spelling | None:
     """The commonest way in which a column writes yes and no; None if it shows neither."""
     sides = (np.flatnonzero(answers == wanted).tolist() for wanted in (1.0, 0.0))
-    pair = commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
-    return None if pair is None else Spelling(*pair)
+    return commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
 
 
 # ------------------------------------------------------------------------------------ text files
@@ -351,17 +339,17 @@ def _of_type(spelling: Spelling, kind: Any, arrow: Any) -> Spelling:
     if types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_boolean(kind):
-        return Spelling(True, False)
-    if types.is_integer(kind) or types.is_floating(kind):
-        if str(spelling.positive).startswith(("<", ">")):
-            raise ValueError(
-                f"A missing label in a column of numbers with a cutoff is filled with "
-                f"{spelling[0]} or {spelling[1]}, which are not numbers. Write the table as .csv, "
-                "whose columns hold both."
-            )
-        numbers = [as_number(str(word)) for word in spelling]
-        return Spelling(1, 0) if None in numbers else Spelling(*numbers)
-    return Spelling(str(spelling.positive), str(spelling.negative))
+        return True, False
+    words = str(spelling[0]), str(spelling[1])
+    if not (types.is_integer(kind) or types.is_floating(kind)):
+        return words
+    if words[0].startswith(("<", ">")):
+        raise ValueError(
+            f"A missing label in a column of numbers with a cutoff is filled with {words[0]} or "
+            f"{words[1]}, which are not numbers. Write the table as .csv, whose columns hold both."
+        )
+    yes, no = map(as_number, words)
+    return (1, 0) if yes is None or no is None else (yes, no)
 
 
 def _write_matrix(completion: Completion, table: Table, path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from dm2l.io._words import parse_tick_or_boolean
 from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
-from dm2l.tables._html import NO, OPEN, YES, Bar, Cell, block, grid, lines
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
+from dm2l.tables._measures import signs_of
+from dm2l.tables._output import NO, OPEN, YES, Bar, Cell, block, grid, lines
 from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
 from dm2l.tables._reading import Table
 
@@ -67,11 +69,6 @@ class LabelCount:
     missing: int
 
     @property
-    def observed(self) -> int:
-        """Observed entries."""
-        return self.positive + self.negative
-
-    @property
     def positives_only(self) -> bool:
         """Whether hardly a no was ever written down."""
         return self.missing > 0 and self.positive >= max(5, _TICKS * self.negative + 1)
@@ -81,22 +78,9 @@ class LabelCount:
 class Inspection:
     """What :func:`inspect_table` has found.
 
-    Attributes
-    ----------
-    n_rows, n_columns : int
-        Size of the table.
-    uses : list of ColumnUse or None
-        The use of every column that is not a label; None for sparse matrices.
-    labels : list of LabelCount
-        Counts of each label.
-    implications : list of Implication
-        Labels that imply another one, surest first.
-    ranks : Ranks
-        Local against global structure of the labels.
-    n_duplicates : int
-        Rows whose features repeat those of an earlier row.
-    warnings : list of str
-        What should be checked.
+    ``uses`` are those of columns that are no labels (None for sparse matrices), ``implications``
+    labels that imply another one, surest first, ``n_duplicates`` counts rows whose features repeat
+    those of an earlier row, and ``warnings`` say what should be checked.
     """
 
     n_rows: int
@@ -109,17 +93,15 @@ class Inspection:
     warnings: list[str]
 
     def _repr_html_(self) -> str:
-        n = max(self.n_rows, 1)
+        n, colours = max(self.n_rows, 1), (YES, NO, OPEN)
         rows: list[list[Cell]] = []
         for count in self.labels:
             counts = (count.positive, count.negative, count.missing)
-            shares = zip(counts, (YES, NO, OPEN), strict=True)
-            bar = Bar(tuple((number / n, colour) for number, colour in shares), "yes, no, missing")
-            rows.append([count.label, *counts, bar])
-        kinds: dict[str, int] = {}
-        for use in self.uses or ():
-            kind = use.kind if use.used else f"{use.kind} (left out)"
-            kinds[kind] = kinds.get(kind, 0) + 1
+            shares = tuple((k / n, colour) for k, colour in zip(counts, colours, strict=True))
+            rows.append([count.label, *counts, Bar(shares, "yes, no, missing")])
+        kinds = Counter(
+            use.kind if use.used else f"{use.kind} (left out)" for use in self.uses or ()
+        )
         copies = f"Rows that repeat an earlier one: {self.n_duplicates}."
         return block(
             f"{self.n_rows:,} rows, {self.n_columns} columns, {len(self.labels)} labels",
@@ -145,7 +127,8 @@ def inspect_table(
     Returns
     -------
     Inspection
-        All of it.
+        Attributes ``uses``, ``labels``, ``implications``, ``ranks``, ``n_duplicates``,
+        ``warnings``.
 
     Examples
     --------
@@ -161,7 +144,7 @@ def inspect_table(
     >>> found.n_duplicates
     1
     """
-    T = np.where(np.isnan(table.Y), 0.0, 2 * table.Y - 1)
+    T = signs_of(table.Y).astype(np.float64)
     uses = None
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
@@ -223,7 +206,7 @@ def _ranks(T: NDArray[np.float64]) -> Ranks:
 
 def _n_duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
     if table.frame is None or uses is None:
-        return table.n_rows - len(np.unique(duplicates(table.matrix, None)))
+        return table.n_rows - len(np.unique(duplicates(table.matrix, ())))
     if not any(use.used for use in uses):
         return 0
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
@@ -256,7 +239,7 @@ def _positive_warnings(counts: Sequence[LabelCount]) -> list[str]:
     leaning = [
         count.label
         for count in counts
-        if count.missing > _BLANK * (count.missing + count.observed)
+        if count.missing > _BLANK * (count.missing + count.positive + count.negative)
         and count.positive > max(5, count.negative)
         and not count.positives_only
     ]
@@ -279,7 +262,7 @@ def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
     found = []
     for count in counts:
         least = min(count.positive, count.negative)
-        if not count.observed:
+        if not count.positive + count.negative:
             found.append(f"label {count.label!r}: nothing is observed; it cannot be learnt")
         elif count.positives_only:  # one line names all of them
             continue
@@ -304,13 +287,17 @@ def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
 
 def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     """Columns with two values that equal a label wherever both are known."""
-    two = [(use.name, signs) for use in uses if use.used for signs in _signs(table.frame[use.name])]
+    two = [
+        (use.name, signs)
+        for use in uses
+        if use.used and (signs := _signs(table.frame[use.name])) is not None
+    ]
     if not two:
         return []
     # Single precision counts exactly up to 16 million rows, in half the time.
     precision: Any = np.float32 if len(table.Y) < 2**24 else np.float64
     C = np.array([signs for _, signs in two], dtype=precision)
-    T = np.where(np.isnan(table.Y), 0.0, 2 * table.Y - 1).astype(precision)
+    T = signs_of(table.Y).astype(precision)
     both, same = np.abs(C) @ np.abs(T), C @ T
     # A label that is constant in the rows that have both equals no column.
     varies = np.abs(np.abs(C) @ T) < both
@@ -322,17 +309,17 @@ def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     ]
 
 
-def _signs(column: Any) -> Iterator[NDArray[np.float64]]:
-    """-1 and 1 for the two values of a column that has two, 0 where it is blank; else nothing."""
+def _signs(column: Any) -> NDArray[np.float64] | None:
+    """-1 and 1 for the values of a column that has two, 0 where it is blank; else None."""
     if column.dtype.kind in "bifu":
-        values = column.to_numpy()
-        known = ~np.isnan(values) if column.dtype.kind == "f" else np.ones(len(values), dtype=bool)
+        values, known = column.to_numpy(), column.notna().to_numpy()
     else:
         values = as_text(column)
         known = values != ""
     found = np.unique(values[known])
-    if len(found) == 2:
-        yield np.where(known, np.where(values == found[1], 1.0, -1.0), 0.0)
+    if len(found) != 2:
+        return None
+    return np.where(known, np.where(values == found[1], 1.0, -1.0), 0.0)
 
 
 def _label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:

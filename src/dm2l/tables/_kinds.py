@@ -31,6 +31,7 @@ DIRTY = 0.1
 NAMED = 20  # rows without a molecule that are named
 TEXTS = 10  # rows with a text that are needed to learn from words
 
+_DATES = "dates; turn them into numbers (year, weekday, days since) to use them"
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T]\d{1,2}:\d{2}.*)?"
     r"|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( \d{1,2}:\d{2}.*)?"
@@ -142,53 +143,43 @@ def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
     dtype, present = column.dtype, column.dropna()
     if len(present) == 0:
         return ColumnUse(name, "empty", "no values")
-    if types.is_bool_dtype(dtype):
-        return _unless_one_value(ColumnUse(name, "boolean"), column)
-    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
-        if _counts_rows(name, column):
+    numeric = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
+    if types.is_bool_dtype(dtype) or numeric:
+        kind = "boolean" if types.is_bool_dtype(dtype) else "numeric"
+        if kind == "numeric" and _counts_rows(name, column):
             return ColumnUse(name, "identifier", "a different number in every row")
-        return _unless_one_value(ColumnUse(name, "numeric"), column)
+        values = present.unique()
+        if len(values) == 1:
+            return _one_value(name, kind, str(values[0]), len(column), len(present))
+        return ColumnUse(name, kind)
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        return _date(name)
-    values = present.to_numpy(dtype=object)
-    if not all(isinstance(value, (str, bool, int, float, np.number)) for value in values):
-        other = next(v for v in values if not isinstance(v, (str, bool, int, float, np.number)))
-        if hasattr(other, "isoformat"):
-            return _date(name)
-        return ColumnUse(name, "unusable", f"holds values of type {type(other).__name__}")
+        return ColumnUse(name, "date", _DATES)
+    for value in present.to_numpy(dtype=object):
+        if not isinstance(value, (str, bool, int, float, np.number)):
+            if hasattr(value, "isoformat"):
+                return ColumnUse(name, "date", _DATES)
+            return ColumnUse(name, "unusable", f"holds values of type {type(value).__name__}")
     return _guess_text(name, column, decimal)
 
 
 def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     texts = as_text(column)
     present = texts[texts != ""]
-    n_rows, different = len(present), len(set(present))
+    n_rows, different = len(present), set(present)
     if n_rows == 0:
         return ColumnUse(name, "empty", "no values")
-    if different == 1:
+    if len(different) == 1:
         # A word that is neither yes nor no is a category, of which blank is another.
         kind = "category" if parse_tick_or_boolean(present[0]) is None else "boolean"
-        return _unless_constant(
-            ColumnUse(name, kind), repr(present[0][:40]), len(texts) - n_rows, len(texts)
-        )
-    if all(parse_boolean(text) in (0.0, 1.0) for text in set(present)):
+        return _one_value(name, kind, repr(present[0][:40]), len(texts), n_rows)
+    if all(parse_boolean(text) in (0.0, 1.0) for text in different):
         return ColumnUse(name, "boolean")
-    if are_codes(set(present)):
-        return _as_codes(_guess_words(name, present), min(present))
-    found = _guess_numbers(name, column, texts, decimal)
-    if found is not None:
-        return found
-    if _are_smiles(name, present):
-        if has_rdkit():
-            return ColumnUse(name, "smiles")
-        return ColumnUse(name, "unusable", f"molecules as SMILES. {ABSENT[:-1]}")
-    return _guess_words(name, present)
-
-
-def _guess_numbers(name: str, column: Any, texts: Any, decimal: str) -> ColumnUse | None:
-    """The use of a column of text whose values are numbers or dates; None for any other."""
-    present = texts[texts != ""]
-    n_rows = len(present)
+    if are_codes(different):
+        use = _guess_words(name, present)
+        why = f"codes with leading zeros such as {min(present)[:40]!r}, not numbers"
+        if not use.used:
+            return replace(use, reason=f"{why}; {use.reason}")
+        return replace(use, note="; ".join(filter(None, (why, use.note))))
     numbers = as_numbers(column, decimal)
     odd = [i for i, text in enumerate(texts) if text and np.isnan(numbers[i])]
     if len(odd) <= DIRTY * n_rows:
@@ -197,8 +188,12 @@ def _guess_numbers(name: str, column: Any, texts: Any, decimal: str) -> ColumnUs
         reason = "numbers with commas; if these are decimal commas, pass --decimal , (decimal=)"
         return ColumnUse(name, "unusable", reason)
     if sum(_DATE.fullmatch(text) is not None for text in present) >= (1 - DIRTY) * n_rows:
-        return _date(name)
-    return None
+        return ColumnUse(name, "date", _DATES)
+    if _are_smiles(name, present):
+        if has_rdkit():
+            return ColumnUse(name, "smiles")
+        return ColumnUse(name, "unusable", f"molecules as SMILES. {ABSENT[:-1]}")
+    return _guess_words(name, present)
 
 
 def _guess_words(name: str, present: Any) -> ColumnUse:
@@ -222,14 +217,6 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
     )
 
 
-def _as_codes(use: ColumnUse, first: str) -> ColumnUse:
-    """The same use with the reason why numerals are no numbers."""
-    why = f"codes with leading zeros such as {first[:40]!r}, not numbers"
-    if not use.used:
-        return replace(use, reason=f"{why}; {use.reason}")
-    return replace(use, note="; ".join(filter(None, (why, use.note))))
-
-
 def _are_smiles(name: str, texts: Any) -> bool:
     """Whether texts are molecules: nearly all can be, and some have a ring, bond or branch."""
     sample = texts[:1000]
@@ -246,15 +233,10 @@ def _are_smiles(name: str, texts: Any) -> bool:
 def as_text(column: Any) -> Any:
     """A column as an array of stripped text; what is missing is blank."""
     missing = column.isna().to_numpy()
-    texts = np.array(
-        [
-            "" if absent else str(value).strip()
-            for value, absent in zip(column.to_numpy(dtype=object), missing, strict=True)
-        ],
-        dtype=object,
-    )
-    texts[[text.casefold() in MISSING_WORDS for text in texts]] = ""
-    return texts
+    values = zip(column.to_numpy(dtype=object), missing, strict=True)
+    texts = ("" if absent else str(value).strip() for value, absent in values)
+    words = ["" if text.casefold() in MISSING_WORDS else text for text in texts]
+    return np.array(words, dtype=object)
 
 
 def as_molecules(column: Any) -> Any:
@@ -309,23 +291,12 @@ def _counts_rows(name: str, column: Any) -> bool:
     return bool((np.diff(np.sort(numbers)) == 1).all()) or _NAMED_ID.fullmatch(name) is not None
 
 
-def _unless_one_value(use: ColumnUse, column: Any) -> ColumnUse:
-    values = column.dropna().unique()
-    if len(values) > 1:
-        return use
-    return _unless_constant(use, str(values[0]), int(column.isna().sum()), len(column))
-
-
-def _unless_constant(use: ColumnUse, value: str, blanks: int, rows: int) -> ColumnUse:
+def _one_value(name: str, kind: str, value: str, n_rows: int, n_known: int) -> ColumnUse:
     """A column of one value, which is used if many rows are blank."""
-    if blanks <= DIRTY * rows:
-        return ColumnUse(use.name, "constant", f"always {value}")
-    return replace(use, note=f"always {value} or blank; used for which of the two it is")
-
-
-def _date(name: str) -> ColumnUse:
-    reason = "dates; turn them into numbers (year, weekday, days since) to use them"
-    return ColumnUse(name, "date", reason)
+    if n_rows - n_known <= DIRTY * n_rows:
+        return ColumnUse(name, "constant", f"always {value}")
+    note = f"always {value} or blank; used for which of the two it is"
+    return ColumnUse(name, kind, note=note)
 
 
 def _odd_values(texts: Any, odd: list[int], what: str = "a number") -> str:

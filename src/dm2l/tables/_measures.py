@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
-from scipy.stats import t
-from sklearn.metrics import average_precision_score
 
 from dm2l._auto._quality import label_auc, label_table, on_new_rows
 from dm2l._utils.arrays import take_rows
@@ -23,8 +20,11 @@ from dm2l.simulate import simulate_per_label
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._options import FitOptions, Tell, fit_pipeline
 
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
-def signs_of(Y: NDArray[np.float64]) -> NDArray[np.int8]:
+
+def signs_of(Y: Floats) -> NDArray[np.int8]:
     """Labels 1, 0 and NaN as 1, -1 and 0."""
     return np.where(np.isnan(Y), 0, 2 * Y - 1).astype(np.int8)
 
@@ -32,9 +32,9 @@ def signs_of(Y: NDArray[np.float64]) -> NDArray[np.int8]:
 class Predictions(NamedTuple):
     """Scores, probabilities and decisions, one column per label."""
 
-    scores: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
-    positive: NDArray[np.bool_]
+    scores: Floats
+    probabilities: Floats
+    positive: Mask
 
 
 def predictions(classifier: Any, X: Any) -> Predictions:
@@ -83,11 +83,7 @@ class Estimate:
 
 
 def measure(
-    Y: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    probabilities: NDArray[np.float64],
-    positive: NDArray[np.bool_],
-    estimate: bool = True,
+    Y: Floats, scores: Floats, probabilities: Floats, positive: Mask, estimate: bool = True
 ) -> dict[str, float]:
     """All measures, estimated for complete rows or of the observed entries; NaN if undefined."""
     # A row without a "no" cannot be ranked wrongly and would count as 1: "published" leaves it out.
@@ -100,12 +96,11 @@ def measure(
         # Others, which compare the labels of a row with each other, take minutes of 617 labels.
         only=("label_auc", "label_ranking_average_precision", "f1_macro", "hamming_loss"),
     )
-    known = ~np.isnan(Y)
-    precision = label_precision(Y, scores)
-    defined = precision[~np.isnan(precision)]
+    known, precision = ~np.isnan(Y), by_label(Y, scores)["average_precision"]
+    defined = ~np.isnan(precision)
     return {
         "label_auc": found["label_auc"].value,
-        "label_average_precision": float(defined.mean()) if len(defined) else np.nan,
+        "label_average_precision": float(precision[defined].mean()) if defined.any() else np.nan,
         "label_ranking_average_precision": found["label_ranking_average_precision"].value,
         "f1_macro": found["f1_macro"].value,
         "accuracy": 1 - found["hamming_loss"].value,
@@ -113,9 +108,7 @@ def measure(
     }
 
 
-def measure_answer(
-    Y: NDArray[np.float64], found: Predictions, class_prior: NDArray[np.float64] | None
-) -> dict[str, float]:
+def measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -> dict[str, float]:
     """All measures of a model's predictions; with a class prior, those of unlabelled entries."""
     if class_prior is None:
         return measure(Y, *found)
@@ -131,19 +124,14 @@ def measure_answer(
     }
 
 
-def label_precision(Y: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average precision of each label over its observed entries; NaN without both classes."""
-    result = np.full(Y.shape[1], np.nan)
-    for k in range(Y.shape[1]):
-        known = ~np.isnan(Y[:, k])
-        if len(np.unique(Y[known, k])) == 2:
-            result[k] = average_precision_score(Y[known, k], scores[known, k])
-    return result
+def by_label(Y: Floats, scores: Floats) -> dict[str, Floats]:
+    """Measures of each label over its observed entries; NaN without both classes."""
+    return label_table(scores, signs_of(Y), range(Y.shape[1]))
 
 
 def hold_out(
-    Y: NDArray[np.float64], share: float, seed: int, groups: NDArray[np.intp] | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    Y: Floats, share: float, seed: int, groups: NDArray[np.intp] | None = None
+) -> tuple[Floats, Floats]:
     """Labels that are left, and labels that are held out: a share of each label's yes and no.
 
     A label is held out in all rows of a group or in none; a group with one yes counts as a yes.
@@ -165,46 +153,40 @@ def interval(
 
     Undefined values are left out; fewer than two have no interval.
     """
-    return _clipped(values, bounds, lambda known: corrected_t_interval(known, held_out))
-
-
-def _clipped(
-    values: Sequence[float],
-    bounds: tuple[float, float],
-    of: Callable[[list[float]], tuple[float, float, float]],
-) -> Interval:
     known = [value for value in values if not np.isnan(value)]
     if len(known) < 2:
         return Interval(known[0] if known else np.nan, np.nan, np.nan)
-    mean, low, high = of(known)
+    mean, low, high = corrected_t_interval(known, held_out)
     return Interval(mean, max(low, bounds[0]), min(high, bounds[1]))
 
 
-def intervals(measured: Sequence[dict[str, float]], held_out: float) -> dict[str, Interval]:
+def intervals(
+    measured: Sequence[dict[str, float]],
+    held_out: float,
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> dict[str, Interval]:
     """An interval for each measure."""
-    return {key: interval([m[key] for m in measured], held_out) for key in measured[0]}
+    return {key: interval([m[key] for m in measured], held_out, bounds) for key in measured[0]}
 
 
 def changes(
     after: Sequence[dict[str, float]], before: Sequence[dict[str, float]], held_out: float
 ) -> dict[str, Interval]:
     """An interval for how much each measure changed, on the same entries."""
-    pairs = list(zip(after, before, strict=True))
-    return {
-        key: interval([new[key] - old[key] for new, old in pairs], held_out, (-1.0, 1.0))
-        for key in after[0]
-    }
+    pairs = zip(after, before, strict=True)
+    gains = [{key: new[key] - old[key] for key in new} for new, old in pairs]
+    return intervals(gains, held_out, (-1.0, 1.0))
 
 
 def estimate_rows(
     inputs: Any,
     uses: Sequence[ColumnUse] | None,
-    Y: NDArray[np.float64],
+    Y: Floats,
     options: FitOptions,
     folds: int,
     label_names: Sequence[str],
-    groups: NDArray[np.intp] | None = None,
-    tell: Tell | None = None,
+    groups: NDArray[np.intp] | None,
+    tell: Tell,
 ) -> Estimate:
     """Quality on new rows: each fold repeats preparation, search and calibration without them."""
     seen = np.flatnonzero((~np.isnan(Y)).any(axis=1))
@@ -218,6 +200,10 @@ def estimate_rows(
         both &= options.unlabelled | (Y[train] == 0).any(axis=0)
         if not both.any():
             continue
+
+        def told(line: str, number: int = number) -> None:
+            tell(f"estimate {number} of {folds}: {line}")
+
         with warnings.catch_warnings():
             # A fold may lack a class of a rare label, which says nothing about the table.
             warnings.simplefilter("ignore", ConstantLabelWarning)
@@ -227,7 +213,7 @@ def estimate_rows(
                 Y[train],
                 options,
                 groups=None if groups is None else groups[train],
-                tell=None if tell is None else partial(_tell_fold, tell, number, folds),
+                tell=told,
             )
         model = pipeline[-1]
         found = predictions(model, pipeline[:-1].transform(take_rows(inputs, test)))
@@ -238,7 +224,7 @@ def estimate_rows(
     return _estimate(measured, held, fold, Y, label_names)
 
 
-def estimate_held_out(model: Any, Y: NDArray[np.float64], label_names: Sequence[str]) -> Estimate:
+def estimate_held_out(model: Any, Y: Floats, label_names: Sequence[str]) -> Estimate:
     """Quality on new rows by the out-of-fold probabilities of the automatic estimator."""
     p, fold = getattr(model, "held_out_", np.full(Y.shape, np.nan)), model.held_out_folds_
     measured = []
@@ -252,9 +238,9 @@ def estimate_held_out(model: Any, Y: NDArray[np.float64], label_names: Sequence[
 
 def _estimate(
     measured: list[dict[str, float]],
-    p: NDArray[np.float64],
+    p: Floats,
     fold: NDArray[np.intp],
-    Y: NDArray[np.float64],
+    Y: Floats,
     label_names: Sequence[str],
 ) -> Estimate:
     if not measured:
@@ -262,10 +248,8 @@ def _estimate(
     T = signs_of(Y)
     eta = logit(np.clip(p, 1e-13, 1 - 1e-13))
     table = label_table(eta, T, label_names, fold)
-    rows = []
-    for row in zip(*table.values(), strict=True):
-        plain: list[Any] = [v if isinstance(v, str) else v.item() for v in row]
-        rows.append(LabelEstimate(*plain))
+    columns: list[list[Any]] = [np.asarray(column).tolist() for column in table.values()]
+    rows = [LabelEstimate(*row) for row in zip(*columns, strict=True)]
     defined = [row for row in rows if not np.isnan(row.auc)]
     values = {key: new_rows([m[key] for m in measured]) for key in measured[0]}
     # The rows of all folds give a better interval of this measure than a handful of folds.
@@ -280,16 +264,7 @@ def new_rows(values: Sequence[float]) -> Interval:
 
     With the spread s of the folds, the difference has the variance
     :math:`s^2 (1 + 1/K + 1/(K - 1))`: the test rows, the mean, and the training rows that folds
-    share (Nadeau and Bengio).
+    share (Nadeau and Bengio). That is the corrected t interval for a share of K / (2 K - 1).
     """
-
-    def predicted(known: list[float]) -> tuple[float, float, float]:
-        k, mean = len(known), float(np.mean(known))
-        half = t.ppf(0.975, k - 1) * np.std(known, ddof=1) * np.sqrt(1 + 1 / k + 1 / (k - 1))
-        return mean, mean - half, mean + half
-
-    return _clipped(values, (0.0, 1.0), predicted)
-
-
-def _tell_fold(tell: Tell, number: int, folds: int, line: str) -> None:
-    tell(f"estimate {number} of {folds}: {line}")
+    k = int((~np.isnan(values)).sum())
+    return interval(values, k / (2 * k - 1))

@@ -27,17 +27,26 @@ from dm2l.tables._measures import (
     predictions,
     signs_of,
 )
-from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
+from dm2l.tables._options import (
+    FitOptions,
+    Hyperparameters,
+    Tell,
+    check_learnable,
+    fit_pipeline,
+    quiet,
+)
 from dm2l.tables._preparation import (
     Feature,
     check_columns,
     features_of,
-    row_groups,
     table_inputs,
     typed_frame,
     unread_rows,
 )
 from dm2l.tables._reading import Table, made_up_names, read_table
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 SAMPLE = 200  # rows that a model stores for explanations
 _NAMED = 5  # labels that a warning names, at most
@@ -62,12 +71,9 @@ class TableModel:
         Of the scores on training rows.
     estimate : Estimate or None
         Quality on rows that the models of a cross-validation had not seen.
-    missing : list of str
-        Further marks of a missing label.
-    words : LabelVocabulary
-        Positive values and cutoffs of the labels, and how these write yes and no.
-    zero_based : bool or None
-        Whether the first feature of the .svm file that it was fitted to has index 0.
+    missing, words, zero_based
+        How the table was read: marks of missing labels, positive values and cutoffs, and whether
+        the first feature of a .svm file has index 0.
     sample : array or sparse matrix, or None
         Some prepared rows, which an explanation shuffles.
     """
@@ -77,7 +83,7 @@ class TableModel:
     feature_names: list[str]
     label_names: list[str]
     settings: Hyperparameters | None
-    correlation: NDArray[np.float64]
+    correlation: Floats
     estimate: Estimate | None = None
     missing: list[str] = field(default_factory=list)
     words: LabelVocabulary = field(default_factory=LabelVocabulary)
@@ -96,17 +102,27 @@ class TableModel:
 
     def inputs(self, table: Table) -> tuple[Any, list[str]]:
         """Raw features of a table as the pipeline takes them, and warnings about them."""
-        if self.uses is None and table.frame is None:
-            return self._columns(table), []
-        if self.uses is None or table.frame is None:
+        names, present = self.feature_names, table.feature_names
+        if (self.uses is None) is not (table.frame is None):
             kind = "a table with columns" if self.uses is not None else "a sparse matrix"
             raise ValueError(
                 f"{table.path}: this model was fitted to {kind}, and the table is not one. Give "
                 "the table in the form of the one that the model was fitted to."
             )
-        if table.unnamed:
-            self._check_width(table)
-        return typed_frame(table.frame, self.uses, str(table.path), table.decimal)
+        made_up = self.uses is None and names == made_up_names(len(names))
+        by_place = table.unnamed or made_up
+        if by_place and len(present) != len(names):
+            raise ValueError(
+                f"{table.path} has {len(present)} features, the model takes {len(names)}. Give "
+                "the table the columns that the model was fitted to, in their order."
+            )
+        if self.uses is not None:
+            return typed_frame(table.frame, self.uses, str(table.path), table.decimal)
+        if by_place or names == present:
+            return table.matrix, []
+        check_columns(names, present, str(table.path))
+        places = {name: j for j, name in enumerate(present)}
+        return table.matrix[:, [places[name] for name in names]], []
 
     def check_labels(self, table: Table) -> None:
         """Refuse a table that was read with other labels, or with these in another order."""
@@ -116,106 +132,46 @@ class TableModel:
                 f"{self.label_names}. Read it with labels=model.label_names."
             )
 
-    def prepared(self, table: Table) -> tuple[Any, NDArray[np.bool_], list[str]]:
+    def prepared(self, table: Table) -> tuple[Any, Mask, list[str]]:
         """Prepared features of a labelled table, rows without a molecule, and warnings."""
         self.check_labels(table)
         inputs, odd = self.inputs(table)
-        return self.transform(inputs), self.unread(inputs), odd
-
-    def transform(self, inputs: Any) -> Any:
-        """Prepared features of what :meth:`inputs` has returned."""
-        return self.pipeline[:-1].transform(inputs)
-
-    def unread(self, inputs: Any) -> NDArray[np.bool_]:
-        """Rows without a molecule, which get no answer."""
-        return unread_rows(inputs, self.uses)
+        return self.pipeline[:-1].transform(inputs), unread_rows(inputs, self.uses), odd
 
     def answer(self, inputs: Any) -> Predictions:
         """Scores, probabilities and decisions; NaN and no for rows without a molecule."""
-        found, unread = predictions(self.classifier, self.transform(inputs)), self.unread(inputs)
-        if not unread.any():
-            return found
-        none = unread[:, None]
+        found = predictions(self.classifier, self.pipeline[:-1].transform(inputs))
+        none = unread_rows(inputs, self.uses)[:, None]
         scores, p = (np.where(none, np.nan, values) for values in found[:2])
         return Predictions(scores, p, found.positive & ~none)
 
-    def fill(
-        self,
-        X: Any,
-        unread: NDArray[np.bool_],
-        Y: NDArray[np.float64],
-        max_error_rate: float | None = None,
-    ) -> Imputation:
-        """Fill the missing labels of rows that :meth:`prepared` has returned, but unread ones."""
-        found = impute(self.classifier, X, Y, max_error_rate)
-        none = unread[:, None] & np.isnan(Y)
-        return found._replace(
-            probabilities=np.where(none, np.nan, found.probabilities),
-            positive=found.positive & ~none,
-            chosen=found.chosen & ~none,
-        )
 
-    def _columns(self, table: Table) -> Any:
-        """The columns of a sparse matrix, by name if both the model and the table have names."""
-        wanted, present = self.feature_names, table.feature_names
-        if table.unnamed or wanted == made_up_names(len(wanted)):
-            self._check_width(table)
-            return table.matrix
-        check_columns(wanted, present, str(table.path))
-        if wanted == present:
-            return table.matrix
-        places = {name: j for j, name in enumerate(present)}
-        return table.matrix[:, [places[name] for name in wanted]]
-
-    def _check_width(self, table: Table) -> None:
-        if len(table.feature_names) != len(self.feature_names):
-            raise ValueError(
-                f"{table.path} has {len(table.feature_names)} features, the model takes "
-                f"{len(self.feature_names)}. Give the table the columns that the model was fitted "
-                "to, in their order."
-            )
-
-
-def impute(
-    classifier: Any, X: Any, Y: NDArray[np.float64], max_error_rate: float | None = None
-) -> Imputation:
+def impute(classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = None) -> Imputation:
     """Fill the missing labels of ``Y`` from prepared features and the known labels of each row.
 
     ``positive`` are missing entries whose answer is yes, ``chosen`` those that are filled.
     """
     bound = None
     if max_error_rate is not None:
-        _check_bound(classifier)
+        if getattr(classifier, "missing_as", None) == "unlabelled":
+            raise ValueError(
+                "max_error_rate requires observed negatives, and this model was fitted with "
+                "--missing-as unlabelled (missing_as=), where only positives are known. Complete "
+                "without --max-error-rate; the probabilities say how certain each answer is."
+            )
+        if not hasattr(classifier, "label_covariance_"):
+            raise ValueError(
+                "max_error_rate requires a model with coupling, which this model does not have. "
+                "Fit it again with coupling='residual', the default."
+            )
         bound = check_max_error_rate(max_error_rate)
     missing = np.isnan(Y)
-    found = classifier._impute(classifier._check_X(X), signs_of(Y), bound)
+    found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound)
     return found._replace(
         probabilities=np.where(missing, found.probabilities, Y),
         positive=found.positive & missing,
         chosen=found.chosen & missing,
     )
-
-
-def _check_bound(classifier: Any) -> None:
-    """Refuse a bound on the error rate for a model that cannot keep one."""
-    if getattr(classifier, "missing_as", None) == "unlabelled":
-        raise ValueError(
-            "max_error_rate requires observed negatives, and this model was fitted with "
-            "--missing-as unlabelled (missing_as=), where only positives are known. Complete "
-            "without --max-error-rate; the probabilities say how certain each answer is."
-        )
-    if not hasattr(classifier, "label_covariance_"):
-        raise ValueError(
-            "max_error_rate requires a model with coupling, which this model does not have. Fit "
-            "it again with coupling='residual', the default."
-        )
-
-
-def lowest_error_rate(classifier: Any, found: Imputation, Y: NDArray[np.float64]) -> float:
-    """The smallest ``max_error_rate`` with which any missing label of ``Y`` could be filled."""
-    confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
-    bounds = classifier._completer.correlation.error_rates
-    return float(bounds.least(confidence, np.isnan(Y) & learnt(classifier)))
 
 
 def fit_table(
@@ -281,15 +237,13 @@ def fit_table(
     >>> model.estimate.values["label_auc"].mean
     1.0
     """
-    options = FitOptions() if options is None else options
+    options, tell = options or FitOptions(), tell or quiet
     if not table.label_names:
         raise ValueError(f"{table.path}: no column is a label; name labels with labels=.")
-    unlabelled, names = options.unlabelled, table.label_names
-    table = replace(table, Y=options.read(table.Y))
-    check_learnable(table.Y, str(table.path), unlabelled=unlabelled)
-    inputs, uses, Y = table_inputs(table, kinds, drop, groups)
-    together = row_groups(table, inputs, uses, groups)
-    check_learnable(Y, f"{table.path}, rows with a molecule", unlabelled=unlabelled)
+    names, table = table.label_names, replace(table, Y=options.read(table.Y))
+    check_learnable(table.Y, str(table.path), options)
+    inputs, uses, Y, together = table_inputs(table, kinds, drop, groups)
+    check_learnable(Y, f"{table.path}, rows with a molecule", options)
     estimate = None
     if estimate_folds and not options.automatic:
         estimate = estimate_rows(inputs, uses, Y, options, estimate_folds, names, together, tell)
@@ -305,8 +259,7 @@ def fit_table(
     sample = None
     if isinstance(classifier, AutoClassifier):
         if estimate_folds:
-            if tell is not None:
-                tell("estimating the quality of each label")
+            tell("estimating the quality of each label")
             estimate = estimate_held_out(classifier, Y, names)
         del classifier.held_out_, classifier.held_out_folds_  # the estimate holds what they say
         order = np.random.default_rng(options.random_state).permutation(X.shape[0])
@@ -351,7 +304,7 @@ def read_for(
     )
 
 
-def score_correlation(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def score_correlation(scores: Floats) -> Floats:
     """Of columns; 0 with a constant one."""
     spread = scores - scores.mean(axis=0)
     length = np.linalg.norm(spread, axis=0)
@@ -373,19 +326,14 @@ _LACKS = {
 }
 
 
-def learnt(classifier: Any) -> NDArray[np.bool_]:
-    """Labels of a fitted classifier that are no constants."""
-    return np.asarray(classifier._learnable, dtype=bool)
-
-
 def constant_warnings(
-    classifier: Any, names: Sequence[str], text: str, missing: NDArray[np.bool_] | None = None
+    classifier: Any, names: Sequence[str], text: str, missing: Mask | None = None
 ) -> list[str]:
     """Warnings about labels that are constants; with ``missing``, those with missing entries.
 
     ``text`` has the fields ``{lack}`` and ``{n}``, the number of missing entries.
     """
-    constant = ~learnt(classifier)
+    constant = ~np.asarray(classifier._learnable, dtype=bool)
     constant &= True if missing is None else missing.any(axis=0)
     found = []
     for score, (lack, remedy) in _LACKS.items():

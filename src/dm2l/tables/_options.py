@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
-from dm2l._search._search import DM2LClassifierCV, search_norms, search_ridge, usual_scoring
+from dm2l._search._search import DM2LClassifierCV, search_stage, usual_scoring
 from dm2l._utils.extras import require
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.model_selection import MultilabelKFold
@@ -26,7 +26,12 @@ EXACT_ROWS, COMPONENTS = 10_000, 2000
 SEARCH_ROWS, SEARCH_COMPONENTS = 1000, 500
 LAMBDAS = (0.0, 0.02, 0.1, 0.3, 1.0, 3.0)
 
+Floats = NDArray[np.float64]
 Tell = Callable[[str], None]
+
+
+def quiet(line: str) -> None:
+    """Show no steps."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,6 @@ class FitOptions:
         (``lambda_d``, ``alpha``, ``scoring``): then linear and rbf are tried.
     lambda_d, alpha : float or None
         Hyperparameters of DM2L; None searches.
-    calibration : {"sigmoid", "isotonic"}
-        Calibration curve from scores to probabilities.
     scoring : str or None
         What the search maximises, see :func:`dm2l.model_selection.get_scorer_names`. None:
         "ranking_and_discrimination", or "label_discrimination" if rows have less than one positive
@@ -50,14 +53,12 @@ class FitOptions:
         Folds of the search and of the calibration.
     random_state : int
         Seed of all folds and masks.
-    coupling : {"residual", "joint"} or None
-        How the known labels of a row help to fill its missing ones, see
-        :class:`dm2l.DM2LClassifier`.
-    effort : {"quick", "normal", "best"}
-        Of the automatic estimator.
+    calibration, coupling, effort
+        As in :class:`dm2l.DM2LClassifier` and :class:`dm2l.AutoClassifier`.
     missing_as : {"missing", "unlabelled", "negative"}
         What a missing label means: unknown; negative or overlooked, as with labels of which only
-        positives are written down (:doc:`/ticks`), for which DM2L is fitted; or negative.
+        positives are written down (:doc:`/guide/positive-unlabelled`), for which DM2L is fitted; or
+        negative.
     """
 
     kernel: str = "auto"
@@ -86,11 +87,11 @@ class FitOptions:
     def _missing_as(self) -> str | None:
         return "unlabelled" if self.unlabelled else None
 
-    def read(self, Y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def read(self, Y: Floats) -> Floats:
         """Labels with missing ones as what they mean."""
         return np.nan_to_num(Y) if self.missing_as == "negative" else Y
 
-    def metric(self, Y: NDArray[np.float64]) -> str:
+    def metric(self, Y: Floats) -> str:
         """The name of the metric that the search maximises."""
         if self.scoring is not None:
             return self.scoring
@@ -98,9 +99,7 @@ class FitOptions:
             return "neg_ranking_loss" if Y.shape[1] > 1 else "label_auc"
         return usual_scoring(Y == 1, Y == 0)
 
-    def splitter(
-        self, Y: NDArray[np.float64], groups: NDArray[np.intp] | None = None
-    ) -> MultilabelKFold:
+    def splitter(self, Y: Floats, groups: NDArray[np.intp] | None = None) -> MultilabelKFold:
         """Folds, no more of them than rows, or groups of rows, with something observed."""
         seen = (~np.isnan(Y)).any(axis=1)
         most = int(seen.sum()) if groups is None else len(np.unique(groups[seen]))
@@ -110,16 +109,14 @@ class FitOptions:
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Those of a DM2L model, and their mean score in the search, None if there was none."""
+    """Hyperparameters of DM2L, and their mean score in the search, None if there was none."""
 
     kernel: str
     lambda_d: float
     alpha: float
     score: float | None
 
-    def model(
-        self, options: FitOptions, Y: NDArray[np.float64], groups: Any = None
-    ) -> DM2LClassifier:
+    def model(self, options: FitOptions, Y: Floats, groups: Any = None) -> DM2LClassifier:
         """The estimator, to be fitted."""
         return DM2LClassifier(
             self.lambda_d,
@@ -144,9 +141,9 @@ def _approximation(kernel: str, n_rows: int, *, search: bool = False) -> dict[st
     }
 
 
-def check_learnable(Y: NDArray[np.float64], where: str, *, unlabelled: bool = False) -> None:
-    """Raise if no label has both classes; or, with ``unlabelled``, no label has a positive."""
-    both = (Y == 1).any(axis=0) & ((Y == 0).any(axis=0) | unlabelled)
+def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
+    """Raise if no label has both classes; or a positive, where missing is unlabelled."""
+    both = (Y == 1).any(axis=0) & ((Y == 0).any(axis=0) | options.unlabelled)
     if both.any():
         return
     if not np.isfinite(Y).any():
@@ -164,11 +161,7 @@ def check_learnable(Y: NDArray[np.float64], where: str, *, unlabelled: bool = Fa
 
 
 def choose_hyperparameters(
-    X: Any,
-    Y: NDArray[np.float64],
-    options: FitOptions,
-    tell: Tell | None = None,
-    groups: Any = None,
+    X: Any, Y: Floats, options: FitOptions, tell: Tell = quiet, groups: Any = None
 ) -> Hyperparameters:
     """Search the hyperparameters that are not fixed, on prepared features.
 
@@ -182,12 +175,10 @@ def choose_hyperparameters(
         # The fit finds its own ridge, and the norms gain little (benchmarks/ticks.py).
         alphas, lambdas = alphas or [1.0], (0.0,) if options.lambda_d is None else lambdas
     kernels = ("linear", "rbf") if options.kernel == "auto" else (options.kernel,)
-
     labels = LabelMatrix.from_array(Y)
 
     def search(kernel: str) -> DM2LClassifierCV:
-        if tell is not None:
-            tell(f"searching hyperparameters of the {kernel} model")
+        tell(f"searching hyperparameters of the {kernel} model")
         return DM2LClassifierCV(
             lambdas,
             alphas,
@@ -205,22 +196,22 @@ def choose_hyperparameters(
             return Hyperparameters(kernels[0], lambdas[0], alphas[0], None)
         best = search(kernels[0]).fit(X, labels)
     else:
-        ridges = [search_ridge(search(kernel), X, labels) for kernel in kernels]
+        ridges = [search_stage(search(kernel), X, labels) for kernel in kernels]
         best = max(ridges, key=lambda found: found.best_score_)
         if tuple(lambdas) != (0.0,):
-            best = search_norms(search(best.kernel), X, labels, best, alphas)
+            best = search_stage(search(best.kernel), X, labels, best, alphas)
     return Hyperparameters(best.kernel, best.lambda_d_, best.alpha_, best.best_score_)
 
 
 def fit_pipeline(
     inputs: Any,
     uses: Sequence[ColumnUse] | None,
-    Y: NDArray[np.float64],
+    Y: Floats,
     options: FitOptions,
     *,
     label_names: Sequence[str] | None = None,
     groups: NDArray[np.intp] | None = None,
-    tell: Tell | None = None,
+    tell: Tell = quiet,
 ) -> tuple[Pipeline, Hyperparameters | None]:
     """A fitted pipeline of ``columns`` and ``labels``, and the hyperparameters that were chosen.
 
@@ -229,34 +220,29 @@ def fit_pipeline(
     """
     columns = preparation(uses, inputs, raw=options.automatic)
     X = columns.fit_transform(inputs)
-    settings, model = None, _automatic(options, Y, codes_of(columns), groups)
-    if not options.automatic:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit warns once
-            settings = choose_hyperparameters(X, Y, options, tell, groups)
-        model = settings.model(options, Y, groups)
-        if tell is not None:
-            tell("fitting and calibrating")
     labels: Any = Y
     if label_names is not None:
         labels = require("pandas", "io").DataFrame(Y, columns=list(label_names))
     if options.automatic:
+        usual = groups is None and options.cv == FitOptions.cv
+        settings = None
+        model: Any = AutoClassifier(
+            options.effort,
+            categorical_features=codes_of(columns) or None,
+            coupling=options.coupling,
+            # The usual number of folds is that of the effort.
+            cv=None if usual else options.splitter(Y, groups),
+            n_jobs=-1,
+            random_state=options.random_state,
+        )
         model._fit_reporting(X, labels, tell)
     else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit warns once
+            settings = choose_hyperparameters(X, Y, options, tell, groups)
+        model = settings.model(options, Y, groups)
+        tell("fitting and calibrating")
         model.fit(X, labels)
     if groups is not None:
         model.cv = options.splitter(Y)
     return Pipeline([("columns", columns), ("labels", model)]), settings
-
-
-def _automatic(options: FitOptions, Y: NDArray[np.float64], codes: list[int], groups: Any) -> Any:
-    usual = groups is None and options.cv == FitOptions.cv
-    return AutoClassifier(
-        options.effort,
-        categorical_features=codes or None,
-        coupling=options.coupling,
-        # The usual number of folds is that of the effort.
-        cv=None if usual else options.splitter(Y, groups),
-        n_jobs=-1,
-        random_state=options.random_state,
-    )

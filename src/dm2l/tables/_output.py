@@ -5,19 +5,18 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import is_dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from html import escape
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import atomic_write
-from dm2l.io._csv_file import TEXT
-from dm2l.io._parquet_file import PARQUET
-from dm2l.io._xlsx_file import EXCEL, write_sheet
+from dm2l._utils.files import EXCEL, PARQUET, TEXT, atomic_write, printable
+from dm2l.io._xlsx_file import write_sheet
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
@@ -63,7 +62,7 @@ def harmless(value: Any) -> Any:
 def plain_values(value: Any) -> Any:
     """Dataclasses, arrays and numbers as values for JSON; what is undefined is None."""
     if is_dataclass(value) and not isinstance(value, type):
-        return plain_values(vars(value))
+        return {field.name: plain_values(getattr(value, field.name)) for field in fields(value)}
     if hasattr(value, "_asdict"):
         return plain_values(value._asdict())
     if isinstance(value, Mapping):
@@ -77,3 +76,63 @@ def plain_values(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, Path) else value
+
+
+YES, NO, OPEN = "#2f6f8f", "#b4632a", "#d5dade"
+# Rows of a table; of more, the rest is counted.
+MOST_ROWS = 100
+_CELL = "padding:2px 8px;text-align:{};vertical-align:middle"
+
+
+class Bar(NamedTuple):
+    """Shares of the width of a cell, each with its colour, and what they mean in words."""
+
+    parts: tuple[tuple[float, str], ...]
+    words: str
+
+    def html(self) -> str:
+        """The bar."""
+        drawn = "".join(
+            f'<span style="display:inline-block;height:.8em;background:{colour};'
+            f'width:{100 * min(max(share, 0.0), 1.0):.1f}%"></span>'
+            for share, colour in self.parts
+            if share == share
+        )
+        style = "width:10em;line-height:.8em;font-size:inherit;white-space:nowrap"
+        return f'<div style="{style}" title="{_text(self.words)}">{drawn}</div>'
+
+
+Cell = str | int | float | Bar
+
+
+def block(headline: str, *parts: str) -> str:
+    """A headline and what comes below it."""
+    return f"<div><p><strong>{_text(headline)}</strong></p>{''.join(parts)}</div>"
+
+
+def grid(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """A table; numbers stand at the right, bars and texts at the left."""
+    head = "".join(f'<th style="{_CELL.format("left")}">{_text(name)}</th>' for name in headings)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:MOST_ROWS])
+    more = lines([f"{len(rows) - MOST_ROWS} more rows"]) if len(rows) > MOST_ROWS else ""
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return table + more
+
+
+def lines(texts: Iterable[str]) -> str:
+    """A list of remarks; nothing for none."""
+    items = "".join(f"<li>{_text(text)}</li>" for text in texts)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, Bar):
+        return f'<td style="{_CELL.format("left")}">{cell.html()}</td>'
+    if isinstance(cell, str):
+        return f'<td style="{_CELL.format("left")}">{_text(cell)}</td>'
+    shown = f"{cell:,}" if isinstance(cell, int) else "-" if cell != cell else f"{cell:.3f}"
+    return f'<td style="{_CELL.format("right")}">{shown}</td>'
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))

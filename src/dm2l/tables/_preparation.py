@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import astuple, dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
+from dm2l._auto._classifier import AutoClassifier
 from dm2l._utils.arrays import factorize
 from dm2l._utils.extras import require
 from dm2l.chemistry import MorganFingerprints, scaffold_groups
@@ -41,8 +45,6 @@ _FORMS = {
     "text": as_text,
     "smiles": as_molecules,
 }
-
-# ------------------------------------------------------------------------------------- columns
 
 
 def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bool = False) -> Any:
@@ -192,21 +194,28 @@ def unread_rows(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.boo
 
 def table_inputs(
     table: Table, kinds: Mapping[str, str] | None, drop: Sequence[str], groups: Any = None
-) -> tuple[Any, list[ColumnUse] | None, NDArray[np.float64]]:
-    """Features, the use of every column (None for a sparse matrix), and labels to learn from.
+) -> tuple[Any, list[ColumnUse] | None, NDArray[np.float64], NDArray[np.intp] | None]:
+    """Features, the use of every column (None for a sparse matrix), labels, and groups of rows.
 
-    Rows without a molecule have no labels, which leaves them out of every fit and fold.
+    Rows without a molecule have no labels, which leaves them out of every fit and fold. ``groups``
+    is None, the name of a column, "duplicates", "scaffold", or one value a row.
     """
     if table.frame is None:
-        return table.matrix, None, table.Y
-    column = _group_column(table, groups)
-    drop = [*drop, column] if column is not None and column not in drop else drop
+        return table.matrix, None, table.Y, _row_groups(table, table.matrix, (), groups)
+    column = None
+    if isinstance(groups, str) and groups in table.frame.columns:
+        column, drop = groups, [*drop, groups]
     uses = usable(table.frame, kinds, drop, table.decimal, str(table.path))
     check_given_kinds(uses, kinds, table.frame, table.decimal)
     why = "keeps groups of rows together"
     uses = [replace(use, reason=why) if use.name == column else use for use in uses]
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
-    return inputs, uses, np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
+    Y = np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
+    if column is None:
+        return inputs, uses, Y, _row_groups(table, inputs, uses, groups)
+    values = as_text(table.frame[column])
+    # A row whose group is blank is a group of its own.
+    return inputs, uses, Y, factorize([text or row for row, text in enumerate(values)])
 
 
 def usable(
@@ -226,26 +235,12 @@ def usable(
 # -------------------------------------------------------------------------------------- groups
 
 
-def _group_column(table: Table, groups: Any) -> str | None:
-    """The column that ``groups`` names; it is no feature then."""
-    named = isinstance(groups, str) and table.frame is not None and groups in table.frame.columns
-    return groups if named else None
-
-
-def row_groups(
-    table: Table, inputs: Any, uses: Sequence[ColumnUse] | None, groups: Any
+def _row_groups(
+    table: Table, inputs: Any, uses: Sequence[ColumnUse], groups: Any
 ) -> NDArray[np.intp] | None:
-    """A number for each row, the same for rows that folds keep together.
-
-    ``groups`` is None, the name of a column, "duplicates", "scaffold", or one value a row.
-    """
+    """A number for each row, the same for rows that folds keep together."""
     if groups is None:
         return None
-    column = _group_column(table, groups)
-    if column is not None:
-        values = as_text(table.frame[column])
-        # A row whose group is blank is a group of its own.
-        return factorize([text or row for row, text in enumerate(values)])
     if not isinstance(groups, str):
         values = np.asarray(groups)
         if values.shape != (table.n_rows,):
@@ -253,7 +248,7 @@ def row_groups(
         return factorize(values.tolist())
     if groups == "duplicates":
         return duplicates(inputs, uses)
-    molecules = [use.name for use in uses or () if use.kind == "smiles"]
+    molecules = [use.name for use in uses if use.kind == "smiles"]
     if groups == "scaffold" and molecules:
         return factorize(zip(*(scaffold_groups(inputs[name]) for name in molecules), strict=True))
     lack = "SMILES to take scaffolds of" if groups == "scaffold" else "such column"
@@ -263,9 +258,9 @@ def row_groups(
     )
 
 
-def duplicates(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.intp]:
+def duplicates(inputs: Any, uses: Sequence[ColumnUse]) -> NDArray[np.intp]:
     """Groups of rows with the same features; of molecules those with the same fingerprint."""
-    if uses is None:
+    if not hasattr(inputs, "iloc"):
         return duplicate_groups(inputs)
     frame = inputs
     for use in uses:
@@ -274,3 +269,109 @@ def duplicates(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.intp
             frame = frame.assign(**{use.name: bits})
     hashes = require("pandas", "io").util.hash_pandas_object(frame, index=False)
     return factorize(hashes.tolist())
+
+
+@dataclass(eq=False, repr=False)
+class TableColumns(TransformerMixin, BaseEstimator):
+    """Columns of a data frame as features; ``raw``: as AutoClassifier takes them."""
+
+    kinds: Mapping[str, str] | None = None
+    drop: Sequence[str] = ()
+    decimal: str = "."
+    raw: bool = False
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Decide the use of every column, and learn scales, values and words; ignores ``y``."""
+        if not hasattr(X, "iloc"):
+            raise TypeError(
+                f"X must be a pandas.DataFrame, got {type(X).__name__}: pass pandas.DataFrame(X)."
+            )
+        uses = usable(X, self.kinds, self.drop, self.decimal, "X")
+        # Plain tuples: model files hold them.
+        self._uses = [astuple(use) for use in uses]
+        inputs = self._typed(X)
+        self.transformer_ = preparation(uses, inputs, raw=self.raw).fit(inputs)
+        self.n_features_in_ = len(uses)
+        return self
+
+    @property
+    def uses_(self) -> list[ColumnUse]:
+        """The use of every column."""
+        return [ColumnUse(*use) for use in self._uses]
+
+    def transform(self, X: Any) -> Any:
+        """Features of the rows; further columns are ignored."""
+        check_is_fitted(self, "transformer_")
+        return self.transformer_.transform(self._typed(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the features: ``column``, ``column=value``, ``column: word``."""
+        found = features_of(self.transformer_, [])
+        return np.array([feature.name for feature in found], dtype=object)
+
+    def _typed(self, X: Any) -> Any:
+        uses = self.uses_
+        inputs, odd = typed_frame(X, uses, "X", self.decimal)
+        if unread_rows(inputs, uses).any():
+            # A step of a pipeline cannot leave rows out, and must not make molecules up.
+            raise ValueError(
+                f"{odd[0]}. Leave such rows out by dm2l.chemistry.is_valid_smiles; fit_table does "
+                "so."
+            )
+        for line in odd:
+            warnings.warn(line, stacklevel=3)
+        return inputs
+
+
+def make_table_pipeline(
+    frame: Any,
+    estimator: Any = None,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    decimal: str = ".",
+) -> Pipeline:
+    """Make a scikit-learn pipeline that takes a data frame as ``dm2l fit`` takes a table.
+
+    Missing numbers are filled and marked, numbers standardised, yes and no become 1 and 0,
+    categories columns, texts TF-IDF, molecules fingerprints; identifiers, dates and constants are
+    left out. :func:`dm2l.persistence.save_model` writes it.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Features without labels, by which kinds of columns are decided, here and once.
+    estimator : estimator, default=None
+        The classifier; None: :class:`dm2l.AutoClassifier`, which treats missing numbers itself.
+    kinds : mapping of str to str, default=None
+        Kinds of columns that should not be guessed, by name or pattern: "numeric", "boolean",
+        "category", "text" or "smiles".
+    drop : sequence of str, default=()
+        Columns to leave out, by name or pattern.
+    decimal : str, default="."
+        The decimal point of numbers that are text.
+
+    Returns
+    -------
+    Pipeline
+        With the steps ``columns`` and ``labels``, to be fitted.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dm2l import DM2LClassifier
+    >>> from dm2l.tables import make_table_pipeline
+    >>> frame = pd.DataFrame({"mass": [1.0, None, 3.0, 4.0] * 5, "phase": ["gas", "solid"] * 10})
+    >>> Y = [[0, 1], [None, 0], [1, 1], [1, None]] * 5
+    >>> model = make_table_pipeline(frame, DM2LClassifier()).fit(frame, Y)
+    >>> model.predict(frame).shape
+    (20, 2)
+    """
+    uses = usable(frame, kinds, drop, decimal, "The data frame")
+    given = {use.name: use.kind for use in uses if use.used}
+    left_out = [use.name for use in uses if not use.used]
+    columns = TableColumns(given, left_out, decimal, raw=estimator is None)
+    if estimator is None:
+        codes = codes_of(preparation(uses, raw=True))
+        estimator = AutoClassifier(categorical_features=codes or None)
+    return Pipeline([("columns", columns), ("labels", estimator)])

@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import Bunch
 
 from dm2l._utils.extras import require
-from dm2l._utils.files import DataFileError
+from dm2l._utils.files import EXCEL, PARQUET, TEXT, DataFileError, suffix_of
 from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
 from dm2l.io._columns import check_distinct, choose_labels, labels_without, matches_pattern
-from dm2l.io._csv_file import TEXT, CsvFile
+from dm2l.io._csv_file import CsvFile
 from dm2l.io._label_reader import LabelReader, LabelVocabulary
-from dm2l.io._parquet_file import PARQUET, read_frame
-from dm2l.io._unpacking import suffix_of
+from dm2l.io._table import read_frame
 from dm2l.io._words import as_list
-from dm2l.io._xlsx_file import EXCEL, read_sheet
+from dm2l.io._xlsx_file import read_sheet
 
 MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
 
@@ -32,8 +30,6 @@ class Table:
 
     Attributes
     ----------
-    path : Path
-        The file.
     frame : pandas.DataFrame or None
         The columns that are not labels, raw; None if the features are a matrix.
     matrix : sparse matrix or None
@@ -42,18 +38,11 @@ class Table:
         Columns that are not labels; label columns in the order asked for.
     Y : ndarray of shape (n_rows, n_labels)
         1, 0 and NaN where a label is missing.
-    separator, decimal, encoding : str
-        How the text of a CSV file is written.
-    bunch : Bunch or None
-        What the reader of a file of numbers has returned.
     words : LabelVocabulary
         Positive values and cutoffs with which labels were read.
-    columns : list of str
-        All columns in the order of the file.
-    cells : pandas.DataFrame or None
-        The label columns as they are in the file.
-    content : bytes or None
-        A text file of moderate size.
+    path, separator, decimal, encoding, bunch, columns, cells, content
+        The file, how its text is written, what its reader has returned, all its columns, the label
+        columns as they are, and the bytes of a text file of moderate size.
     """
 
     path: Path
@@ -195,14 +184,17 @@ def read_table(
     chosen = [] if labels is None else labels_without(names, labels, drop, str(path))
     text = {names[j]: str for j in chosen}
     text |= {name: str for name in names if any(matches_pattern(name, part) for part in as_text)}
-    frame = file.frame(text, keep_codes=True)
-    text_form: dict[str, Any] = {
-        "separator": file.separator,
-        "decimal": file.decimal,
-        "encoding": encoding,
-    }
-    text_form["content"] = file.content
-    return _split_columns(path, frame, names, chosen, answers, **text_form)
+    return _split_columns(
+        path,
+        file.frame(text, keep_codes=True),
+        names,
+        chosen,
+        answers,
+        separator=file.separator,
+        decimal=file.decimal,
+        encoding=encoding,
+        content=file.content,
+    )
 
 
 def table_from_frame(
@@ -287,8 +279,7 @@ def _split_columns(
     if chosen:
         decimal = text.get("decimal", ".")
         reader = LabelReader(label_names, str(path), decimal=decimal, **answers)
-        Y = reader.read([cells.iloc[:, k] for k in range(len(chosen))])
-        words = reader.words
+        Y, words = reader.read([cells.iloc[:, k] for k in range(len(chosen))]), reader.words
     return Table(
         path=path,
         frame=frame.iloc[:, features],
@@ -308,19 +299,17 @@ def _read_numbers(
     suffix: str,
     labels: Any,
     encoding: str,
+    *,
+    features_only: bool = False,
     n_features: int | None = None,
     zero_based: bool | None = None,
-    features_only: bool = False,
 ) -> Table:
     """A file of numbers, with those of its labels that are asked for."""
-    bunch: Bunch
     if suffix == ".arff":
         bunch = read_arff(path, labels, encoding=encoding, features_only=features_only)
         labels = None
-    elif suffix == ".npz":
-        bunch = read_npz(path, features_only=features_only)
-    elif suffix == ".mat":
-        bunch = read_mat(path, features_only=features_only)
+    elif suffix in (".npz", ".mat"):
+        bunch = (read_npz if suffix == ".npz" else read_mat)(path, features_only=features_only)
     else:
         base: Any = "auto" if zero_based is None else zero_based
         bunch = read_svmlight(path, n_features, base, features_only=features_only)

@@ -19,6 +19,19 @@ label's variance that out-of-fold scores explain, and the variance :math:`4p(1-p
 
 is the expected decrease of :math:`2 p_j (1 - p_j)` over the missing entries of the label, which is
 the chance that two draws differ, and near one half that of a mistake.
+
+A batch is chosen greedily: the most valuable entry is taken, and the values of the others are
+reduced by what they share with it. Once entry :math:`i` of label :math:`k` is chosen, the chance
+:math:`\min(p_j, 1 - p_j)` of a mistake about another missing entry :math:`j` of that label counts
+:math:`1 - \rho_{ij}^2` times, where
+
+.. math:: \rho_{ij} = \frac{\phi_i' H_k^{-1} \phi_j}
+          {\sqrt{\phi_i' H_k^{-1} \phi_i \cdot \phi_j' H_k^{-1} \phi_j}}
+
+is the posterior correlation of the two scores: 1 for copies of a row. (For ridge itself the label
+is noisy, and a second copy informative; that is a waste where copies have the same label.) The row
+of :math:`i` then counts as observed, :math:`H_k + \phi_i \phi_i'`, which lowers the values of
+similar rows and of other entries of that row.
 """
 
 from __future__ import annotations
@@ -34,12 +47,15 @@ from sklearn.utils.extmath import randomized_svd
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._solvers.features import ridge_value
-from dm2l._solvers.kernels._nystroem import NystroemMap
+from dm2l._solvers.nystroem import NystroemMap
 from dm2l._utils.arrays import to_numpy
-from dm2l.completion._condition import condition
+from dm2l.completion._covariance import conditional_moments
 from dm2l.completion._query_gains import row_gains, trust
 from dm2l.tables._model import TableModel, impute
 from dm2l.tables._reading import Table
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 # Directions in which features are compared; of more columns the strongest ones.
 DIRECTIONS = 500
@@ -53,39 +69,35 @@ class AnswerValues:
     other missing labels, and in other rows (``effect``, for an answer that is entirely uncertain).
     """
 
-    probability: NDArray[np.float64]
-    row: NDArray[np.float64]
-    effect: NDArray[np.float64]
+    probability: Floats
+    row: Floats
+    effect: Floats
     trust: float
 
     @property
-    def own(self) -> NDArray[np.float64]:
+    def own(self) -> Floats:
         """The probability that the entry itself would be filled wrongly."""
         return np.minimum(self.probability, 1 - self.probability)
 
     @property
-    def others(self) -> NDArray[np.float64]:
+    def others(self) -> Floats:
         """Mistakes prevented in other rows."""
         return 4 * self.probability * (1 - self.probability) * self.effect
 
     @property
-    def total(self) -> NDArray[np.float64]:
+    def total(self) -> Floats:
         """The sum of the three kinds."""
         return self.own + self.row + self.others
 
 
 @dataclass(frozen=True)
 class Suggestions:
-    """Missing labels of a table, the most valuable first.
-
-    Row 1 is the first row below the header; ``value`` is the number of mistakes that the answer is
-    expected to prevent.
-    """
+    """Missing labels of a table, the most valuable first; row 1 is the first below the header."""
 
     row: NDArray[np.intp]
     label: list[str]
-    probability: NDArray[np.float64]
-    value: NDArray[np.float64]
+    probability: Floats
+    value: Floats
     warnings: list[str]
 
 
@@ -95,7 +107,7 @@ class RowSuggestions:
 
     row: NDArray[np.intp]
     n_open: NDArray[np.intp]
-    value: NDArray[np.float64]
+    value: Floats
     warnings: list[str]
 
 
@@ -122,9 +134,8 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, fit_table, suggest_entries, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
-    >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
-    >>> table = table_from_frame(frame, "tox_*")
+    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> found = suggest_entries(model, table, top=3)
     >>> len(found.label), bool(found.value[0] >= found.value[-1] > 0)
@@ -143,7 +154,7 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     )
 
 
-def suggested(values: AnswerValues, missing: NDArray[np.bool_]) -> NDArray[np.float64]:
+def suggested(values: AnswerValues, missing: Mask) -> Floats:
     """Values of missing entries that are queried together: ``row`` counts once, for the best."""
     total = np.where(missing, values.total, -1.0)
     best = np.arange(total.shape[1]) == np.argmax(total, axis=1)[:, None]
@@ -168,9 +179,8 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Row
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, fit_table, suggest_rows, table_from_frame
     >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
-    >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
-    >>> table = table_from_frame(frame, "tox_*")
+    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> found = suggest_rows(model, table, top=5)
     >>> len(found.row), bool((found.n_open >= 1).all())
@@ -185,15 +195,15 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Row
 
 
 def table_values(
-    model: TableModel, table: Table, Y: NDArray[np.float64] | None = None
-) -> tuple[AnswerValues, NDArray[np.bool_], list[str]]:
+    model: TableModel, table: Table, Y: Floats | None = None
+) -> tuple[AnswerValues, Mask, list[str]]:
     """Values of answers to the missing labels of a table, these entries, and warnings.
 
     ``Y`` is a later state of the labels. Rows without a molecule have no value.
     """
     Y = table.Y if Y is None else Y
     X, unread, warnings = model.prepared(table)
-    values = answer_values(model.classifier, X, Y)
+    values, _ = answer_values(model.classifier, X, Y)
     values.probability[unread], values.row[unread] = 0.0, 0.0
     return values, np.isnan(Y) & ~unread[:, None], warnings
 
@@ -201,21 +211,14 @@ def table_values(
 class Learning(NamedTuple):
     """Features, ridge, slopes of probabilities in scores, and explained variance of each label."""
 
-    directions: NDArray[np.float64]
+    directions: Floats
     alpha: float
-    slope: NDArray[np.float64]
-    skill: NDArray[np.float64]
+    slope: Floats
+    skill: Floats
 
 
-def answer_values(classifier: Any, X: Any, Y: NDArray[np.float64]) -> AnswerValues:
-    """Values of answers to missing labels."""
-    return values_and_learning(classifier, X, Y)[0]
-
-
-def values_and_learning(
-    classifier: Any, X: Any, Y: NDArray[np.float64]
-) -> tuple[AnswerValues, Learning]:
-    """Values of answers, and the ridge model behind their effect on other rows."""
+def answer_values(classifier: Any, X: Any, Y: Floats) -> tuple[AnswerValues, Learning]:
+    """Values of answers to missing labels, and the ridge behind their effect on other rows."""
     coupling = classifier._completer.correlation
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
@@ -225,7 +228,7 @@ def values_and_learning(
     # explain: one more answer does not help a label that cannot be learnt.
     slope = 2 * p * (1 - p)
     if coupling is not None:
-        combiner, variance = coupling.combiner, condition(coupling.covariance, T, F)[1]
+        combiner, variance = coupling.combiner, conditional_moments(coupling.covariance, T, F)[1]
         steep = combiner.scale_[0] * combiner.weights_[:, 1]
         steep = steep + combiner.scale_[1] * combiner.weights_[:, 2]
         slope = p * (1 - p) * steep / np.sqrt(variance)
@@ -244,12 +247,8 @@ def values_and_learning(
 
 
 def row_values(
-    classifier: Any,
-    X: Any,
-    Y: NDArray[np.float64],
-    part: float,
-    scored: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    classifier: Any, X: Any, Y: Floats, part: float, scored: tuple[Floats, Floats] | None = None
+) -> tuple[Floats, Floats]:
     """Probabilities, and mistakes about other labels of its row that each answer prevents.
 
     ``scored`` are signs and scores of the rows, where they are known already.
@@ -257,14 +256,11 @@ def row_values(
     p = impute(classifier, X, Y).probabilities
     if not part:
         return p, np.zeros(Y.shape)
-    scored = _scored(classifier, X, Y) if scored is None else scored
-    gains = row_gains(classifier._completer.correlation, *scored, p)
+    gains = row_gains(classifier._completer.correlation, *(scored or _scored(classifier, X, Y)), p)
     return p, part * np.where(np.isnan(Y) & classifier._learnable, gains, 0.0)
 
 
-def _scored(
-    classifier: Any, X: Any, Y: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _scored(classifier: Any, X: Any, Y: Floats) -> tuple[Floats, Floats]:
     """Signs of labels that were learnt, and scores, out-of-fold ones for training rows."""
     T = np.where(np.isnan(Y) | ~classifier._learnable, 0.0, 2 * Y - 1)
     F = np.asarray(to_numpy(classifier.decision_function(X)), dtype=np.float64)
@@ -274,42 +270,75 @@ def _scored(
     return T, F
 
 
-def answer_effects(
-    Phi: NDArray[np.float64],
-    Y: NDArray[np.float64],
-    alpha: float,
-    slope: NDArray[np.float64] | float = 1.0,
-) -> NDArray[np.float64]:
-    """Squared movement of a label's other missing entries for an answer one off the score.
+class MissingEntries:
+    r"""The missing entries of a label, with :math:`H_k^{-1} \phi_i` updated as rows are chosen."""
 
-    Movements of scores count ``slope`` times; 0 for observed entries.
-    """
-    slope = np.broadcast_to(slope, Y.shape)
-    effect = np.zeros(Y.shape)
-    for k in range(Y.shape[1]):
-        absent = np.isnan(Y[:, k])
-        asked, solved = solved_rows(Phi, absent, alpha)
-        leverage = np.einsum("ij,ij->i", asked, solved)
+    def __init__(self, Phi: Floats, missing: Mask, alpha: float, slope: Floats) -> None:
+        Phi = np.column_stack([Phi, np.ones(len(Phi))])
+        # An intercept has no ridge; a tiny one keeps a label without answers solvable.
+        penalty = np.append(np.full(Phi.shape[1] - 1, max(alpha, 1e-8)), 1e-8)
+        seen = Phi[~missing]
+        self.rows, self.slope, self.features = np.flatnonzero(missing), slope[missing], Phi[missing]
+        factor = cho_factor(seen.T @ seen + np.diag(penalty))
+        self.solved = cho_solve(factor, self.features.T).T
+        self.leverage = np.einsum("ij,ij->i", self.features, self.solved)
+
+    def effects(self) -> Floats:
+        """Squared movement of other entries, times ``slope``, for an answer one off the score."""
         # sum_j (phi_j' H^-1 phi_i)^2 over all entries is a quadratic form: no n x n matrix.
-        steep = slope[absent, k]
-        felt = steep[:, None] * asked
-        moved = np.einsum("ij,ij->i", solved @ (felt.T @ felt), solved) - (steep * leverage) ** 2
-        effect[absent, k] = np.maximum(moved, 0.0) / (1 + leverage) ** 2
+        steep = self.slope[:, None] * self.features
+        moved = np.einsum("ij,ij->i", self.solved @ (steep.T @ steep), self.solved)
+        moved -= (self.slope * self.leverage) ** 2
+        return np.maximum(moved, 0.0) / (1 + self.leverage) ** 2
+
+    def observe(self, i: int) -> Floats:
+        """Count entry ``i`` as observed; return its squared correlations with all entries."""
+        u = self.solved[i].copy()
+        reach = self.features @ u
+        likeness = np.minimum(reach**2 / (self.leverage * self.leverage[i]), 1.0)
+        # Sherman and Morrison.
+        reach = reach / (1 + self.leverage[i])
+        self.leverage = self.leverage - reach**2 * (1 + self.leverage[i])
+        self.solved = self.solved - reach[:, None] * u
+        self.slope[i] = 0.0
+        return likeness
+
+
+def answer_effects(Phi: Floats, Y: Floats, alpha: float, slope: Floats | float = 1.0) -> Floats:
+    """Effects of missing entries on others of their label; 0 for observed ones."""
+    slope, effect = np.broadcast_to(slope, Y.shape), np.zeros(Y.shape)
+    for k, missing in enumerate(np.isnan(Y).T):
+        effect[missing, k] = MissingEntries(Phi, missing, alpha, slope[:, k]).effects()
     return effect
 
 
-def solved_rows(
-    Phi: NDArray[np.float64], absent: NDArray[np.bool_], alpha: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Features ``phi_i`` of missing entries with their intercept, and ``H^-1 phi_i``."""
-    Phi = np.column_stack([Phi, np.ones(len(Phi))])
-    # An intercept has no ridge; a tiny one keeps a label without answers solvable.
-    penalty = np.append(np.full(Phi.shape[1] - 1, max(alpha, 1e-8)), 1e-8)
-    seen, asked = Phi[~absent], Phi[absent]
-    return asked, cho_solve(cho_factor(seen.T @ seen + np.diag(penalty)), asked.T).T
+def choose_batch(
+    values: AnswerValues, learning: Learning, missing: Mask, asked: Mask, n: int
+) -> tuple[NDArray[np.intp], list[Floats]]:
+    """Places of at most ``n`` of the entries ``asked`` to query together, and all values then."""
+    own, row, p = values.own.copy(), values.row.copy(), values.probability
+    others, left = values.others.copy(), asked.copy()
+    labels: dict[int, MissingEntries] = {}
+    chosen, steps = [], []
+    for _ in range(min(n, int(asked.sum()))):
+        total = np.where(left, own + row + others, np.nan)
+        i, k = (int(place) for place in np.unravel_index(np.nanargmax(total), total.shape))
+        chosen.append((i, k))
+        steps.append(total)
+        left[i, k] = False
+        row[i] = 0.0
+        if k not in labels:
+            labels[k] = MissingEntries(
+                learning.directions, missing[:, k], learning.alpha, learning.slope[:, k]
+            )
+        rows = labels[k].rows
+        own[rows, k] *= 1 - labels[k].observe(int(np.searchsorted(rows, i)))
+        uncertain = 4 * p[rows, k] * (1 - p[rows, k])
+        others[rows, k] = uncertain * 2 * learning.skill[k] * labels[k].effects()
+    return np.array(chosen, dtype=np.intp).reshape(-1, 2), steps
 
 
-def _directions(classifier: Any, X: Any) -> NDArray[np.float64]:
+def _directions(classifier: Any, X: Any) -> Floats:
     """Features of the rows, at most ``DIRECTIONS`` columns."""
     if classifier.kernel != "linear":
         features = NystroemMap(classifier._kernel, min(DIRECTIONS, X.shape[0]), random_state=0)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from dm2l import AutoClassifier
-from dm2l._auto import _base_models, _classifier, _effort, _leaderboard, _tuning
+from dm2l._auto import _base_models, _classifier, _effort, _leaderboard
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import label_auc
@@ -258,19 +258,19 @@ def test_clones_and_refits_forget(data):
 
 def test_costs_decide_which_models_fit_in():
     budget = _effort.TimeBudget(10.0, None)
-    budget.plan(100.0)
+    budget.planned += 100.0
     assert budget.allows(5.0)
     assert not budget.allows(50.0)
 
 
 def test_time_is_reserved_for_what_follows_the_candidates():
     budget = _effort.TimeBudget(10.0, None)
-    budget.plan(10.0)
+    budget.planned += 10.0
     budget.reserved, budget.binding = 4.0, True
     assert budget.allows(5.0)
     assert not budget.allows(7.0)
     budget.check()
-    budget.begin(8.0)
+    budget.step = 8.0
     budget.advance()
     budget.start -= 8.0
     with pytest.raises(_effort.OutOfTimeError):
@@ -302,12 +302,12 @@ def test_models_that_stay_reserve_time_for_their_last_fit(few_trees, data, monke
 
 def test_a_small_model_that_took_longer_than_planned_rules_nothing_out():
     budget = _effort.TimeBudget(120.0, None)
-    budget.plan(100.0)
-    budget.begin(3.0)
+    budget.planned += 100.0
+    budget.step = 3.0
     budget.advance()
     budget.start -= 9.0  # three times as long as planned
     assert budget.allows(70.0)
-    budget.begin(60.0)
+    budget.step = 60.0
     budget.advance()
     budget.start -= 90.0
     assert not budget.allows(20.0)
@@ -316,7 +316,7 @@ def test_a_small_model_that_took_longer_than_planned_rules_nothing_out():
 def test_the_time_that_is_left_is_within_the_limit():
     lines = []
     budget = _effort.TimeBudget(10.0, lines.append)
-    budget.plan(1000.0)
+    budget.planned += 1000.0
     budget.report("working")
     assert "about 10 s left" in lines[0]
 
@@ -325,13 +325,13 @@ def test_settings_are_chosen_by_the_folds_that_are_given(data, monkeypatch):
     X, Y = data
     groups = np.arange(len(X)) // 4
     seen = []
-    usual = _tuning.DM2LClassifierCV.fit
+    usual = _base_models.DM2LClassifierCV.fit
 
     def fit(self, X, Y):
         seen.extend(self.cv)
         return usual(self, X, Y)
 
-    monkeypatch.setattr(_tuning.DM2LClassifierCV, "fit", fit)
+    monkeypatch.setattr(_base_models.DM2LClassifierCV, "fit", fit)
     AutoClassifier("quick", cv=MultilabelKFold(5, groups=groups, random_state=0)).fit(X, Y)
     assert seen
     known = groups[(~np.isnan(Y)).any(axis=1)]

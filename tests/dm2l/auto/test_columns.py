@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from dm2l._auto._columns import CategoryEncoder
-from dm2l._auto._features import FeatureEncoder
+from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 
 FRAME = pd.DataFrame(
     {

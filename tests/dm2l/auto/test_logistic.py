@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dm2l._auto._logistic import ObservedEntries, Shrinkage, fit_logistic
+from dm2l._auto._stack import ObservedEntries, Shrinkage, fit_logistic
 
 
 def problem(seed, m, c, n, useless=False):

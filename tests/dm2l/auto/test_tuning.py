@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from dm2l._auto._tuning import LAMBDAS, Sample, choose_norms, choose_ridge, skill
+from dm2l._auto._base_models import LAMBDAS, Sample, choose, skill
 from dm2l._search._search import DM2LClassifierCV
 from dm2l.datasets import make_missing_multilabel
-from dm2l.metrics._selection import label_discrimination
+from dm2l.labels import LabelMatrix
+from dm2l.metrics._ranking import label_discrimination
 
 
 def test_labels_of_one_class_alone_judge_all_settings_alike():
@@ -20,27 +21,29 @@ def test_labels_of_one_class_alone_judge_all_settings_alike():
 def sample():
     X, Y = make_missing_multilabel(n_samples=150, random_state=0)
     T = np.where(np.isnan(Y), 0, np.where(Y == 1, 1, -1)).astype(np.int8)
-    return Sample(X, T, np.arange(150) % 5)
+    fold = np.arange(150) % 3
+    cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(3)]
+    return Sample(X, LabelMatrix.of_signs(T), cv)
 
 
 @pytest.mark.parametrize(("kernel", "gammas"), [("linear", None), ("rbf", [0.01, 0.1])])
 def test_a_larger_ridge_is_tried_with_the_norms(sample, kernel, gammas):
-    found = choose_ridge(sample, kernel, gammas)
+    found = choose(sample, kernel, gammas)
     assert found.lambda_d_ == 0
-    best = choose_norms(sample, found)
+    best = choose(sample, kernel, ridge=found)
     search = DM2LClassifierCV(
         LAMBDAS,
         [found.alpha_, 3 * found.alpha_],
         None if gammas is None else [found.gamma_],
         kernel=kernel,
         scoring=skill,
-        cv=sample.splits(),
+        cv=sample.cv,
         refit=False,
         coupling=None,
-    ).fit(sample.X, np.where(sample.T == 0, np.nan, sample.T > 0))
+    ).fit(sample.X, np.asarray(sample.labels))
     assert best.best_score_ == pytest.approx(search.cv_results_["mean_test_score"].max())
     assert best.best_score_ >= found.best_score_
     alphas = (found.alpha_, 3 * found.alpha_)
     assert (best.alpha_, best.gamma_) in [(alpha, found.gamma_) for alpha in alphas]
     found.alpha_ /= 1000
-    assert choose_norms(sample, found).alpha_ == pytest.approx(3 * found.alpha_)
+    assert choose(sample, kernel, ridge=found).alpha_ == pytest.approx(3 * found.alpha_)

@@ -16,7 +16,7 @@ import baseline_oracles as baseline
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning
 from dm2l.baselines import LEMLClassifier
-from dm2l.baselines._leml import InputFactor, LabelFactor, Loss, trust_region_newton
+from dm2l.baselines._leml import LOSSES, InputFactor, LabelFactor, trust_region_newton
 from dm2l.baselines._linear import ImputedTargets, Inputs, weighted_grams
 
 CODINGS = [("squared", missing) for missing in ("ignore", "neutral", "negative")]
@@ -38,7 +38,7 @@ def test_loss_is_its_formula(name):
     rng = np.random.default_rng(0)
     F, Y = 3 * rng.standard_normal((20, 4)), np.where(rng.random((20, 4)) < 0.5, 1.0, -1.0)
     expected = baseline.entrywise(baseline.loss, name, F, Y, np.ones(F.shape, dtype=bool))
-    np.testing.assert_allclose(Loss(name).value(F, Y), expected, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(LOSSES[name].value(F, Y), expected, rtol=1e-12, atol=1e-300)
 
 
 @pytest.mark.parametrize("name", baseline.LOSSES)
@@ -46,7 +46,7 @@ def test_slope_and_curvature_of_a_loss_are_its_derivatives(name):
     rng = np.random.default_rng(1)
     F, Y = 3 * rng.standard_normal((30, 4)), np.where(rng.random((30, 4)) < 0.5, 1.0, -1.0)
     F = np.where(np.abs(1 - Y * F) < 1e-3, F + 0.01, F)  # off the kink of the hinge's slope
-    loss, h = Loss(name), 1e-5
+    loss, h = LOSSES[name], 1e-5
     slope = (loss.value(F + h, Y) - loss.value(F - h, Y)) / (2 * h)
     curvature = (loss.slope(F + h, Y) - loss.slope(F - h, Y)) / (2 * h)
     np.testing.assert_allclose(loss.slope(F, Y), slope, atol=1e-8)
@@ -55,7 +55,7 @@ def test_slope_and_curvature_of_a_loss_are_its_derivatives(name):
 
 def test_logistic_loss_of_huge_scores_neither_overflows_nor_vanishes():
     F, Y = np.array([[1e4, -1e4]]), np.ones((1, 2))
-    loss = Loss("logistic")
+    loss = LOSSES["logistic"]
     np.testing.assert_allclose(loss.value(F, Y), [[0.0, 1e4]])
     np.testing.assert_allclose(loss.slope(F, Y), [[0.0, -1.0]])
     np.testing.assert_allclose(loss.curvature(F, Y), [[0.0, 0.0]])
@@ -71,7 +71,7 @@ def input_factor(name, missing, sparse, centre, seed=0):
     rng = np.random.default_rng(seed)
     H, b = rng.standard_normal((4, 3)), rng.standard_normal(4)
     given = sp.csr_matrix(X) if sparse else X
-    factor = InputFactor(Inputs(given, centre), ImputedTargets(T, missing), Loss(name), 0.7, H, b)
+    factor = InputFactor(Inputs(given, centre), ImputedTargets(T, missing), LOSSES[name], 0.7, H, b)
     return factor, (X - X.mean(axis=0) if centre else X, T, H, b), rng
 
 
@@ -123,7 +123,7 @@ def test_a_refused_point_leaves_the_products_of_the_input_factor_where_they_were
 
 def label_factor(name, intercept, seed=0, C=0.8):
     X, T = baseline.draw_rows(seed, 40, 3, 4, 0.6)
-    return LabelFactor(X, ImputedTargets(T, "ignore"), Loss(name), C, intercept), X, T
+    return LabelFactor(X, ImputedTargets(T, "ignore"), LOSSES[name], C, intercept), X, T
 
 
 @pytest.mark.parametrize("name", baseline.LOSSES)
@@ -231,7 +231,7 @@ def test_label_factor_is_minimised_from_any_start(name, intercept, start):
 def test_squared_hinge_is_minimised_from_where_it_has_no_curvature():
     X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     targets = ImputedTargets(np.sign(X).astype(np.int8), "ignore")
-    factor = LabelFactor(X, targets, Loss("squared_hinge"), 1.0, True)
+    factor = LabelFactor(X, targets, LOSSES["squared_hinge"], 1.0, True)
     start = np.array([[50.0, 0.0]])
     assert factor.values(start) == pytest.approx(0.5 * 50**2)  # no entry has a loss there
     # By symmetry b = 0, and only x = 1 and x = -1 bind: h = 4 (1 - h).
@@ -715,7 +715,7 @@ def test_newton_steps_for_H_never_ascend_from_the_point_they_start_at(name):
         _, T = baseline.draw_rows(seed, 12, 3, 4, 0.8)
         Z = rng.standard_normal((12, 3)) * 10.0 ** rng.uniform(-1, 3, 3)
         visited.append([])
-        Watched(Z, ImputedTargets(T, "ignore"), Loss(name), 10.0, True).minimise(np.zeros((4, 4)))
+        Watched(Z, ImputedTargets(T, "ignore"), LOSSES[name], 10.0, True).minimise(np.zeros((4, 4)))
     rises = [np.diff(points, axis=0).max() for points in visited if len(points) > 1]
     assert max(map(len, visited)) > 5  # steps that had to be halved among them
     scale = max(points[0].max() for points in visited)

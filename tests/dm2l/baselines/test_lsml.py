@@ -14,8 +14,13 @@ from hypothesis import strategies as st
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning
 from dm2l.baselines import LSMLClassifier
+from dm2l.baselines._correlations import (
+    Lsml,
+    label_laplacian,
+    nonnegative_threshold,
+    soft_threshold,
+)
 from dm2l.baselines._linear import ImputedTargets, Inputs, ridge
-from dm2l.baselines._lsml import Lsml, label_laplacian, nonnegative_threshold, soft_threshold
 
 laws = settings(max_examples=60, deadline=None, derandomize=True)
 TALL, WIDE = (14, 3, 4), (8, 12, 4)

@@ -14,7 +14,7 @@ import baseline_oracles as baseline
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning
 from dm2l.baselines import MLLRCClassifier
-from dm2l.baselines._mllrc import Correlations, shrink_singular_values
+from dm2l.baselines._correlations import Correlations, shrink_singular_values
 
 laws = settings(max_examples=150, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)

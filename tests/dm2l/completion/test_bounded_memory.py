@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dm2l.completion._condition import condition
-from dm2l.completion._covariance import FactorCovariance
+from dm2l.completion import _covariance
+from dm2l.completion._covariance import FactorCovariance, residuals
 from dm2l.completion._covariance_fit import em_factor
 
 ROWS, LABELS, RANK = 2_000, 1_000, 16
@@ -18,9 +18,9 @@ FIXED = 2 * 8 * LABELS * RANK**2
 
 @pytest.fixture(scope="module")
 def labels():
-    T = sp.random(ROWS, LABELS, 0.02, format="csr", random_state=0)
-    T.data = np.where(np.random.default_rng(0).random(T.nnz) < 0.3, 1.0, -1.0)
-    return T
+    T = sp.random(ROWS, LABELS, 0.02, random_state=0).toarray()
+    signs = np.where(np.random.default_rng(0).random(T.shape) < 0.3, 1.0, -1.0)
+    return np.where(T != 0, signs, 0.0)
 
 
 def peak(task):
@@ -31,33 +31,31 @@ def peak(task):
     return most, found
 
 
-def test_conditioning_takes_the_memory_it_is_given(labels):
+def test_conditioning_takes_the_memory_it_is_given(labels, monkeypatch):
     rng = np.random.default_rng(0)
     S = FactorCovariance(0.3 * rng.standard_normal((LABELS, RANK)), np.ones(LABELS))
-    entries = np.repeat(np.arange(ROWS), 3), rng.integers(0, LABELS, 3 * ROWS)
-
-    def scores(rows):
-        return np.broadcast_to(0.01 * rows[:, None], (len(rows), LABELS)) % 0.3
-
+    E, known = residuals(labels, np.full(labels.shape, 0.01))
+    given = 2 * 8 * labels.size  # shifts and variances of all rows
     peaks, answers = [], []
     for memory in (2**21, 2**23, 2**25):
-        most, found = peak(lambda m=memory: condition(S, labels, scores, entries=entries, memory=m))
-        assert most < 1.2 * (memory + FIXED) + 16 * len(entries[0])
+        monkeypatch.setattr(_covariance, "MEMORY", memory)
+        most, found = peak(lambda: S.shifts(E, known))
+        assert most < 1.2 * (memory + FIXED) + given
         peaks.append(most)
         answers.append(found)
-    assert peaks[2] > 2 * peaks[0]  # it is used where there is some
-    assert peaks[0] < 8 * ROWS * LABELS  # not a single array of rows x labels
-    for mean, variance in answers[1:]:
-        np.testing.assert_allclose(mean, answers[0][0], atol=1e-12)
+    assert peaks[2] > peaks[0] + 2**23  # it is used where there is some
+    for shift, variance in answers[1:]:
+        np.testing.assert_allclose(shift, answers[0][0], atol=1e-12)
         np.testing.assert_allclose(variance, answers[0][1], atol=1e-12)
 
 
-def test_factors_take_the_memory_they_are_given(labels):
-    T = labels[:600].toarray()
+def test_factors_take_the_memory_they_are_given(labels, monkeypatch):
+    T = labels[:600]
     given = 4 * 8 * T.size  # residuals, what is known as numbers, and two products of them
     found = []
     for memory in (2**20, 2**26):
-        most, (S, _) = peak(lambda m=memory: em_factor(T, T != 0, RANK, rounds=2, memory=m))
+        monkeypatch.setattr(_covariance, "MEMORY", memory)
+        most, (S, _) = peak(lambda: em_factor(T, T != 0, RANK, rounds=2))
         assert most < 1.2 * (memory + 2 * FIXED) + given
         found.append(S.matrix())
     np.testing.assert_allclose(*found, atol=1e-10)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from dm2l.completion._combine import Combiner
-from dm2l.completion._condition import condition
-from dm2l.completion._covariance import DenseCovariance
+from dm2l.completion._correlation import Combiner
+from dm2l.completion._covariance import DenseCovariance, conditional_moments
 
 
 def table(n=400, c=3, rate=0.7, seed=0):
@@ -19,7 +18,7 @@ def table(n=400, c=3, rate=0.7, seed=0):
     Y = np.where(F + 0.8 * common + 0.6 * rng.normal(size=(n, c)) > 0, 1, -1)
     T = np.where(rng.random((n, c)) < rate, Y, 0).astype(np.int8)
     S = DenseCovariance(0.5 * np.eye(c) + 0.3)
-    return Y, T, F, *condition(S, T, F)
+    return Y, T, F, *conditional_moments(S, T, F)
 
 
 def standardised(T, F, mean, variance, j):
@@ -31,7 +30,7 @@ def standardised(T, F, mean, variance, j):
 
 
 def test_it_minimises_the_penalised_loss(monkeypatch):
-    monkeypatch.setattr("dm2l.completion._combine.TOL", 1e-9)
+    monkeypatch.setattr("dm2l.completion._correlation.TOL", 1e-9)
     _, T, F, mean, variance = table()
     model = Combiner().fit(T, F, mean, variance)
     labels = [standardised(T, F, mean, variance, j) for j in range(3)]
@@ -117,8 +116,8 @@ def test_rare_labels_that_scores_nearly_separate_stay_finite_and_in_order():
 def test_the_signs_of_a_fold_have_no_part_in_its_own_probabilities():
     _, T, F, mean, variance = table(120)
     folds = np.arange(120) % 3
-    p = Combiner(labels=False).cross_fit(T, F, mean, variance, folds)
+    p = Combiner(labels=False).cross_fit(T, F, mean, variance, folds=folds)
     other = np.where((folds == 1)[:, None], -T, T)
-    changed = Combiner(labels=False).cross_fit(other, F, mean, variance, folds)
+    changed = Combiner(labels=False).cross_fit(other, F, mean, variance, folds=folds)
     np.testing.assert_array_equal(changed[folds == 1], p[folds == 1])
     assert np.abs(changed - p)[folds != 1].max() > 0.1

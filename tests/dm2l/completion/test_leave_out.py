@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from dm2l.completion._leave_out import leave_one_out_residuals, without_own_row
+from dm2l.completion._leave_out import without_own_row
 from dm2l_oracles import leverages
 
 
@@ -33,7 +33,6 @@ def test_exact_residuals_are_those_of_refits_without_the_row(size, intercept, ra
     F = ridge_scores(X, T, intercept)
     h = leverages(X, T != 0, 2.0, intercept)
     found = without_own_row(T, F, h)
-    np.testing.assert_allclose(found[T == 0], F[T == 0])
     for i in range(0, len(X), 5):
         without = np.delete(T, i, axis=0)
         for j in np.flatnonzero(T[i]):
@@ -44,4 +43,4 @@ def test_exact_residuals_are_those_of_refits_without_the_row(size, intercept, ra
 
 
 def test_a_row_that_determines_its_own_score_stays_finite():
-    assert np.isfinite(leave_one_out_residuals(np.array([[0.1]]), np.array([[1.0]]))).all()
+    assert np.isfinite(without_own_row(*np.array([[[0.1]], [[0.0]], [[1.0]]]))).all()

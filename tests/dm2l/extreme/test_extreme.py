@@ -15,11 +15,11 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
-from dm2l._solvers.features import Features, default_ridge
-from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
+from dm2l._solvers.features import Features, ridge_value
+from dm2l._solvers.nuclear import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.problem import Preconditioner
 from dm2l.extreme import ExtremeDM2LClassifier
-from dm2l.extreme._answers import TopK, top_k
+from dm2l.extreme._classifier import TopK, top_k
 from dm2l.extreme._groups import SharedRows, wide_norms
 from dm2l.extreme._problem import LowRankProblem, StoredTargets, bytes_needed, label_basis
 from dm2l.labels import SparseLabelMatrix
@@ -536,7 +536,7 @@ def test_hidden_positives_are_found_where_labels_share_structure(rng):
         return np.array([precision_at_k(labels, scores, k) for k in (1, 5)])
 
     # The ridge that both take here; what the head adds is that labels share directions.
-    ridge = Ridge(default_ridge(X[:400])).fit(X[:400], visible).predict(X[400:])
+    ridge = Ridge(ridge_value("scale", X[:400])).fit(X[:400], visible).predict(X[400:])
     model = ExtremeDM2LClassifier(rank=10, missing_as="unlabelled")
     best = model.fit(X[:400], sp.csr_array(visible)).predict_top_k(X[400:], 5)
     assert (precisions(best) > precisions(ridge)).all()

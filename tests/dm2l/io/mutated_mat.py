@@ -18,9 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.io import savemat
 
-from dm2l._utils import child_process
 from dm2l._utils.files import DataFileError
-from dm2l.io import _mat_child, read_mat
+from dm2l.io import _mat, _mat_child, read_mat
 from mutants import mutants
 
 
@@ -74,7 +73,7 @@ def seeds():
 
 def main(count):
     """So many mutants of each seed."""
-    child_process.subprocess.Popen = Fork
+    _mat.subprocess.Popen = Fork
     found = Counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "set.mat")

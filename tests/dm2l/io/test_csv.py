@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dm2l import DM2LClassifier
 from dm2l.io import read_csv, read_parquet
-from dm2l.io._csv_file import CheckedLines, records
+from dm2l.io._csv_file import LineReader, check_rows, records
 from reader_checks import NAN, check
 
 TABLE = """name,mass,polar,tox_liver,charge,tox_skin
@@ -136,7 +136,7 @@ def test_rows_are_counted_as_the_cells_of_the_text_are(text, sep, mark):
     wrong = [i for i, size in enumerate(sizes) if size != sizes[0]]
     whole = "\ufeff" * mark + text
     lines = io.StringIO(whole, newline="")
-    rows = CheckedLines(lines, "t.csv", sep, sizes[0] if sizes else 1)
+    rows = LineReader(check_rows(lines, "t.csv", sep, sizes[0] if sizes else 1))
     if wrong:
         with pytest.raises(ValueError, match=f"row {wrong[0]} has {sizes[wrong[0]]} cells"):
             rows.read()

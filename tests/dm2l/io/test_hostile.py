@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.io import savemat
 
-from dm2l._utils import memory
+from dm2l._utils import files
 from dm2l._utils.files import DataFileError, check_regular, translate_errors
 from dm2l.io import _mat, read_arff, read_csv, read_mat, read_npz, read_parquet, read_svmlight
 from dm2l.outofcore import RowBlocks
@@ -28,7 +28,7 @@ GIB = 2**30
 @pytest.fixture
 def two_gigabytes(monkeypatch):
     """A machine of which two gigabytes are free, whatever this one has."""
-    monkeypatch.setattr(memory, "_probe", lambda: 2 * GIB)
+    monkeypatch.setattr(files, "_probe", lambda: 2 * GIB)
 
 
 def refused(read, *arguments, match, most=2**26, **options):
@@ -163,9 +163,9 @@ def test_an_archive_that_unpacks_to_all_memory_is_refused_unread(tmp_path, monke
     path = tmp_path / "set.npz"
     zip_of(path, X=npy(np.zeros((4000, 4000), dtype=np.int8)), Y=npy(np.zeros((4000, 1))))
     assert path.stat().st_size < 100_000
-    monkeypatch.setattr(memory, "_probe", lambda: 2**26)  # int8 and float64: 144 MB
+    monkeypatch.setattr(files, "_probe", lambda: 2**26)  # int8 and float64: 144 MB
     refused(read_npz, path, match="what is packed in it takes about", most=2**22)
-    monkeypatch.setattr(memory, "_probe", lambda: 2 * GIB)
+    monkeypatch.setattr(files, "_probe", lambda: 2 * GIB)
     assert read_npz(path).data.shape == (4000, 4000)
 
 
@@ -218,7 +218,7 @@ def test_svmlight_rows_that_mislead_are_refused(write, two_gigabytes, text, mess
 def test_svmlight_with_many_labels_is_refused_before_they_are_made(write, monkeypatch):
     many = ",".join(map(str, range(30_000)))
     path = write(f"{many} 1:1\n" + "1 1:1\n" * 3000, "set.svm")
-    monkeypatch.setattr(memory, "_probe", lambda: 2**29)
+    monkeypatch.setattr(files, "_probe", lambda: 2**29)
     refused(read_svmlight, path, match="30000 labels for 3001 rows takes about")
 
 
@@ -230,7 +230,7 @@ def test_an_arff_file_of_endless_columns_is_refused(write, monkeypatch):
     values = ",".join(f"v{i}" for i in range(3000))
     head = f"@relation r\n@attribute f {{{values}}}\n@attribute y {{0,1}}\n@data\n"
     dense = write(head + "v1,1\n" * 3000, "dense.arff")
-    monkeypatch.setattr(memory, "_probe", lambda: 2**26)
+    monkeypatch.setattr(files, "_probe", lambda: 2**26)
     refused(read_arff, dense, 1, match="a table of 3000 rows, 3000 features and 1 labels takes")
     holes = write(head + "?,1\n" * 3000, "holes.arff")
     refused(read_arff, holes, 1, match=r"line \d+: its values, a column each, do not fit")
@@ -240,7 +240,7 @@ def test_an_arff_file_of_endless_columns_is_refused(write, monkeypatch):
 
 def test_half_a_megabyte_of_arff_that_announces_thirty_gigabytes_is_refused(write, monkeypatch):
     """With sixteen gigabytes free, whatever this machine has: it might really make the table."""
-    monkeypatch.setattr(memory, "_probe", lambda: 16 * GIB)
+    monkeypatch.setattr(files, "_probe", lambda: 16 * GIB)
     n = 60_000
     head = f"@relation r\n@attribute f {{{','.join(map(str, range(n)))}}}\n@attribute y {{0,1}}\n"
     path = write(f"{head}@data\n" + "7,1\n" * n, "set.arff")
@@ -263,7 +263,7 @@ def test_an_encoding_that_is_none_is_refused(write):
 
 def test_four_hundred_million_rows_in_a_small_parquet_file_are_refused(tmp_path, monkeypatch):
     """With sixteen gigabytes free, whatever this machine has: it might really make the table."""
-    monkeypatch.setattr(memory, "_probe", lambda: 16 * GIB)
+    monkeypatch.setattr(files, "_probe", lambda: 16 * GIB)
     path, n = tmp_path / "set.parquet", 2**22
     group = pa.table({"x": pa.nulls(n, pa.float64()), "y": pa.nulls(n, pa.bool_())})
     with pq.ParquetWriter(path, group.schema) as writer:
@@ -360,7 +360,7 @@ def test_a_quote_that_opens_in_the_header_does_not_take_the_square_of_the_file(w
 def test_a_packed_table_is_unpacked_up_to_what_memory_holds(tmp_path, monkeypatch):
     path = tmp_path / "set.csv.gz"
     path.write_bytes(gzip.compress(b"x,y\n" + b"1,0\n" * 1_000_000))
-    monkeypatch.setattr(memory, "_probe", lambda: 2**22)
+    monkeypatch.setattr(files, "_probe", lambda: 2**22)
     for read in (read_csv, read_table):
         refused(read, path, 1, match="what is packed in it does not fit into memory")
     path.write_bytes(gzip.compress(b"x,y\n1,0\n")[:-4])
@@ -374,7 +374,7 @@ def test_a_file_larger_than_memory_is_still_read_in_blocks(tmp_path, monkeypatch
     csv, svm = tmp_path / f"set.csv{packed}", tmp_path / f"set.svm{packed}"
     csv.write_bytes(pack(b"x,y\n" + b"1,0\n2,1\n" * 1000))
     svm.write_bytes(pack(b"1 1:1\n2 1:2\n" * 1000))
-    monkeypatch.setattr(memory, "_probe", lambda: 3000)
+    monkeypatch.setattr(files, "_probe", lambda: 3000)
     for blocks in (RowBlocks.open(csv, 1), RowBlocks.open(svm, [1, 2], n_features=1)):
         assert sum(len(block.T) for block in blocks) == 2000
     with pytest.raises(DataFileError, match="memory"):
@@ -425,7 +425,7 @@ def test_a_reader_of_matlab_files_that_dies_takes_nothing_with_it(
 def test_the_reader_of_matlab_files_has_limits(tmp_path, monkeypatch):
     path = tmp_path / "set.mat"
     savemat(path, {"X": np.zeros((4000, 4000)), "Y": np.ones((4000, 1))}, do_compression=True)
-    monkeypatch.setattr(memory, "_probe", lambda: 2**28)
+    monkeypatch.setattr(files, "_probe", lambda: 2**28)
     refused(read_mat, path, match=r"set\.mat: .*memory")
 
 

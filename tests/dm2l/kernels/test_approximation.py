@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from dm2l._solvers.kernels import _fourier
-from dm2l._solvers.kernels._fourier import FourierMap
-from dm2l._solvers.kernels._kernel import Kernel
-from dm2l._solvers.kernels._nystroem import NystroemMap, pivoted_cholesky
+from dm2l._solvers import maps
+from dm2l._solvers.kernels import Kernel
+from dm2l._solvers.maps import FourierMap
+from dm2l._solvers.nystroem import NystroemMap, pivoted_cholesky
 
 laws = settings(max_examples=100, deadline=None, derandomize=True)
 
@@ -499,9 +499,9 @@ def test_new_rows_are_transformed_alike_in_blocks_or_not(monkeypatch):
     fourier = FourierMap(0.3, 50, 0)
     Phi = fourier.fit(X)
     np.testing.assert_allclose(fourier.transform(X[7:9]), Phi[7:9], atol=1e-12)
-    monkeypatch.setattr(_fourier, "_ANGLES", 80)
+    monkeypatch.setattr(maps, "_ANGLES", 80)
     np.testing.assert_allclose(fourier.transform(X), Phi, atol=1e-12)
-    monkeypatch.setattr(_fourier, "_ANGLES", 1)
+    monkeypatch.setattr(maps, "_ANGLES", 1)
     np.testing.assert_allclose(fourier.transform(X), Phi, atol=1e-12)
 
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dm2l._solvers.kernels._fourier import FourierMap
-from dm2l._solvers.kernels._kernel import Kernel
-from dm2l._solvers.kernels._linear import LinearMap
-from dm2l._solvers.kernels._nystroem import NystroemMap
-from dm2l._solvers.kernels._rows import KernelColumns, KernelMap, LandmarkMap
+from dm2l._solvers.features import LinearMap
+from dm2l._solvers.kernels import Kernel
+from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap, LandmarkMap
+from dm2l._solvers.nystroem import NystroemMap
 
 RBF = Kernel("rbf", 0.3)
 RNG = np.random.default_rng(0)
@@ -86,7 +85,7 @@ def test_plain_rows_are_their_own_features(fitted):
 def test_what_is_stored_makes_the_same_map_again():
     feature_map = _landmarks()
     kept = feature_map.stored(None)
-    again = LandmarkMap(kept["_kernel"], kept["X_fit_"], kept["_landmark_factor"], 0.0)
+    again = LandmarkMap(kept["kernel"], kept["X_fit"], kept["landmark_factor"], 0.0)
     np.testing.assert_array_equal(again.transform(TALL), feature_map.transform(TALL))
 
 
@@ -94,5 +93,5 @@ def test_a_kernel_matrix_is_stored_by_the_numbers_of_its_rows():
     K = RBF(TALL, TALL)
     feature_map = KernelMap(Kernel("precomputed", 1.0))
     feature_map.fit(K)
-    np.testing.assert_array_equal(feature_map.stored(K)["X_fit_"], feature_map.pivots)
+    np.testing.assert_array_equal(feature_map.stored(K)["X_fit"], feature_map.pivots)
     assert feature_map.error == 0.0

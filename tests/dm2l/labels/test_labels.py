@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.labels._matrix import parse_labels
-from dm2l.labels._parsing import observed_classes
+from dm2l.labels._parsing import column_text, read_values
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 
 # All nine ways in which two neighbours can be positive, negative or missing are in here.
@@ -256,7 +256,7 @@ def test_coding_and_dtype_of_the_input_are_remembered(Y, negative, dtype):
 def test_names_of_columns_are_kept(Y, names):
     labels = parse_labels(Y)
     assert list(labels.names) == names
-    assert repr(names[1]) in labels.describe(1)
+    assert repr(names[1]) in column_text(1, labels.names)
 
 
 def test_columns_without_a_name_are_the_same_to_a_model():
@@ -271,7 +271,7 @@ def test_columns_without_a_name_are_the_same_to_a_model():
 def test_arrays_have_no_names_and_columns_are_told_by_number():
     labels = parse_labels(coded(SIGNS))
     assert labels.names is None
-    assert labels.describe(2) == "column 2"
+    assert column_text(2, labels.names) == "column 2"
 
 
 def test_one_column_is_still_a_label_matrix():
@@ -756,9 +756,9 @@ def test_whole_numbers_with_holes_stay_whole_numbers(y):
     np.testing.assert_array_equal(labels.signs, [[-1], [1], [0]])
 
 
-def test_observed_classes_separates_values_from_holes():
-    values, observed = observed_classes(["a", None, "?"], missing_label="?")
+def test_values_of_classes_are_separated_from_holes():
+    values, observed, _ = read_values(["a", None, "?"], missing_label="?")
     np.testing.assert_array_equal(observed, [True, False, False])
     assert values[0] == "a"
-    _, observed = observed_classes([3, 4], label_mask=[False, True])
+    _, observed, _ = read_values([3, 4], [False, True])
     np.testing.assert_array_equal(observed, [False, True])

@@ -9,7 +9,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
 from dm2l.metrics import label_ranking_average_precision
-from dm2l.metrics._selection import (
+from dm2l.metrics._ranking import (
     FULL_WEIGHT,
     label_discrimination,
     ranking_and_discrimination,

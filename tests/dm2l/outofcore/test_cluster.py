@@ -18,8 +18,8 @@ from threadpoolctl import ThreadpoolController
 from dm2l import DM2LClassifier
 from dm2l._utils.threads import blas_thread_count
 from dm2l.datasets import make_missing_multilabel
-from dm2l.outofcore import RowBlocks, _stream
-from dm2l.outofcore._row_sums import gradient_sums, score_sums
+from dm2l.outofcore import RowBlocks, _fits
+from dm2l.outofcore._gram_problem import gradient_sums, score_sums
 
 da = pytest.importorskip("dask.array", reason="dask is an extra: pip install 'dm2l[scale]'")
 distributed = pytest.importorskip("distributed", reason="an extra: pip install 'dm2l[scale]'")
@@ -68,7 +68,7 @@ def test_workers_give_the_answer_of_one_process(client, data, strategy, keep):
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])
 @pytest.mark.parametrize("most", [20_000, 150])
 def test_labels_are_coupled_as_in_one_process(client, data, strategy, most, monkeypatch):
-    monkeypatch.setattr(_stream, "MAX_ROWS", most)
+    monkeypatch.setattr(_fits, "MAX_ROWS", most)
     X, Y = data
     order = np.random.default_rng(0).permutation(len(Y))
     there = DM2LClassifier(strategy=strategy).fit(chunked(X, Y))
@@ -87,7 +87,7 @@ def test_few_rows_travel_for_the_sample(client, data, monkeypatch):
     X, Y = data
     sizes = []
     for most in (0, 20_000, 50):
-        monkeypatch.setattr(_stream, "MAX_ROWS", most)
+        monkeypatch.setattr(_fits, "MAX_ROWS", most)
         source = chunked(X, Y)
         DM2LClassifier(max_iter=1, tol=1.0, strategy="statistics").fit(source)
         sizes.append(source.traffic.back)
@@ -119,8 +119,8 @@ def test_traffic_of_an_evaluation_does_not_depend_on_the_number_of_rows(client, 
     moved = []
     for times in (1, 5):
         blocks = chunked(np.tile(X, (times, 1)), np.tile(Y, (times, 1)), rows=times * BLOCK)
-        blocks.reduce(partial(score_sums, W=W, intercept=True))
-        blocks.reduce(partial(gradient_sums, W=W, factors=grams, intercept=True))
+        blocks.reducer()(partial(score_sums, W=W, intercept=True))
+        blocks.reducer()(partial(gradient_sums, W=W, factors=grams, intercept=True))
         moved.append(blocks.traffic)
     assert moved[0] == moved[1]
     assert moved[0].passes == 2
@@ -304,13 +304,13 @@ def test_a_worker_killed_during_the_fit_changes_nothing(client, data, strategy, 
     X, Y = data
     plain, passes = DaskBlocks._sum, []
 
-    def kill_one(self, function, tasks):
+    def kill_one(self, tasks, function):
         passes.append(None)
         if len(passes) == (1 if strategy == "statistics" else 4):
             victim, pid = min(self.client.run(os.getpid).items())
             assert self.client.has_what()[victim]  # blocks are lost with it
             os.kill(pid, signal.SIGKILL)
-        return plain(self, function, tasks)
+        return plain(self, tasks, function)
 
     monkeypatch.setattr(DaskBlocks, "_sum", kill_one)
     client.wait_for_workers(WORKERS, timeout=60)

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
-from dm2l.outofcore import GramStatistics, RowBlocks, _stream
+from dm2l.outofcore import GramStatistics, RowBlocks, _fits
 from dm2l.persistence import load_model, save_model
 
 MODELS = {
@@ -305,7 +305,7 @@ def test_hidden_truth_changes_nothing(strategy, data):
 
 @pytest.fixture
 def small_sample(monkeypatch):
-    monkeypatch.setattr(_stream, "MAX_ROWS", 150)
+    monkeypatch.setattr(_fits, "MAX_ROWS", 150)
 
 
 def test_a_sample_is_the_same_for_all_orders_blocks_and_ways(small_sample, data):
@@ -324,7 +324,7 @@ def test_a_sample_is_the_same_for_all_orders_blocks_and_ways(small_sample, data)
 
 
 def test_a_sample_comes_near_the_coupling_of_all_rows(monkeypatch):
-    monkeypatch.setattr(_stream, "MAX_ROWS", 1000)
+    monkeypatch.setattr(_fits, "MAX_ROWS", 1000)
     X, Y, _ = make(n=6000)
     some = DM2LClassifier(strategy="statistics").fit(blocks_of(X, Y, 500))
     all_rows = DM2LClassifier(strategy="memory").fit(X, Y)
@@ -335,7 +335,7 @@ def test_a_sample_comes_near_the_coupling_of_all_rows(monkeypatch):
 
 @pytest.mark.parametrize("strategy", ["statistics", "passes"])
 def test_memory_does_not_grow_with_rows_beyond_the_sample(strategy, monkeypatch):
-    monkeypatch.setattr(_stream, "MAX_ROWS", 1000)
+    monkeypatch.setattr(_fits, "MAX_ROWS", 1000)
 
     def read(n):
         for start in range(0, n, 500):

@@ -19,14 +19,15 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Problem
-from dm2l.outofcore import GramStatistics, RowBlocks, _label_grams
-from dm2l.outofcore import _strategy as strategy_module
+from dm2l.outofcore import GramStatistics, RowBlocks, _label_grams, _statistics
+from dm2l.outofcore import _fits as strategy_module
 from dm2l.outofcore._block import Block
-from dm2l.outofcore._gram_problem import GramProblem
-from dm2l.outofcore._row_sums import (
+from dm2l.outofcore._fits import choose_strategy
+from dm2l.outofcore._gram_problem import (
+    GramProblem,
     PassSums,
     StatisticsSums,
     gradient_sums,
@@ -34,7 +35,6 @@ from dm2l.outofcore._row_sums import (
     sum_over_blocks,
 )
 from dm2l.outofcore._statistics import RowStatistics
-from dm2l.outofcore._strategy import choose_strategy
 from dm2l.persistence import load_model, save_model
 
 # Coupling, which takes longer than the rest on so few rows, has tests of its own.
@@ -105,7 +105,7 @@ def check_against_brute_force(found, X, T, weights=None, tol=1e-11):
 @pytest.mark.parametrize("workers", [1, 3])
 def test_shared_products_are_the_sums_over_rows(width, observed, workers, monkeypatch):
     monkeypatch.setattr(_label_grams, "SHARING", ((0, width),))
-    monkeypatch.setattr(RowStatistics, "_workers", workers)
+    monkeypatch.setattr(_statistics, "blas_thread_count", lambda: workers)
     X, Y = make_data(1, n=80, d=3, c=7, observed=observed)
     T = signs_of(Y)
     check_against_brute_force(gather(X, T), X, T)
@@ -135,7 +135,8 @@ def test_columns_far_from_zero_cost_no_digits():
     np.testing.assert_allclose(far.rows.gram, near.rows.gram, rtol=1e-6, atol=1e-5)
     seen = ~np.isnan(Y).all(axis=1)
     np.testing.assert_allclose(far.variances(), X[seen].var(axis=0), rtol=1e-6)
-    np.testing.assert_allclose(far.means(), 1e7 + X[seen].mean(axis=0), rtol=1e-14)
+    means = far.offset + far.rows.gram[-1, :-1] / far.weight
+    np.testing.assert_allclose(means, 1e7 + X[seen].mean(axis=0), rtol=1e-14)
 
 
 def test_rows_without_labels_and_hidden_labels_leave_no_trace():
@@ -343,10 +344,11 @@ def three_problems(X, T, intercept, lambda_d=0.4, alpha=0.7, **terms):
     tally = gather(X, T, 13, RowStatistics)
     statistics = gather(X, T, 29)
     objective = Objective(T, lambda_d, **terms)
+    passes = PassSums(partial(sum_over_blocks, blocks, None), tally, intercept)
     return (
         Problem(Features(X, intercept), objective, alpha),
         GramProblem(StatisticsSums(statistics, intercept), lambda_d, alpha, **terms),
-        GramProblem(PassSums(blocks, tally, intercept), lambda_d, alpha, **terms),
+        GramProblem(passes, lambda_d, alpha, **terms),
     )
 
 
@@ -438,14 +440,14 @@ def test_passes_are_two_pure_functions_and_a_sum():
     before = [(x.copy(), t.copy()) for x, t, _ in blocks]
     whole = score_sums(Block(X, T), W, intercept=True)
     function = partial(score_sums, W=W, intercept=True)
-    for one, other in zip(sum_over_blocks(function, blocks), whole, strict=True):
+    for one, other in zip(sum_over_blocks(blocks, None, function), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
     factors = np.random.default_rng(1).standard_normal((4, 3, 3))
     function = pickle.loads(
         pickle.dumps(partial(gradient_sums, W=W, factors=factors, intercept=True))
     )
     (whole,) = gradient_sums(Block(X, T), W, factors, intercept=True)
-    np.testing.assert_allclose(sum_over_blocks(function, blocks)[0], whole, rtol=1e-11)
+    np.testing.assert_allclose(sum_over_blocks(blocks, None, function)[0], whole, rtol=1e-11)
     for (x, t, _), (x0, t0) in zip(blocks, before, strict=True):
         np.testing.assert_array_equal(x, x0)
         np.testing.assert_array_equal(t, t0)
@@ -463,7 +465,7 @@ def test_passes_are_two_pure_functions_and_a_sum():
 def test_any_reducer_will_do_and_traffic_does_not_grow_with_rows():
     moved = []
 
-    def tree(function, blocks):
+    def tree(blocks, _, function):
         """Pairs are added first, and what goes over the wire is counted."""
         parts = [pickle.loads(pickle.dumps(function))(block) for block in blocks]
         moved.append(sum(np.size(value) for value in parts[0]))
@@ -482,7 +484,7 @@ def test_any_reducer_will_do_and_traffic_does_not_grow_with_rows():
     found = []
     for reducer in (sum_over_blocks, tree):
         blocks = [Block(X[i : i + 7], T[i : i + 7]) for i in range(0, 60, 7)]
-        problem = GramProblem(PassSums(blocks, tally, True, reducer), 0.3, 0.5)
+        problem = GramProblem(PassSums(partial(reducer, blocks, None), tally, True), 0.3, 0.5)
         found.append(problem.evaluate(W, SmoothNorm(1e-2)))
     np.testing.assert_allclose(found[0].gradient, found[1].gradient, rtol=1e-11)
     d, c = 5, 3

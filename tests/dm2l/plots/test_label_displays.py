@@ -16,7 +16,7 @@ from dm2l import DM2LClassifier
 from dm2l.datasets import load_digit_attributes, make_missing_multilabel
 from dm2l.labels import LabelMatrix
 from dm2l.plots import CooccurrenceDisplay, MissingnessDisplay, SingularValuesDisplay
-from dm2l.plots._missingness import _order_by_pattern
+from dm2l.plots._labels import _order_by_pattern
 from dm2l.tables import inspect_table, table_from_frame
 
 matplotlib = pytest.importorskip("matplotlib", reason="plots need the extra plot")

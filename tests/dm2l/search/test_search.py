@@ -12,16 +12,16 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l._fitting import SolverConfig, Workspace
-from dm2l._search._path import _one_by_one, _path
+from dm2l._fitting import Trainer, Workspace
+from dm2l._search._path import _path
 from dm2l._search._search import _shares
-from dm2l._solvers.features import default_ridge
+from dm2l._solvers.features import ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import hamming_loss, ranking_loss
-from dm2l.metrics._selection import ranking_and_discrimination
+from dm2l.metrics._ranking import ranking_and_discrimination
 from dm2l.model_selection import MultilabelKFold, get_scorer_names
-from dm2l.model_selection._scorers import get_metric
+from dm2l.model_selection._scorers import get_selection_metric
 
 LAMBDAS, ALPHAS = [0.1, 0.0, 0.5], [3.0, 0.3]
 TIGHT = {"search_tol": 1e-10, "search_iter": 3000}
@@ -118,10 +118,15 @@ def test_ridges_that_share_a_factor_are_solved_as_with_their_own(monkeypatch):
     options = {"cv": folds_of(Y), "kernel": "rbf", "refit": False, "fit_intercept": False} | TIGHT
     own = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
     monkeypatch.setattr("dm2l._search._path.MANY", 0)
+
+    def one_by_one(fitting, prepared, factor, alphas, lambdas):
+        paths = (_path(fitting, prepared, factor, *one, lambdas) for one in alphas.items())
+        return [weights for path in paths for weights in path]
+
     for place in ("together", "one after the other"):
         shared = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
         np.testing.assert_allclose(shared, own, atol=1e-5, err_msg=place)
-        monkeypatch.setattr("dm2l._search._path._together", _one_by_one)
+        monkeypatch.setattr("dm2l._search._path._together", one_by_one)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -188,19 +193,18 @@ def test_any_metric_of_the_library_can_choose(name):
     model = DM2LClassifier(0.1, 1.0, tol=1e-4).fit(X[train], Y[train])
     found = search.cv_results_["split0_test_score"][0]
     assert found == pytest.approx(
-        get_metric(name)(Y[test], model.decision_function(X[test])), abs=0.02
+        get_selection_metric(name)(Y[test], model.decision_function(X[test])), abs=0.02
     )
 
 
 def test_metrics_of_decisions_and_losses_have_their_sign():
     Y = np.array([[1.0, 0.0], [np.nan, 1.0]])
     scores = np.array([[0.4, 0.5], [-1.0, 2.0]])
-    assert get_metric("neg_hamming_loss")(Y, scores) == -hamming_loss(Y, (scores > 0) * 1.0)
-    assert get_metric("neg_ranking_loss")(Y, scores) == -ranking_loss(Y, scores)
-    observed = get_metric("neg_ranking_loss", estimate=False)(Y, scores)
-    assert observed == -ranking_loss(Y, scores, estimate=False)
+    loss = get_selection_metric("neg_hamming_loss")(Y, scores)
+    assert loss == -hamming_loss(Y, (scores > 0) * 1.0)
+    assert get_selection_metric("neg_ranking_loss")(Y, scores) == -ranking_loss(Y, scores)
     with pytest.raises(ValueError, match="'accuracy' is not a scorer"):
-        get_metric("accuracy")
+        get_selection_metric("accuracy")
 
 
 def test_a_function_can_choose():
@@ -272,7 +276,7 @@ def test_defaults_are_eleven_weights_and_five_ridges():
         search = DM2LClassifierCV(cv=2, refit=False).fit(X, Y)
     assert len(search.cv_results_["params"]) == 55
     assert 0.0 in search.cv_results_["param_lambda_d"]
-    scale = default_ridge(X)
+    scale = ridge_value("scale", X)
     assert np.isclose(search.cv_results_["param_alpha"], scale).any()
 
 
@@ -435,7 +439,7 @@ def test_weights_of_a_path_are_near_the_end_at_every_setting(kernel, lambdas):
     noise = 2 * rng.normal(size=(150, 8))
     T = np.sign(X @ rng.normal(size=(10, 8)) + noise).astype(np.int8)
     T[rng.random(T.shape) < 0.3] = 0
-    fitting = SolverConfig.of(DM2LClassifier(kernel=kernel, tol=1e-3, max_iter=5))
+    fitting = Trainer.of(DM2LClassifier(kernel=kernel, tol=1e-3, max_iter=5))
     prepared = fitting.prepare(X, T, alphas=[3.0])
     factor = prepared.preconditioner(prepared.problem(3.0, 0.0))
     for setting in _path(fitting, prepared, factor, 0, 3.0, list(lambdas)):
@@ -450,7 +454,7 @@ def test_a_first_look_across_many_orders_of_magnitude_is_not_taken():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 10))
     T = np.sign(X @ rng.normal(size=(10, 8)) + 2 * rng.normal(size=(150, 8))).astype(np.int8)
-    fitting = SolverConfig.of(DM2LClassifier(tol=1e-4, max_iter=50))
+    fitting = Trainer.of(DM2LClassifier(tol=1e-4, max_iter=50))
     prepared = fitting.prepare(X, T, alphas=[3.0])
     factor = prepared.preconditioner(prepared.problem(3.0, 0.0))
     lambdas = [0.0, 1e-300, 1e-20, 1.0]

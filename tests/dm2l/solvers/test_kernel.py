@@ -11,16 +11,16 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import dm2l._fitting
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l._fitting import SolverConfig
+from dm2l._fitting import Trainer
+from dm2l._score_model import WarmStart
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
-from dm2l._solvers.kernels._factor import kernel_factor
+from dm2l._solvers.kernels import kernel_factor
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import conjugate_gradients
-from dm2l._weights import WarmStart
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import EntryWeights
@@ -168,7 +168,7 @@ def test_joint_coupling_is_that_of_the_model_on_a_factor(data, lambda_d, monkeyp
 
 def test_ridge_too_small_for_one_factor_takes_the_other_way(data):
     X, T = data
-    fitting = SolverConfig.of(DM2LClassifier(kernel="rbf", alpha=1e-3))
+    fitting = Trainer.of(DM2LClassifier(kernel="rbf", alpha=1e-3))
     assert isinstance(fitting.prepare(X, T).features, KernelOperator)
     tiny = replace(fitting, alpha=1e-12)
     assert not isinstance(tiny.prepare(X, T).features, KernelOperator)
@@ -181,7 +181,7 @@ def test_ridge_too_small_for_one_factor_takes_the_other_way(data):
 
 def test_a_fit_starts_where_the_last_ended(data):
     X, T = data
-    fitting = SolverConfig.of(DM2LClassifier(kernel="rbf"))
+    fitting = Trainer.of(DM2LClassifier(kernel="rbf"))
     labels = LabelMatrix.of_signs(T)
     first = fitting.fit(X, labels)
     last = WarmStart(first.weights.dual_coef, first.weights.intercept)
@@ -219,7 +219,7 @@ def test_members_of_a_factor_get_what_it_gives_whoever_else_has_asked(data, seed
 
     def one(member, place, rounds):
         steps = [member.step(D) for D in asked[place][:rounds]]
-        member.leave()
+        member.together.leave(member.place)
         return steps
 
     def ask(*rounds):
@@ -241,7 +241,7 @@ def test_a_member_that_fails_does_not_keep_the_others_waiting(data):
     first, second = KernelPreconditioner(problem, keep=True).members(2)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(first.step, np.ones(T.shape))
-        second.leave()
+        second.together.leave(second.place)
         assert np.isfinite(answer.result(timeout=60)).all()
 
 
@@ -254,13 +254,13 @@ def test_a_system_that_cannot_be_solved_ends_all_who_wait(data, monkeypatch):
         raise MemoryError("no room")
 
     members = factor.members(3)
-    monkeypatch.setattr(factor, "_solve", fail)
+    monkeypatch.setattr(factor, "solve", fail)
 
     def ask(member):
         try:
             return member._solve(D)
         finally:
-            member.leave()
+            member.together.leave(member.place)
 
     with ThreadPoolExecutor(3) as pool:
         asked = [pool.submit(ask, member) for member in members]

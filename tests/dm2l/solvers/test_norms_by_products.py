@@ -9,7 +9,7 @@ import scipy.linalg
 
 import dm2l_oracles as oracle
 from dm2l import DM2LClassifier
-from dm2l._solvers.nuclear._norms import SmoothNorm, smooth_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.objective import Objective
 from dm2l.datasets import make_missing_multilabel
 
@@ -19,7 +19,7 @@ SHAPES = [(9, 4), (4, 9), (60, 25), (25, 60), (7, 7), (1, 5), (5, 1)]
 @pytest.fixture
 def by_products(monkeypatch):
     """The norm of a matrix or stack, as if it were on CUDA."""
-    monkeypatch.setattr("dm2l._solvers.nuclear._norms.is_on_cuda", lambda array: True)
+    monkeypatch.setattr("dm2l._solvers.nuclear.is_on_cuda", lambda array: True)
     return lambda Z, mu, **options: SmoothNorm(np.asarray(mu))(Z, **options)
 
 
@@ -97,9 +97,7 @@ def test_other_libraries_and_float32(by_products, shape):
 
 
 def test_few_rows_or_columns_stay_with_eigh_outside_of_graphs(by_products, monkeypatch):
-    monkeypatch.setattr(
-        "dm2l._solvers.nuclear._norms.norm_by_products", lambda *given: "by products"
-    )
+    monkeypatch.setattr("dm2l._solvers.nuclear.norm_by_products", lambda *given: "by products")
     assert SmoothNorm(0.1)(np.ones((50, 32))).exact == pytest.approx(40.0)
     assert SmoothNorm(0.1)(np.ones((50, 33))) == "by products"
     assert by_products(np.ones((50, 32)), 0.1) == "by products"
@@ -123,7 +121,7 @@ class Replayed:
 
 @pytest.fixture
 def graphs(monkeypatch):
-    monkeypatch.setattr("dm2l._solvers.nuclear._norms.is_on_cuda", lambda array: True)
+    monkeypatch.setattr("dm2l._solvers.nuclear.is_on_cuda", lambda array: True)
     monkeypatch.setattr("dm2l._solvers.objective.is_on_cuda", lambda array: True)
     monkeypatch.setattr("dm2l._solvers.objective.CudaGraph", Replayed)
 

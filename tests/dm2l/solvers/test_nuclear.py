@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from threadpoolctl import ThreadpoolController
 
 import dm2l_oracles as oracle
-from dm2l._solvers.nuclear._norms import (
+from dm2l._solvers.nuclear import (
     nuclear_norm,
     smooth_nuclear_norm,
     subgradient,

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import dm2l_oracles as oracle
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear._norms import smooth_nuclear_norm, thresholded_nuclear_norm
+from dm2l._solvers.nuclear import smooth_nuclear_norm, thresholded_nuclear_norm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Problem
 

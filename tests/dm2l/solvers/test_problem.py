@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from dm2l import DM2LClassifier
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear._norms import SmoothNorm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Problem
 from dm2l.labels._entries import EntryWeights

@@ -15,7 +15,7 @@ import dm2l_oracles as oracle
 from dm2l import DM2LClassifier
 from dm2l._solvers.cccp import solve_cccp
 from dm2l._solvers.features import Features
-from dm2l._solvers.kernels._factor import kernel_factor
+from dm2l._solvers.kernels import kernel_factor
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem

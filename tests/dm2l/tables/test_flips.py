@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dm2l.tables import FitOptions, explain_model, fit_table, table_from_frame
-from dm2l.tables._flips import by_flipping, two_valued
+from dm2l.tables._explanation import by_flipping, two_valued
 
 
 @pytest.fixture(scope="module", params=["rbf", "tanimoto"])

@@ -10,7 +10,7 @@ from dm2l import AutoClassifier, DM2LClassifier
 from dm2l.model_selection import MultilabelKFold, get_scorer
 from dm2l.persistence import load_model, save_model
 from dm2l.tables import FitOptions, fit_table, make_table_pipeline, table_from_frame
-from dm2l.tables._pipeline import TableColumns
+from dm2l.tables._preparation import TableColumns
 
 OPTIONS = FitOptions("linear", 0.1, 1.0, cv=3)
 

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dm2l import DM2LClassifier
-from dm2l._utils import memory
+from dm2l._utils import files
 from dm2l.io import read_npz
 from dm2l.io._columns import ColumnRequestError, choose_labels
 from dm2l.io._csv_file import quote, records, unquote
@@ -562,16 +562,16 @@ def test_a_table_without_a_file_cannot_be_written_and_that_is_said(tmp_path):
 
 def test_files_larger_than_memory_are_refused_with_advice(write, monkeypatch):
     path = write("x,a\n" + "1,0\n" * 5000)
-    free = memory.available_memory()
+    free = files.available_memory()
     assert free is None or free > 2**20
-    monkeypatch.setattr(memory, "_probe", lambda: 30_000)
+    monkeypatch.setattr(files, "_probe", lambda: 30_000)
     with pytest.raises(ValueError, match="sample of the rows"):
         read_table(path, "a")
     frame = pd.DataFrame({"x": np.random.RandomState(0).normal(size=5000), "a": 1})
     frame.to_parquet(path.with_suffix(".parquet"))
     with pytest.raises(ValueError, match="sample of the rows"):
         read_table(path.with_suffix(".parquet"), "a")
-    monkeypatch.setattr(memory, "_probe", lambda: None)
+    monkeypatch.setattr(files, "_probe", lambda: None)
     assert read_table(path, "a").n_rows == 5000
 
 
@@ -639,12 +639,6 @@ def test_a_model_counts_features_as_the_svmlight_file_it_was_fitted_to(tmp_path)
     np.testing.assert_allclose(_answers(other, read_for(other, one)).scores, expected)
     with pytest.raises(ValueError, match=r"zero\.svm, line 1: .* index 0, .*from 1 to 5"):
         read_for(other, zero)
-    # A file from before this was remembered goes by the indices that occur.
-    del model.classifier.table_["zero_based"]
-    save_model(model.pipeline, tmp_path / "old.dm2l")
-    again = load_bundle(tmp_path / "old.dm2l")
-    assert again.zero_based is None
-    np.testing.assert_array_equal(_answers(again, read_for(again, zero)).scores, expected)
 
 
 def _matrix_files(folder, X, Y):

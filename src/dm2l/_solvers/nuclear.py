@@ -1,0 +1,348 @@
+r"""Nuclear norms: the exact value, a subgradient, and a smooth stand-in that needs no tall SVD.
+
+For any ``Z`` with Gram matrix ``S = Z'Z`` (or ``ZZ'``, whichever is smaller) and ``mu > 0``
+
+.. math:: \|Z\|_\mu = \operatorname{tr}\bigl((S + \mu^2 I)^{1/2}\bigr) - \mu r,
+          \qquad \nabla \|Z\|_\mu = Z (S + \mu^2 I)^{-1/2},
+
+with ``r = min(Z.shape)``, is smooth and lies between ``||Z||_* - mu r`` and ``||Z||_*``.
+All functions take arrays of any array-API library. The norms take stacks of matrices too and then
+give the sum; zero rows that fill a stack up to a common height change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+
+from dm2l._utils.arrays import add_diagonal, check_finite, is_on_cuda
+
+
+class Evaluation(NamedTuple):
+    """Value that is minimised, exact value, and gradient of the former, of norms or objectives.
+
+    A :class:`SmoothNorm` leaves the two values where the matrix lives, as arrays of no dimension:
+    an accelerator then waits once for all norms of an evaluation and not for each.
+
+    ``curvature``, where it was asked for, is the mean Hessian seen by a row (or ``len(Z)`` times
+    it, so that those of several matrices add up), of shape (c, c).
+    """
+
+    value: Any
+    exact: Any
+    gradient: Any
+    curvature: Any = None
+
+
+Norm = Callable[..., Evaluation]
+
+
+# Singular values, relative to the norm of the matrix, from which on polar factors are exact.
+_LEAST = 1e-9
+# Steps that go by one Gram matrix.
+_AT_ONCE = 6
+# The least eigenvalue, relative to the largest, that an inverse for the curvature is right for.
+_LEAST_OF_INVERSE = 1e-6
+
+
+def norm_by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> Evaluation:
+    r"""The norm by matrix products alone, which accelerators do at once for a whole stack.
+
+    ``[Z; mu I]`` has the singular values ``(s^2 + mu^2)^(1/2)``: the upper part of its polar factor
+    is the gradient, the lower one ``mu (S + mu^2 I)^(-1/2)``, and its inner product with the
+    matrix is the norm. No Gram matrix costs half the digits. That of ``[Z; 0]`` gives the exact
+    norm. In the curvature the harmonic mean of the singular values stands for each of them, and a
+    parabola for ``1/(1 + x)``. Nothing here waits for a number.
+    """
+    xp = array_namespace(Z)
+    turn, flat = xp.matrix_transpose, Z.ndim == 2
+    rows, columns = Z.shape[-2:]
+    tall = rows >= columns
+    Z64 = xp.astype(Z, xp.float64, copy=False)
+    Z64 = Z64[None, ...] if flat else Z64
+    A = Z64 if tall else turn(Z64)
+    k, height, side = A.shape
+    eye = _eye(A)
+    below = xp.zeros_like(A[:, :side, :]) + mu * eye
+    above = xp.concat([A, A], axis=0)
+    U = _polar(xp.concat([above, xp.concat([below, xp.zeros_like(below)], axis=0)], axis=1))
+    gradient, Q, plain = U[:k, :height, :], U[:k, height:, :], U[k:, :height, :]
+    gradient64 = gradient if tall else turn(gradient)
+    norm = Evaluation(
+        value=xp.sum(gradient * A) + mu * (xp.sum(Q * eye) - k * side),
+        exact=xp.sum(plain * A),
+        gradient=xp.astype(gradient64[0, ...] if flat else gradient64, Z.dtype, copy=False),
+    )
+    if not curvature:
+        return norm
+    Q = 0.5 * (Q + turn(Q))  # mu times the inverse root, between 0 and 1
+    real = xp.full((k,), float(rows), dtype=xp.float64, device=device(Z))
+    real = real if heights is None else xp.astype(heights, xp.float64)
+    real = real[:, None, None]
+    filling = xp.where(real < side, side - real, xp.zeros_like(real))  # rows of zeros
+    own = side - filling
+    trace = xp.sum(Q * eye, axis=(1, 2), keepdims=True) - filling
+    mean = own / xp.where(trace > _LEAST, trace, xp.full_like(trace, _LEAST))  # in units of mu
+    # (mean + root)^-1 and (mu + root)^-1 are these times Q / mu.
+    near = _inverse(eye + mean * Q, 1.0 + mean)
+    far = _plus(eye - 0.886 * Q, Q, Q, 1.0, 0.386)
+    if tall:
+        H = xp.sum((own * near + (real - own) * far) @ Q, axis=0) / mu
+        return norm._replace(curvature=0.5 * (H + H.T))
+    # What _by_eigh subtracts, (rest - pairs) / s^2 between Z' and Z, without a small divisor.
+    rest = real / (mean + 1.0)
+    P = xp.reshape((rest * near @ far) @ gradient64, (-1, columns))
+    H = -(xp.reshape(gradient64, (-1, columns)).T @ P)
+    H = add_diagonal(0.5 * (H + H.T), xp.zeros_like(H[:, 0]) + xp.sum(rest))
+    return norm._replace(curvature=H / mu)
+
+
+def _plus(C: Any, A: Any, B: Any, beta: float, alpha: float) -> Any:
+    """``beta C + alpha A B`` of stacks; with torch in one kernel instead of four."""
+    xp = array_namespace(C)
+    if is_torch_array(C):
+        return xp.baddbmm(C, A, B, beta=beta, alpha=alpha)
+    return beta * C + alpha * (A @ B)
+
+
+def _polar(X: Any) -> Any:
+    """Polar factors of a stack of tall matrices: singular values become 1, zeros stay.
+
+    Polynomials of some steps are put together in the Gram matrix, which is smaller. Its rounding
+    grows with the square of what they stretch small singular values by: more steps than that would
+    lose them.
+    """
+    xp = array_namespace(X)
+    norms = xp.sqrt(xp.sum(X * X, axis=(1, 2), keepdims=True))
+    X = X / xp.where(norms > 0, norms, xp.ones_like(norms))
+    steps, eye = _quintics(_LEAST), _eye(X)
+    for start in range(0, len(steps), _AT_ONCE):
+        G, S, P = xp.matrix_transpose(X) @ X, None, None
+        for a, b, c in steps[start : start + _AT_ONCE]:
+            G = G if S is None else S @ G @ S
+            S = _plus(G, G, G, b, c) + a * eye
+            P = S if P is None else P @ S
+        X = X @ P
+    return X
+
+
+def _eye(stack: Any) -> Any:
+    side = stack.shape[-1]
+    return array_namespace(stack).eye(side, dtype=stack.dtype, device=device(stack))
+
+
+def _inverse(A: Any, largest: Any) -> Any:
+    """Inverses of a stack of positive definite matrices, by Newton's steps of the best lengths."""
+    xp = array_namespace(A)
+    X = xp.zeros_like(A) + _eye(A) / largest
+    low = _LEAST_OF_INVERSE
+    while low < 1.0 - 1e-6:
+        step = 2.0 / (1.0 + low)
+        X = _plus(X, X, A @ X, 2.0 * step, -step * step)
+        low = step * low * (2.0 - step * low)
+    return X
+
+
+@cache
+def _quintics(low: float) -> list[tuple[float, float, float]]:
+    """Polynomials ``a x + b x^3 + c x^5`` that one after the other take [low, 1] to 1.
+
+    Each is the best for what the last has left of the interval (Amsel et al., "The Polar Express",
+    2025): the error has the same size at both ends and at the two extrema in between, which the
+    exchange algorithm finds.
+    """
+    found, high = [], 1.0
+    while high - low > 0.05:
+        # Just above the interval polynomials rise steeply: rounding must not get there.
+        high *= 1.001
+        inner = np.array([3 * low + high, low + 3 * high]) / 4
+        error, last = 0.0, np.inf
+        while abs(error - last) > 1e-15:
+            last, at = error, np.array([low, *inner, high])
+            signs = np.array([1.0, -1.0, 1.0, -1.0])
+            a, b, c, error = np.linalg.solve(
+                np.stack([at, at**3, at**5, signs], axis=1), np.ones(4)
+            )
+            root = np.sqrt(9 * b * b - 20 * a * c)
+            inner = np.sqrt((-3 * b + np.array([-root, root])) / (10 * c))
+        found.append((float(a), float(b), float(c)))
+        low, high = 1.0 - float(error), 1.0 + float(error)
+    # The limit for short intervals, which cubes what is missing.
+    return found + 3 * [(15 / 8, -10 / 8, 3 / 8)]
+
+
+MANY = 100  # columns
+
+
+def nuclear_norm(Z: Any) -> float:
+    """Sum of the singular values of ``Z``."""
+    xp = array_namespace(Z)
+    check_finite(Z, "Scores")
+    return float(xp.sum(xp.linalg.svdvals(Z))) if 0 not in Z.shape else 0.0
+
+
+def subgradient(Z: Any, delta: float = 0.005) -> Any:
+    """Return a subgradient of the nuclear norm at ``Z`` (Algorithm 2 of the paper).
+
+    ``U1 V1'`` of the singular value decomposition ``Z = U diag(s) V'``, with the columns whose
+    singular value exceeds ``delta``. Its spectral norm is at most one, so
+    ``||A||_* >= <U1 V1', A>`` for every ``A``; with ``delta = 0`` there is equality at ``Z``.
+    """
+    return thresholded_nuclear_norm(Z, delta).gradient
+
+
+def smooth_nuclear_norm(
+    Z: Any, mu: float, *, curvature: bool = False, heights: Any = None
+) -> Evaluation:
+    """Smoothed nuclear norm, the exact one, and the gradient of the smoothed one.
+
+    One Gram matrix and one ``eigh`` of size ``min(Z.shape)``, both in float64: the square root
+    of an eigenvalue loses half its digits, which float32 cannot spare.
+    """
+    norm = SmoothNorm(mu)(Z, curvature=curvature, heights=heights)
+    return norm._replace(value=float(norm.value), exact=float(norm.exact))
+
+
+def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> Evaluation:
+    xp = array_namespace(Z)
+    turn = xp.matrix_transpose
+    rows, columns = Z.shape[-2:]
+    tall = rows >= columns
+    Z64 = xp.astype(Z, xp.float64, copy=False)
+    eigenvalues, vectors = _spectrum(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
+    roots = xp.sqrt(eigenvalues + mu * mu)
+    inverse_root = (vectors / roots[..., None, :]) @ turn(vectors)  # (S + mu^2 I)^(-1/2)
+    inverse_root = xp.astype(inverse_root, Z.dtype, copy=False)
+    norm = Evaluation(
+        value=xp.sum(roots - mu),
+        exact=xp.sum(xp.sqrt(eigenvalues)),
+        gradient=Z @ inverse_root if tall else inverse_root @ Z,
+    )
+    if not curvature:
+        return norm
+    # Rows beyond those with a singular value of their own (fewer, if some are filling).
+    spare = xp.zeros_like(roots[..., :1]) + float(rows - min(rows, columns))
+    if heights is not None:
+        spare = xp.astype(heights, xp.float64)[:, None] - float(min(rows, columns))
+        spare = spare if Z.ndim == 3 else spare[0, :]
+    pairs = _pairs(roots, spare, mu)
+    if tall:
+        H = (vectors * pairs[..., None, :]) @ turn(vectors)
+        return norm._replace(curvature=xp.sum(H, axis=0) if H.ndim == 3 else H)
+    # Right singular vectors are Z'u/s; all directions outside their span are alike, and bend most.
+    rest = xp.sum(1.0 / (roots + mu), axis=-1)[..., None] + spare / (2 * mu)
+    safe = eigenvalues > 1e-12 * mu * mu
+    weights = (rest - pairs) / xp.where(safe, eigenvalues, xp.ones_like(eigenvalues))
+    weights = xp.where(safe & (weights > 0), weights, xp.zeros_like(weights))
+    P = turn(vectors) @ Z64
+    P *= xp.sqrt(weights)[..., None]
+    # One product with its own transpose for the whole stack: one for each of its matrices took
+    # five times as long as all else where labels are many (617 labels in groups of 45 rows). There
+    # single precision, which is plenty for a model, takes half of that again.
+    P = xp.reshape(P, (-1, columns))
+    if columns > MANY:
+        P = xp.astype(P, xp.float32)
+    H = xp.astype(P.T @ P, xp.float64, copy=False)
+    H *= -1.0
+    H = add_diagonal(H, xp.zeros_like(H[:, 0]) + xp.sum(rest))
+    return norm._replace(curvature=H)
+
+
+@dataclass(frozen=True)
+class SmoothNorm:
+    """The smoothed norm at one ``mu``, of matrices or of what is known of them."""
+
+    mu: float
+
+    def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
+        """:func:`smooth_nuclear_norm`, with values that stay where ``Z`` lives."""
+        xp = array_namespace(Z)
+        if 0 in Z.shape:
+            shape, options = (Z.shape[-1],) * 2, {"dtype": xp.float64, "device": device(Z)}
+            nothing = xp.zeros((), **options)
+            return Evaluation(
+                nothing, nothing, Z, xp.zeros(shape, **options) if curvature else None
+            )
+        # The batched eigh of CUDA is fast up to 32 rows, a loop beyond, and never part of a graph.
+        small = min(Z.shape[-2:]) <= 32 and isinstance(self.mu, float)
+        products = is_on_cuda(Z) and not small
+        way = norm_by_products if products else _by_eigh
+        return way(Z, self.mu, curvature, heights)
+
+    def of_gram(
+        self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
+    ) -> Evaluation:
+        """The norms of matrices of which only the Gram matrices ``Z'Z`` are known, summed."""
+        xp = array_namespace(S)
+        columns = S.shape[-1]
+        eigenvalues, vectors = _spectrum(S)
+        if ranks is not None:
+            place = xp.arange(columns, device=device(S))[None, :]
+            beyond = place < columns - ranks[:, None]  # eigenvalues rise
+            eigenvalues = xp.where(beyond, xp.zeros_like(eigenvalues), eigenvalues)
+        roots = xp.sqrt(eigenvalues + self.mu * self.mu)
+        norm = Evaluation(
+            value=float(xp.sum(roots - self.mu)),
+            exact=float(xp.sum(xp.sqrt(eigenvalues))),
+            gradient=(vectors / roots[..., None, :]) @ xp.matrix_transpose(vectors),
+        )
+        if not curvature:
+            return norm
+        spare = xp.astype(heights, xp.float64)[:, None] - float(columns)
+        pairs = _pairs(roots, spare, self.mu)
+        H = (vectors * pairs[..., None, :]) @ xp.matrix_transpose(vectors)
+        return norm._replace(curvature=xp.sum(H, axis=0))
+
+
+def _spectrum(S: Any) -> tuple[Any, Any]:
+    """Eigenvalues, rising and not negative, and eigenvectors."""
+    check_finite(S, "Products of scores")
+    xp = array_namespace(S)
+    eigenvalues, vectors = xp.linalg.eigh(S)
+    return xp.clip(eigenvalues, 0.0, None), vectors
+
+
+def _pairs(roots: Any, spare: Any, mu: float) -> Any:
+    """``sum_i 1/(s_i' + s_j')`` over all rows, those without a singular value of their own too."""
+    xp = array_namespace(roots)
+    pairs = xp.sum(1.0 / (roots[..., None, :] + roots[..., :, None]), axis=-1)
+    return pairs + spare / (roots + mu)
+
+
+def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> Evaluation:
+    """Exact nuclear norm with the subgradient of Algorithm 2, as the paper's solver uses them."""
+    xp = array_namespace(Z)
+    if 0 in Z.shape:
+        return Evaluation(0.0, 0.0, Z)
+    if not is_numpy_array(Z):
+        return _thresholded_by_eigh(Z, delta)
+    check_finite(Z, "Scores")
+    U, s, Vt = xp.linalg.svd(Z, full_matrices=False)
+    # A singular value at rounding level has no direction of its own.
+    keep = xp.astype((s > delta) & (s > 1e-13 * s[..., :1]), Z.dtype)
+    value = float(xp.sum(s))
+    return Evaluation(value, value, (U * keep[..., None, :]) @ Vt)
+
+
+def _thresholded_by_eigh(Z: Any, delta: float) -> Evaluation:
+    """The same from the smaller Gram matrix: accelerators are slow at decompositions of tall ones.
+
+    Singular values are right to about 1e-8 of the largest this way; those below 1e-7 of it count
+    as rounding.
+    """
+    xp = array_namespace(Z)
+    turn = xp.matrix_transpose
+    Z64 = xp.astype(Z, xp.float64, copy=False)
+    tall = Z.shape[-2] >= Z.shape[-1]
+    eigenvalues, vectors = _spectrum(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
+    s = xp.sqrt(eigenvalues)
+    keep = (s > delta) & (s > 1e-7 * s[..., -1:])
+    inverse = xp.where(keep, 1.0 / xp.where(keep, s, xp.ones_like(s)), xp.zeros_like(s))
+    root = xp.astype((vectors * inverse[..., None, :]) @ turn(vectors), Z.dtype, copy=False)
+    value = float(xp.sum(s))
+    return Evaluation(value, value, Z @ root if tall else root @ Z)

@@ -1,0 +1,435 @@
+"""Baselines that supplement labels by learnt correlations: LSML and ML-LRC."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.exceptions import ConvergenceWarning
+
+from dm2l._score_model import FitResult
+from dm2l._solvers.features import check_ridge, ridge_value
+from dm2l._utils.arrays import check_finite
+from dm2l._utils.parameters import check_choice, check_numbers
+from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
+from dm2l.labels._matrix import LabelMatrix
+
+Array = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CorrelationBaseline(IterativeBaseline):
+    """A method that learns label correlations, from a ridge regression of completed labels."""
+
+    missing: Literal["negative", "neutral"] = "negative"
+
+    _mixes_labels = True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("missing", self.missing, "negative", "neutral")
+
+    def _start(
+        self, X: Any, labels: LabelMatrix, alpha: Any
+    ) -> tuple[ImputedTargets, Any, Array, Array]:
+        """Targets, weights of rows, and weights and intercepts of the ridge regression."""
+        T, entries = labels.signs, labels.entries
+        rows = None if entries is None else entries.rows_only(T, type(self).__name__)
+        targets = ImputedTargets(T, self.missing, entries)
+        coef, intercept = ridge(X, targets, ridge_value(alpha, X, rows), bool(self.fit_intercept))
+        return targets, rows, coef, intercept
+
+
+def soft_threshold(A: Array, threshold: float) -> Array:
+    """``argmin_P 1/2 ||P - A||_F^2 + threshold ||P||_1``."""
+    return np.sign(A) * np.maximum(np.abs(A) - threshold, 0.0)
+
+
+def nonnegative_threshold(A: Array, threshold: float) -> Array:
+    """``argmin_{P >= 0} 1/2 ||P - A||_F^2 + threshold ||P||_1``."""
+    return np.maximum(A - threshold, 0.0)
+
+
+def label_laplacian(C: Array) -> Array:
+    """``diag(C 1) - C``."""
+    return np.diag(C.sum(axis=1)) - C
+
+
+def _largest_eigenvalue(A: Array) -> float:
+    last = len(A) - 1
+    return float(scipy.linalg.eigvalsh(A, subset_by_index=(last, last))[0])
+
+
+class Lsml:
+    """The objective of :class:`LSMLClassifier` in weights ``W`` and correlations ``C >= 0``."""
+
+    def __init__(
+        self, X: Any, Y: Array, intercept: bool, *weights: float, rows: Array | None = None
+    ) -> None:
+        self.inputs = Inputs(X, intercept, rows)
+        self._rows = None if rows is None else rows[:, None]
+        self.lambda1, self.lambda2, self.lambda3, self.lambda4 = weights
+        self.gram = self._weighed(Y).T @ Y
+        self.mean = np.average(Y, axis=0, weights=rows)
+        centred = Y - self.mean if intercept else Y
+        weighed = self._weighed(centred)
+        self.centred_gram = weighed.T @ centred
+        self.cross = self.inputs.adjoint(weighed.astype(X.dtype, copy=False))
+        small = self.inputs.d <= self.inputs.n
+        self._input_gram = self.inputs.gram() if small else None
+
+    def _weighed(self, A: Array) -> Array:
+        """Rows times their weights."""
+        return A if self._rows is None else self._rows * A
+
+    def gram_product(self, W: Array) -> Array:
+        """``X'X W``; ``X'X`` is formed where ``X`` has no more columns than rows."""
+        if self._input_gram is not None:
+            return np.asarray(self._input_gram @ W)
+        return self.inputs.adjoint(self._weighed(self.inputs.scores(W)))
+
+    def gram_norm(self) -> float:
+        """Largest eigenvalue of ``X'X``."""
+        if self._input_gram is not None:
+            return _largest_eigenvalue(self._input_gram)
+        d = self.inputs.d
+        operator = LinearOperator(
+            (d, d), matvec=lambda v: self.gram_product(v.reshape(-1, 1)).ravel(), dtype=np.float64
+        )
+        start = np.random.default_rng(0).standard_normal(d)
+        if not operator.matvec(start).any():  # ARPACK does not take X = 0
+            return 0.0
+        return float(eigsh(operator, k=1, v0=start, return_eigenvectors=False, tol=1e-6)[0])
+
+    def smooth(self, W: Array, C: Array) -> float:
+        """Value without the two absolute norms."""
+        fit = (
+            float(np.vdot(W, self.gram_product(W)))
+            - 2 * float(np.vdot(W, self.cross @ C))
+            + float(np.vdot(C, self.centred_gram @ C))
+        )
+        away = C - np.eye(len(C))
+        fidelity = float(np.vdot(away, self.gram @ away))
+        graph = float(np.vdot(W.T @ W, label_laplacian(C).T))
+        return 0.5 * fit + 0.5 * self.lambda1 * fidelity + self.lambda4 * graph
+
+    def value(self, W: Array, C: Array) -> float:
+        """The objective."""
+        norms = self.lambda2 * np.abs(W).sum() + self.lambda3 * np.abs(C).sum()
+        return self.smooth(W, C) + float(norms)
+
+    def gradient_C(self, W: Array, C: Array) -> Array:
+        similar = W.T @ W
+        graph = np.diagonal(similar)[:, None] - similar
+        return np.asarray(
+            self.centred_gram @ C
+            - self.cross.T @ W
+            + self.lambda1 * (self.gram @ C - self.gram)
+            + self.lambda4 * graph
+        )
+
+    def gradient_W(self, W: Array, C: Array) -> Array:
+        L = label_laplacian(C)
+        graph = self.lambda4 * W @ (L + L.T)
+        return np.asarray(self.gram_product(W) - self.cross @ C + graph)
+
+    def steepness(self) -> float:
+        """Square of a Lipschitz constant of both gradients, the graph term left out."""
+        labels = _largest_eigenvalue((self.lambda1 * self.gram) + self.centred_gram)
+        cross = _largest_eigenvalue(self.cross.T @ self.cross)
+        return 2 * self.gram_norm() ** 2 + 2 * cross + 2 * labels**2
+
+    def solve(
+        self, W: Array, *, tol: float, max_iter: int, report: Callable[[int, float], None]
+    ) -> tuple[Array, Array, list[float]]:
+        """One accelerated proximal step for ``C``, from 0, then one for ``W``, per iteration."""
+        C = np.zeros((W.shape[1], W.shape[1]))
+        W_before, C_before = W, C
+        steepness = self.steepness()
+        momentum, momentum_before = 1.0, 1.0
+        history: list[float] = []
+        for iteration in range(1, max_iter + 1):
+            L = label_laplacian(C)
+            graph = self.lambda4 * float(np.linalg.norm(L + L.T, 2))
+            step = 1.0 / (steepness + 2 * graph**2) ** 0.5
+            push = (momentum_before - 1.0) / momentum
+            ahead = C + push * (C - C_before)
+            C_before = C
+            C = nonnegative_threshold(ahead - step * self.gradient_C(W, ahead), step * self.lambda3)
+            ahead = W + push * (W - W_before)
+            W_before = W
+            W = soft_threshold(ahead - step * self.gradient_W(ahead, C), step * self.lambda2)
+            momentum_before, momentum = momentum, (1.0 + (4.0 * momentum**2 + 1.0) ** 0.5) / 2.0
+            history.append(self.value(W, C))
+            report(iteration, history[-1])
+            if len(history) > 1 and abs(history[-2] - history[-1]) <= tol * abs(history[-2]):
+                break
+        return W, C, history
+
+
+@dataclass(eq=False, repr=False)
+class LSMLClassifier(CorrelationBaseline):
+    r"""Label-specific features with label correlations (LSML).
+
+    .. math:: \min_{W, b, C \ge 0} \tfrac12 \|XW + 1b' - YC\|_F^2
+              + \tfrac{\lambda_1}{2} \|YC - Y\|_F^2 + \lambda_4 \mathrm{tr}(W L W')
+              + \lambda_2 \|W\|_1 + \lambda_3 \|C\|_1,
+              \qquad L = \mathrm{diag}(C1) - C
+
+    Supplements the labels as ``YC`` with sparse non-negative correlations ``C`` and gives every
+    label its own sparse weights, by accelerated proximal gradient from the ridge solution. The
+    defaults are the original's: few and short steps, so that ``rho`` is what regularises.
+
+    Parameters
+    ----------
+    lambda1 : float, default=100
+        Faithfulness of ``YC`` to ``Y``.
+    lambda2, lambda3 : float, default=1e-5, 1e-3
+        Sparsity of the weights and of the correlations.
+    lambda4 : float, default=1e-5
+        Similarity of the weights of correlated labels.
+    rho : float or "scale", default="scale"
+        Ridge of the start; "scale" is that of :class:`dm2l.DM2LClassifier`.
+    missing : {"negative", "neutral"}, default="negative"
+        Target of a missing label: 0, with targets 0/1, as in the original; or 0, with targets
+        -1/+1, as in the DM2L paper's comparison.
+    max_iter : int, default=30
+        Most iterations. Reaching them is how the method usually ends, and no cause for a warning.
+    tol : float, default=0.01
+        Relative change of the objective that counts as none.
+    fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+        As in :class:`dm2l.baselines.LEMLClassifier`.
+
+    Attributes
+    ----------
+    correlations_ : ndarray of shape (n_labels, n_labels)
+        ``C``; zero where a label could not be learnt.
+    coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
+        As in :class:`dm2l.DM2LClassifier`.
+
+    References
+    ----------
+    J. Huang et al., "Improving multi-label classification with missing labels by learning
+    label-specific features", Information Sciences 492, 2019.
+
+    Examples
+    --------
+    >>> from dm2l.baselines import LSMLClassifier
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> LSMLClassifier().fit(X, Y).predict(X[1:2])
+    array([[0, 0, 0, 1, 0]])
+    """
+
+    lambda1: float = 100.0
+    lambda2: float = 1e-5
+    lambda3: float = 1e-3
+    lambda4: float = 1e-5
+    rho: float | str = "scale"
+    _: KW_ONLY
+    max_iter: int = 30
+    tol: float = 0.01
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_numbers(self, "lambda1", "lambda2", "lambda3", "lambda4")
+        check_ridge(self.rho, "rho")
+
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        intercept = bool(self.fit_intercept)
+        targets, rows, start, _ = self._start(X, labels, self.rho)
+        weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
+        problem = Lsml(X, targets.values, intercept, *map(float, weights), rows=rows)
+        W, C, history = problem.solve(
+            start, tol=self.tol, max_iter=self.max_iter, report=self._report
+        )
+        b = problem.mean @ C if intercept else np.zeros(W.shape[1])
+        return self._finish(X, history, *targets.scores(W, problem.inputs.intercept(W, b)), C)
+
+
+def shrink_singular_values(S: Array, threshold: float) -> tuple[Array, float]:
+    """``argmin_P 1/2 ||P - S||_F^2 + threshold ||P||_*``, and the nuclear norm of that ``P``."""
+    U, values, Vt = np.linalg.svd(S, full_matrices=False)
+    values = np.maximum(values - threshold, 0.0)
+    return (U * values) @ Vt, float(values.sum())
+
+
+class Correlations:
+    """ML-LRC with its weights eliminated: a convex problem in the correlations ``S`` alone."""
+
+    # For fixed S the best weights are W = A S with A the ridge solution for the targets Y, because
+    # ridge is linear in its targets. With M Y the residuals of that ridge,
+    #
+    #     J(S) = 1/2 tr(S'Y'MYS) + lambda_1/2 ||O*(YS - Y)||_F^2 + lambda_3 ||S||_*
+    #
+    # where O is all ones, or marks the observed entries if the fidelity is masked.
+
+    def __init__(
+        self,
+        Y: Array,
+        residuals: Array,
+        lambda1: float,
+        lambda3: float,
+        observed: NDArray[np.bool_] | None = None,
+        rows: Array | None = None,
+    ) -> None:
+        self.Y, self.observed = Y, observed
+        self.lambda1, self.lambda3 = lambda1, lambda3
+        self._weighed = Y if rows is None else rows[:, None] * Y
+        self.unexplained = self._weighed.T @ residuals
+        self.unexplained = (self.unexplained + self.unexplained.T) / 2
+        self.gram = self._weighed.T @ Y
+        self._curvature = self.unexplained + lambda1 * self.gram
+        check_finite(self._curvature, "Normal equations")
+        self.lipschitz = float(scipy.linalg.eigvalsh(self._curvature)[-1])
+
+    def smooth(self, S: Array) -> tuple[float, Array]:
+        """Value and gradient without the nuclear norm."""
+        # By S - I, so that a large lambda1 does not make them differences of large numbers.
+        away = S - np.eye(len(S))
+        if self.observed is None:
+            product = self._curvature @ away
+        else:
+            # The fidelity has another curvature for every column of S: no c x c matrix holds it.
+            missed = np.where(self.observed, self.Y @ away, 0.0)
+            product = self.unexplained @ away + self.lambda1 * (self._weighed.T @ missed)
+        value = 0.5 * float(np.vdot(away, product)) + float(np.vdot(away, self.unexplained))
+        return value + 0.5 * float(np.trace(self.unexplained)), product + self.unexplained
+
+    def start(self) -> Array:
+        """Solution without nuclear norm and mask: ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
+        right = self.lambda1 * self.gram
+        return np.asarray(scipy.linalg.lstsq(self._curvature, right, cond=1e-12)[0])
+
+    def solve(
+        self, *, tol: float, max_iter: int, report: Callable[[int, float], None]
+    ) -> tuple[Array, list[float], bool]:
+        """Accelerated proximal gradient, restarted whenever it would ascend."""
+        # With G a subgradient at S, the objective is at most ||G|| ||S - S*|| above its minimum at
+        # S*. It has settled when ||G|| times the larger norm of S and the start, which no nuclear
+        # norm has shrunk yet, is at most tol times the objective.
+        step = 1.0 / self.lipschitz
+        S = self.start()
+        value = self.smooth(S)[0] + self.lambda3 * float(np.linalg.norm(S, "nuc"))
+        history = [value]
+        ahead, momentum = S, 1.0
+        size = float(np.linalg.norm(S))
+        for iteration in range(1, max_iter + 1):
+            slope = self.smooth(ahead)[1]
+            fresh, norm = shrink_singular_values(ahead - step * slope, step * self.lambda3)
+            loss, gradient = self.smooth(fresh)
+            if loss + self.lambda3 * norm > value and momentum > 1.0:
+                ahead, momentum = S, 1.0
+                continue
+            subgradient = (ahead - fresh) / step + gradient - slope
+            value = loss + self.lambda3 * norm
+            growth = (1.0 + (1.0 + 4.0 * momentum**2) ** 0.5) / 2.0
+            ahead = fresh + ((momentum - 1.0) / growth) * (fresh - S)
+            S, momentum = fresh, growth
+            history.append(value)
+            report(iteration, value)
+            size_now = max(float(np.linalg.norm(S)), size)
+            if float(np.linalg.norm(subgradient)) * size_now <= tol * value:
+                return S, history, True
+        return S, history, False
+
+
+@dataclass(eq=False, repr=False)
+class MLLRCClassifier(CorrelationBaseline):
+    r"""Low-rank label correlations learnt together with the classifier (ML-LRC).
+
+    .. math:: \min_{W,b,S} \tfrac12 \|XW + 1b' - YS\|_F^2 + \tfrac{\lambda_1}{2} \|YS - Y\|_F^2
+              + \tfrac{\lambda_2}{2} \|W\|_F^2 + \lambda_3 \|S\|_*
+
+    ``S`` (c, c) mixes the labels, and the classifier learns the supplemented labels ``YS``. The
+    problem is jointly convex: the weights are eliminated by one ridge solution, and ``S`` is found
+    by accelerated proximal gradient.
+
+    A reconstruction, see :doc:`/baselines`: neither code nor full text of the original is public.
+    Which parameter is which, factors of one half and the coding of negatives are uncertain; the
+    intercept and ``masked`` are additions.
+
+    Parameters
+    ----------
+    lambda1 : float, default=1
+        Faithfulness of ``YS`` to ``Y``; small values let ``S`` shrink the labels towards their
+        common directions.
+    lambda2 : float or "scale", default="scale"
+        Ridge; "scale" is that of :class:`dm2l.DM2LClassifier`.
+    lambda3 : float, default=1
+        Weight of the nuclear norm, to be seen against the squared singular values of ``Y``.
+    missing : {"negative", "neutral"}, default="negative"
+        Target of a missing label: 0, with targets 0/1; or 0, with targets -1/+1.
+    masked : bool, default=False
+        Whether ``YS`` has to be near ``Y`` on observed entries only.
+    max_iter : int, default=1000
+        Most proximal steps.
+    tol : float, default=1e-5
+        Distance to the minimum, relative to the objective, that counts as none.
+    fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+        As in :class:`dm2l.baselines.LEMLClassifier`.
+
+    Attributes
+    ----------
+    correlations_ : ndarray of shape (n_labels, n_labels)
+        ``S``; zero where a label could not be learnt.
+    coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
+        As in :class:`dm2l.DM2LClassifier`.
+
+    References
+    ----------
+    L. Xu, Z. Wang, Z. Shen, Y. Wang and E. Chen, "Learning Low-Rank Label Correlations for
+    Multi-label Classification with Missing Labels", ICDM 2014.
+
+    Examples
+    --------
+    >>> from dm2l.baselines import MLLRCClassifier
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y = make_missing_multilabel(n_labels=5, random_state=0)
+    >>> MLLRCClassifier(missing="neutral").fit(X, Y).predict(X[1:2])
+    array([[0, 0, 0, 1, 0]])
+    """
+
+    lambda1: float = 1.0
+    lambda2: float | str = "scale"
+    lambda3: float = 1.0
+    _: KW_ONLY
+    masked: bool = False
+    max_iter: int = 1000
+    tol: float = 1e-5
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_numbers(self, "lambda3")
+        check_numbers(self, "lambda1", positive=True)
+        check_ridge(self.lambda2, "lambda2")
+
+    def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
+        targets, rows, coef, intercept = self._start(X, labels, self.lambda2)
+        Y = targets.values
+        problem = Correlations(
+            Y,
+            Y - np.asarray(X @ coef) - intercept,
+            float(self.lambda1),
+            float(self.lambda3),
+            labels.signs != 0 if self.masked else None,
+            rows,
+        )
+        S, history, settled = problem.solve(
+            tol=self.tol, max_iter=self.max_iter, report=self._report
+        )
+        if not settled:
+            warnings.warn(
+                f"ML-LRC stopped after max_iter={self.max_iter} iterations before it was within "
+                f"tol={self.tol} of its minimum. Raise max_iter.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        weights = targets.scores(coef @ S, intercept @ S)
+        return self._finish(X, history, *weights, S, n_starts=1)

@@ -1,0 +1,374 @@
+"""Fits by statistics or by passes: to row blocks, arrays, and blocks that come one by one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from dm2l._fitting import Trainer
+from dm2l._score_model import LearnableMask, SolverResult, WarmStart, Weights
+from dm2l._solvers.features import FeatureMap, Features
+from dm2l._solvers.ridge import ridge_by_steps
+from dm2l._utils.arrays import float64, is_non_numpy
+from dm2l._utils.files import available_memory
+from dm2l._utils.threads import blas_thread_count, blas_threads
+from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
+from dm2l.outofcore._block import Block, block_rows, stacked
+from dm2l.outofcore._gram_problem import GramProblem, PassSums, StatisticsSums, sum_over_blocks
+from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS
+from dm2l.outofcore._source import RemoteBlocks, RowBlocks
+from dm2l.outofcore._statistics import GramStatistics, RowStatistics
+
+Strategy = Literal["memory", "statistics", "passes"]
+
+# Candidate rows for each landmark of a Nystroem approximation.
+CANDIDATES = 4
+# Evaluations of the objective in a typical fit.
+EVALUATIONS = 40
+# Share of the rows that the Gram matrices of a label are made of, with shared products.
+LABEL_SHARE = 0.2
+# Rows at hand stay in memory unless statistics save this factor and this many multiplications.
+FACTOR, MULTIPLICATIONS = 3.0, 1e10
+# Numbers of a block and of its temporaries.
+BLOCK = 6 * 8_000_000
+# Free memory if the system does not say how much there is.
+UNKNOWN = 4 * 2**30
+_UNSETTLED = (
+    "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small for "
+    "features of such different scales. Scale the features, or use strategy='statistics'."
+)
+
+
+def fit_sums(
+    fitting: Trainer,
+    statistics: RowStatistics,
+    make: Callable[[], StatisticsSums | PassSums],
+    feature_map: FeatureMap,
+    X: Any,
+    last: WarmStart | None,
+) -> SolverResult:
+    """Fit the labels with both classes observed; the model has the dtype of ``X``."""
+    constant = (statistics.positives > 0) * 1.0 - (statistics.negatives > 0) * 1.0
+    selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
+    if not selection.learnable.any():
+        return fitting.nothing(X, selection)
+    sums = make()
+    with blas_threads(sums.n_labels * sums.size**2):
+        problem = GramProblem(
+            sums,
+            fitting.lambda_d,
+            fitting.ridge(statistics.variances()),
+            local=fitting.local,
+            discriminant=fitting.discriminant,
+            workers=blas_thread_count(),
+        )
+
+        def ridge() -> Any:
+            W = sums.ridge(problem.alpha)
+            if W is not None:
+                return W
+            W, settled = ridge_by_steps(problem)
+            if not settled:
+                warnings.warn(_UNSETTLED, ConvergenceWarning, stacklevel=2)
+            return W
+
+        fit = fitting.fit_problem(problem, feature_map, selection, ridge, X, last)
+        if fitting.coupling != "residual":
+            return fit
+        rows = statistics.sample.rows(0 if feature_map.plain else feature_map.n_coefficients)
+        return fit if rows is None else _coupled(fitting, problem, feature_map, fit, rows)
+
+
+def _coupled(
+    fitting: Trainer,
+    problem: GramProblem,
+    feature_map: FeatureMap,
+    fit: SolverResult,
+    rows: Any,
+) -> SolverResult:
+    """A fit with leave-one-out scores of a sample of its rows."""
+    X, T = rows
+    learnable = fit.mask.learnable
+    kept = (T[:, learnable] != 0).any(axis=1)
+    X, T = fit.mask._replace(keep=kept).rows(X), T[kept]
+    if not len(T) or fit.solution is None:
+        return fit
+    Phi = float64(feature_map.transform(X))
+    features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.sums.offset)
+    # Not by projections, which depend on the offset and so on which block was the first.
+    scores = np.full(T.shape, np.nan)
+    scores[:, learnable] = fitting.leave_one_out(
+        problem, fit.solution, features, T[:, learnable], exact=True
+    )
+    return replace(fit, leave_one_out_scores=scores, sample=(X, T))
+
+
+def sample_size(fitting: Trainer) -> int:
+    """Rows of the sample that a fit needs."""
+    return MAX_ROWS if fitting.coupling == "residual" else 0
+
+
+def seen_rows(X: Any, T: Signs) -> Any:
+    """Rows with an observed entry; all rows if there are none."""
+    seen = (T != 0).any(axis=1)
+    return X if seen.all() or not seen.any() else X[seen]
+
+
+def announce(labels: LabelMatrix, *, stacklevel: int) -> None:
+    """Refuse labels without any observed entry, and warn about constant ones."""
+    if not labels.signs.any():
+        raise ValueError(
+            "Y has nothing observed in any block. At least one label of one row is needed; check "
+            "missing_label and label_mask."
+        )
+    labels.warn_constant(stacklevel=stacklevel)
+
+
+@dataclass
+class Stream:
+    """Features and Gram statistics of rows that come block by block."""
+
+    config: Trainer
+    feature_map: FeatureMap
+    statistics: GramStatistics
+
+    @classmethod
+    def begun(cls, fitting: Trainer, X: Any, T: Signs) -> Self:
+        """A stream whose features are those of a first block, which is not added yet."""
+        feature_map = fitting.fixed_map(seen_rows(X, T))
+        size, sample = feature_map.n_coefficients, sample_size(fitting)
+        return cls(fitting, feature_map, GramStatistics(size, T.shape[1], sample))
+
+    @classmethod
+    def resumed(
+        cls, fitting: Trainer, weights: Weights, n_features: int, statistics: GramStatistics
+    ) -> Self:
+        """The stream that a fitted estimator keeps."""
+        feature_map = fitting.stored_map(weights, n_features)
+        if feature_map is None:
+            raise NotFittedError("The features of the approximation are made by a first block.")
+        if feature_map.n_coefficients != statistics.n_features:
+            raise ValueError(
+                f"The statistics are of {statistics.n_features} features, the approximation has "
+                f"{feature_map.n_coefficients}."
+            )
+        return cls(fitting, feature_map, statistics)
+
+    def add(self, X: Any, T: Signs, forgetting: float = 1.0, weights: Any = None) -> None:
+        """Add a block; ``forgetting`` multiplies the weight of the rows before it."""
+        Phi = self.feature_map.transform(X)
+        self.statistics.scale(forgetting).add(Phi, T, inputs=X, weights=weights)
+
+    def remove(self, X: Any, T: Signs, weights: Any = None) -> None:
+        """Subtract a block."""
+        whole = self.statistics
+        part = GramStatistics(whole.n_features, whole.n_labels, whole.sample.most)
+        whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
+
+    def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
+        """Fit to all rows so far; ``X`` are inputs that the model follows in dtype."""
+        statistics, intercept = self.statistics, bool(self.config.fit_intercept)
+        sums = partial(StatisticsSums, statistics, intercept, blas_thread_count())
+        fit = fit_sums(self.config, statistics, sums, self.feature_map, X, last)
+        return replace(fit, statistics=statistics.state())
+
+
+def fit_source(
+    fitting: Trainer, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
+) -> SolverResult:
+    """Fit to row blocks by statistics or by passes."""
+    # Features are made from the first block, or from more of them for landmarks.
+    wanted = CANDIDATES * fitting.n_components if fitting.approximation == "nystroem" else 0
+    if len(first.T) >= wanted:
+        return _fit_blocks(fitting, source, seen_rows(first.X, first.T), strategy, last)
+    found: list[Any] = []
+    for X, T, *_ in source:
+        if len(T):
+            found.append(seen_rows(X, T))
+            wanted -= found[-1].shape[0]
+        if wanted <= 0:
+            break
+    return _fit_blocks(fitting, source, stacked(found), strategy, last)
+
+
+def fit_arrays(
+    fitting: Trainer,
+    X: Any,
+    T: Signs,
+    strategy: str,
+    last: WarmStart | None,
+    weights: NDArray[np.float64] | None = None,
+) -> SolverResult:
+    """Fit to rows in memory by statistics or by passes."""
+    if is_non_numpy(X):
+        raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
+    refuse(fitting.needs_rows)
+    rows = block_rows(None, X.shape[1])
+    slices = [slice(i, i + rows) for i in range(0, len(T), rows)]
+    blocks = [Block(X[i], T[i], None if weights is None else weights[i]) for i in slices]
+    sample = X if fitting.kernel == "linear" else seen_rows(X, T)
+    return _fit_blocks(fitting, blocks, sample, strategy, last)
+
+
+def _fit_blocks(
+    fitting: Trainer, blocks: Iterable[Any], sample: Any, strategy: str, last: WarmStart | None
+) -> SolverResult:
+    """Fit to blocks; ``sample`` are rows that the features are made from."""
+    feature_map = fitting.fixed_map(sample)
+    example = sample[:0]
+    kind = GramStatistics if strategy == "statistics" else RowStatistics
+    statistics = _gather(blocks, partial(_add_block, feature_map, kind, sample_size(fitting)))
+    if isinstance(blocks, RowBlocks):
+        announce(replace(blocks.labels, signs=statistics.seen), stacklevel=7)
+    if isinstance(statistics, GramStatistics):
+        return Stream(fitting, feature_map, statistics).fit(example, last)
+    chosen = None if statistics.learnable.all() else statistics.learnable
+    change = None
+    if chosen is not None or not feature_map.plain:
+        change = partial(_features_of, feature_map, chosen)
+
+    def sums() -> PassSums:
+        if isinstance(blocks, RemoteBlocks):
+            reduce = blocks.reducer(change)
+        else:
+            reduce = partial(sum_over_blocks, blocks, change)
+        return PassSums(reduce, statistics, bool(fitting.fit_intercept))
+
+    return fit_sums(fitting, statistics, sums, feature_map, example, last)
+
+
+def collect(source: RowBlocks) -> tuple[Any, Signs, EntryWeights | None]:
+    """All rows of a source, in memory, and their weights if they have any."""
+    rows, signs, weights = zip(*source, strict=True)
+    X, T = stacked(list(rows)), np.concatenate(signs)
+    announce(replace(source.labels, signs=T), stacklevel=6)
+    if all(part is None for part in weights):
+        return X, T, None
+    parts = [np.ones(len(t)) if w is None else w for t, w in zip(signs, weights, strict=True)]
+    return X, T, EntryWeights.of(T, weights=np.concatenate(parts)[:, None])
+
+
+def _features_of(feature_map: FeatureMap, labels: NDArray[np.bool_] | None, block: Block) -> Block:
+    X, T, weights = block
+    T = T if labels is None else T[:, labels]
+    if not len(T) and not feature_map.plain:
+        return Block(np.empty((0, feature_map.n_coefficients)), T, weights)
+    return Block(feature_map.transform(X), T, weights)
+
+
+def _gather(blocks: Any, add_block: Callable[..., tuple[RowStatistics]]) -> RowStatistics:
+    """Statistics of the rows with a learnable label.
+
+    Remote blocks are counted first, so that every worker knows these labels; blocks here are gone
+    through again if too many rows waited for such a label.
+    """
+
+    def here(learnable: NDArray[np.bool_] | None = None) -> Any:
+        statistics = None
+        for block in blocks:
+            (statistics,) = add_block(block, statistics=statistics, learnable=learnable)
+        return statistics
+
+    if isinstance(blocks, RemoteBlocks):
+        positives, negatives, rows = blocks.counts()
+        learnable = (positives > 0) & (negatives > 0)
+        (found,) = blocks.reducer()(partial(add_block, learnable=learnable, n_rows=rows))
+    else:
+        counted = here()
+        if not counted.has_unlearnable_rows:
+            return counted
+        positives, negatives, found = counted.positives, counted.negatives, here(counted.learnable)
+    found.positives, found.negatives = positives, negatives
+    return found
+
+
+def _add_block(
+    feature_map: FeatureMap,
+    kind: type[RowStatistics],
+    sample: int,
+    block: Block,
+    *,
+    statistics: RowStatistics | None = None,
+    learnable: NDArray[np.bool_] | None = None,
+    n_rows: int = 0,
+) -> tuple[RowStatistics]:
+    """Statistics of a block, added to others; with ``n_rows`` fewer rows of the sample travel."""
+    Phi = _features_of(feature_map, None, block).X
+    if statistics is None:
+        statistics = kind(Phi.shape[1], block.T.shape[1], sample)
+        statistics.sample.expect(n_rows)
+    return (statistics.add(Phi, block.T, learnable, inputs=block.X, weights=block.weights),)
+
+
+def choose_strategy(
+    n_rows: int | None,
+    n_features: int,
+    n_labels: int,
+    *,
+    at_hand: bool = False,
+    remote: bool = False,
+    max_memory: float | None = None,
+) -> Strategy:
+    """The cheaper of memory and statistics, of those that fit in memory; else passes.
+
+    ``at_hand``: the rows are in memory already. ``remote``: they have to stay where they are.
+    """
+    budget = 0.5 * available_memory(UNKNOWN) if max_memory is None else max_memory
+    n, m, c = 1_000_000 if n_rows is None else n_rows, n_features + 1, n_labels
+    block = 0 if at_hand else BLOCK
+    sample = min(MAX_ROWS * (n_features + 4 * c), MAX_BYTES / 8)
+    # Memory needs all rows, statistics two Gram matrices a label, passes one and those of scores.
+    rows = n * ((1 if at_hand else 2) * m + 3 * c) + block
+    grams = 2 * c * m**2 + 3 * m * c**2 + block + sample
+    scores = 3 * m**2 + 2 * (c + 1) * c**2 + 30 * m * c + block + sample
+    # Multiplications: to gather statistics, and to evaluate the objective either way.
+    square = n * m**2 / 2
+    by_rows = square + EVALUATIONS * n * c * (2 * m + c)
+    by_grams = square * (1 + LABEL_SHARE * c) + EVALUATIONS * c**2 * m * (m + 2 * c)
+    if at_hand:
+        saved = by_rows - by_grams
+        pays = by_rows > FACTOR * by_grams and saved > MULTIPLICATIONS
+        return "statistics" if pays and 8 * grams <= budget else "memory"
+    sizes: dict[Strategy, float] = {"statistics": grams, "passes": scores}
+    if n_rows is not None and not remote:
+        sizes["memory"] = rows
+    fitting = [way for way, size in sizes.items() if 8 * size <= budget]
+    if "memory" in fitting and "statistics" in fitting:
+        return "memory" if by_rows < by_grams else "statistics"
+    if len(fitting) > 1:  # passes read every row twice for each evaluation
+        fitting.remove("passes")
+    return fitting[0] if fitting else min(sizes, key=lambda way: sizes[way])
+
+
+def source_strategy(
+    config: Trainer,
+    source: RowBlocks,
+    strategy: str,
+    max_memory: float | None,
+    needs_rows: str,
+) -> str:
+    """The strategy for row blocks; ``needs_rows`` is why a model needs all rows, or empty."""
+    if strategy == "memory" or (strategy == "auto" and needs_rows):
+        return "memory"
+    if strategy != "auto":
+        refuse(needs_rows)
+        return strategy
+    d = source.n_features if config.approximation is None else config.n_components
+    remote = isinstance(source, RemoteBlocks)
+    if isinstance(source, RemoteBlocks) and max_memory is None:
+        max_memory = min(source.result_limit(), 0.5 * available_memory(UNKNOWN))
+    return choose_strategy(source.n_rows, d, source.n_labels, remote=remote, max_memory=max_memory)
+
+
+def refuse(reason: str) -> None:
+    """Raise an error if there is a reason why a model cannot be fitted block by block."""
+    if reason:
+        raise ValueError(f"This model cannot be fitted block by block: {reason}.")

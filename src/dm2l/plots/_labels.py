@@ -1,0 +1,514 @@
+"""Displays of labels: what was observed, co-occurrence, correlation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+from scipy.spatial.distance import squareform
+
+from dm2l._utils.arrays import to_numpy
+from dm2l.labels._entries import Signs
+from dm2l.labels._structure import Cooccurrence, Implication
+from dm2l.plots._canvas import (
+    COLOURS,
+    FONT,
+    LINE,
+    SMALL_FONT,
+    Display,
+    Numbers,
+    axes_above,
+    check_names,
+    legend_above,
+    read_labels,
+    series_styles,
+    shorten,
+    tidy,
+    write_names,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Dark, medium and white, in colour and in grey.
+YES, NO, MISSING = COLOURS[0], COLOURS[4], "#FFFFFF"
+_MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # inches of height
+_HATCH = "#999999"
+_ROW_HEIGHT = 0.26  # inches of a label in the drawing of arrows
+
+
+@dataclass(eq=False, repr=False)
+class MissingnessDisplay(Display):
+    """Map of positive, negative and missing entries, with their shares per label on top.
+
+    Rows with similar missing entries are drawn together, the most complete ones on top, so that
+    labels that were observed together show as blocks. Shares are those of all rows.
+
+    Parameters
+    ----------
+    signs : ndarray of shape (n_lines, n_labels)
+        The lines of the map: 1 is positive, -1 is negative, 0 is missing.
+    share_positive, share_negative : ndarray of shape (n_labels,)
+        Shares of all rows; the rest is missing.
+    n_rows : int
+        Rows of the data.
+    label_names : sequence of str
+        One per label.
+    rows : ndarray of shape (n_lines,), default=None
+        Row that each line shows.
+
+    Attributes
+    ----------
+    image_, margin_ax_ : matplotlib AxesImage and Axes
+        The map, and where the bars are.
+    bars_ : tuple of two matplotlib.container.BarContainer
+        Shares of yes, and of no on top of them, in percent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.plots import MissingnessDisplay
+    >>> Y = [[1, 0, np.nan], [0, np.nan, np.nan], [1, 1, 0], [0, 0, np.nan]]
+    >>> display = MissingnessDisplay.from_labels(Y, label_names=["toxic", "soluble", "stable"])
+    >>> display.share_positive + display.share_negative
+    array([1.  , 0.75, 0.25])
+    >>> display.rows
+    array([2, 0, 3, 1])
+    """
+
+    signs: Signs
+    _: KW_ONLY
+    share_positive: Numbers
+    share_negative: Numbers
+    n_rows: int
+    label_names: Sequence[str]
+    rows: NDArray[np.intp] | None = None
+
+    @classmethod
+    def from_labels(
+        cls,
+        Y: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        sort: Literal["pattern"] | None = "pattern",
+        max_rows: int = 500,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the map of labels.
+
+        ``label_names`` are those of the data frame by default, or y0, y1, ...; ``sort=None`` keeps
+        the order of the rows; of more than ``max_rows`` this many are drawn, evenly spaced.
+        """
+        if sort not in ("pattern", None):
+            raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
+        if max_rows < 1:
+            raise ValueError(f"max_rows must be an integer >= 1, got {max_rows!r}.")
+        T, names = read_labels(Y, label_names)
+        order = np.arange(len(T)) if sort is None else _order_by_pattern(T)
+        if len(T) > max_rows:
+            # The middles of max_rows equal parts.
+            order = order[((np.arange(max_rows) + 0.5) * len(T) / max_rows).astype(np.intp)]
+        return cls(
+            T[order],
+            share_positive=(T > 0).mean(axis=0),
+            share_negative=(T < 0).mean(axis=0),
+            n_rows=len(T),
+            label_names=names,
+            rows=order,
+        ).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the map and the bars."""
+        c = self.signs.shape[1]
+        names = check_names(self.label_names, c)
+        width = float(np.clip(1.2 + 1.6 * LINE * c, 3.6, 8.0))
+        panel: Any = self._axes(ax, width, _MAP + _MARGIN + 1.5)
+        from matplotlib.colors import ListedColormap
+        from matplotlib.patches import Patch
+
+        colours = ListedColormap([NO, MISSING, YES])
+        look: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest"}
+        self.image_ = panel.imshow(self.signs, cmap=colours, vmin=-1, vmax=1, **look)
+        drawn = "" if len(self.signs) == self.n_rows else f"{len(self.signs):,} of "
+        tidy(panel, "", f"{drawn}{self.n_rows:,} rows", grid=False)
+        panel.set_yticks([])
+        self.margin_ax_ = margin = axes_above(panel, _MARGIN, gap=_GAP, sharex=panel)
+        few = c <= 60  # of more, gaps and edges would hide the bars
+        thin = {"width": 0.9 if few else 1.0, "edgecolor": "#444444", "linewidth": 0.4 * few}
+        yes, no = 100 * np.asarray(self.share_positive), 100 * np.asarray(self.share_negative)
+        self.bars_ = (
+            margin.bar(range(c), yes, color=YES, **thin),
+            margin.bar(range(c), no, bottom=yes, color=NO, **thin),
+        )
+        tidy(margin, "", "% of\nrows")
+        margin.grid(visible=False, axis="x")
+        margin.set_ylim(0, 100)
+        margin.set_yticks([0, 50, 100])
+        margin.tick_params(labelbottom=False, bottom=False)
+        patches = [
+            Patch(facecolor=colour, edgecolor="#444444", linewidth=0.6)
+            for colour in (YES, NO, MISSING)
+        ]
+        gap = 2 * _GAP + _MARGIN
+        legend_above(panel, patches, ["yes", "no", "missing"], columns=3, gap=gap)
+        panel.set_xlim(-0.5, c - 0.5)
+        step = write_names(panel, names)
+        if step > 1:
+            panel.set_xlabel(f"{c} labels, one in {step} is named", fontsize=FONT)
+        return self
+
+
+def _order_by_pattern(T: Signs) -> NDArray[np.intp]:
+    """Order of rows by their missing entries, then by their labels."""
+    seen = np.ascontiguousarray(T != 0)
+    as_one = seen.view(np.dtype((np.void, seen.shape[1]))).ravel()  # a row is one value
+    _, first, pattern = np.unique(as_one, return_index=True, return_inverse=True)
+    # Equal patterns get one number: products may differ in the last digits of equal rows.
+    difference = _first_component(seen)[first][pattern]
+    return np.lexsort([_first_component(T), pattern, difference])
+
+
+def _first_component(matrix: NDArray[Any]) -> Numbers:
+    """First principal component of the rows, smallest where most entries are 1."""
+    centred: Numbers = matrix - matrix.mean(axis=0)
+    direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    component = centred @ direction
+    return -component if component @ centred.sum(axis=1) > 0 else component
+
+
+@dataclass(eq=False, repr=False)
+class CooccurrenceDisplay(Display):
+    r"""How often label k comes with label j, and where that holds one way only.
+
+    .. math:: P(k \mid j) = \frac{\text{rows with both}}
+        {\text{rows with } j \text{ in which } k \text{ was observed}}
+
+    An arrow is an implication, as :func:`dm2l.tables.inspect_table` lists them, that does not hold
+    the other way round, such as digit 4 => even.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n_labels, n_labels)
+        Row j, column k: P(k | j); nan without such rows.
+    count : ndarray of shape (n_labels, n_labels)
+        Rows with j in which k was observed.
+    base : ndarray of shape (n_labels,)
+        Share of positives among the observed entries of each label; nan where there are none.
+    label_names : sequence of str
+        One per label.
+    min_rows : int, default=10
+        Pairs with fewer rows are not shown.
+    min_probability, min_gain : float, default=0.9 and 0.2
+        An arrow needs P(k | j) of at least ``min_probability`` and of the base plus ``min_gain``,
+        and P(j | k) below ``min_probability`` or unknown.
+
+    Attributes
+    ----------
+    image_, colorbar_ : matplotlib AxesImage and Colorbar, or None
+        The heat map; None where arrows alone were drawn.
+    arrows_ : list
+        An arrow for each of :meth:`one_way`: texts in the heat map, or annotations.
+
+    Examples
+    --------
+    >>> from dm2l.datasets import load_digit_attributes
+    >>> from dm2l.plots import CooccurrenceDisplay
+    >>> digits = load_digit_attributes()
+    >>> display = CooccurrenceDisplay.from_labels(
+    ...     digits.target[:, [4, 7, 10, 11]], label_names=["is 4", "is 7", "even", "prime"]
+    ... )
+    >>> [(arrow.label, arrow.implied) for arrow in display.one_way()]
+    [('is 4', 'even'), ('is 7', 'prime')]
+    """
+
+    probability: Numbers
+    _: KW_ONLY
+    count: NDArray[np.int64]
+    base: Numbers
+    label_names: Sequence[str]
+    min_rows: int = 10
+    min_probability: float = 0.9
+    min_gain: float = 0.2
+
+    @classmethod
+    def from_labels(
+        cls,
+        Y: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        min_rows: int = 10,
+        min_probability: float = 0.9,
+        min_gain: float = 0.2,
+        max_labels: int = 40,
+        kind: Literal["heatmap", "arrows"] = "heatmap",
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the co-occurrence of the observed entries of two labels or more.
+
+        ``label_names`` are those of the data frame by default, or y0, y1, ...; of more than
+        ``max_labels`` those with the most positives are drawn. The rest is as in the constructor
+        and in :meth:`plot`.
+        """
+        T, names = read_labels(Y, label_names)
+        if T.shape[1] < 2 or max_labels < 2:
+            raise ValueError(
+                f"Co-occurrence needs two labels or more, got {T.shape[1]} and "
+                f"max_labels={max_labels}."
+            )
+        frequent = np.sort(np.argsort(-(T > 0).sum(axis=0), kind="stable")[:max_labels])
+        found = Cooccurrence.of(T[:, frequent])
+        return cls(
+            found.probability,
+            count=found.count,
+            base=found.base,
+            label_names=[names[k] for k in frequent],
+            min_rows=min_rows,
+            min_probability=min_probability,
+            min_gain=min_gain,
+        ).plot(ax, kind=kind)
+
+    def one_way(self) -> list[Implication]:
+        """Implications that do not hold the other way round, in the order of the labels."""
+        return [self._found.implication(self.label_names, j, k) for j, k in self._pairs()]
+
+    def __post_init__(self) -> None:
+        self._found = Cooccurrence(self.probability, self.count, self.base)
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        implied = self._found.implied(self.min_rows, self.min_probability, self.min_gain)
+        with np.errstate(invalid="ignore"):  # nan is neither
+            sure_back = self.min_probability <= self._found.told(self.min_rows).T
+        return [(int(j), int(k)) for j, k in np.argwhere(implied & ~sure_back)]
+
+    def plot(
+        self, ax: Axes | None = None, *, kind: Literal["heatmap", "arrows"] = "heatmap"
+    ) -> Self:
+        """Draw a heat map with arrows in it, or labels with arrows between them, rare ones left."""
+        check_names(self.label_names, len(self.probability))
+        if kind not in ("heatmap", "arrows"):
+            raise ValueError(f"kind must be 'heatmap' or 'arrows', got {kind!r}.")
+        draw = self._draw_map if kind == "heatmap" else self._draw_graph
+        draw(ax)
+        return self
+
+    def _draw_map(self, ax: Any) -> None:
+        c = len(self.probability)
+        side = float(np.clip(1.5 * LINE * c, 2.2, 6.5))
+        ax = self._axes(ax, side + 2.6, side + 1.9)
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        # Pairs that are not shown are hatched, to be told apart in grey too.
+        ax.patch.set(facecolor="white", edgecolor=_HATCH, hatch="////")
+        shown = 100 * self._found.told(self.min_rows)
+        self.image_, self.colorbar_ = _heat_map(
+            ax, shown, r"$P(k \mid j)$, %", cmap="Blues", vmin=0, vmax=100
+        )
+        tidy(ax, "… how many also have label $k$?", "of the rows with label $j$ …", grid=False)
+        mark = {"marker": r"$\rightarrow$", "markersize": 9, "color": "black"}
+        arrow = Line2D([], [], linestyle="none", **mark)
+        untold = Patch(facecolor="white", edgecolor=_HATCH, hatch="////")
+        few = f"fewer than {self.min_rows} rows, or the same label"
+        words = ["$j$ implies $k$, $k$ does not imply $j$", few]
+        legend_above(ax, [arrow, untold], words, columns=1)
+        write_names(ax, self.label_names, "xy")
+        cell = 72 * ax.get_window_extent().height / ax.get_figure(root=True).dpi / c  # points
+        look = {"color": "white", "fontsize": min(FONT, 0.7 * cell), "ha": "center"}
+        self.arrows_ = [ax.text(k, j, "→", va="center", **look) for j, k in self._pairs()]
+
+    def _draw_graph(self, ax: Any) -> None:
+        self.image_ = self.colorbar_ = None
+        arrows = self._pairs()
+        if arrows:
+            places = _layers(arrows, np.asarray(self.base))
+            columns, lowest = (max(place[i] for place in places.values()) for i in (0, 1))
+            ax = self._axes(ax, 3.2 + 2.2 * columns, 1.2 + _ROW_HEIGHT * (lowest + 1))
+            self.arrows_ = _draw_arrows(ax, arrows, self.label_names, places)
+            ax.set_xlim(-0.55, columns + 0.75)
+            ax.set_ylim(lowest + 0.7, -0.7)
+            words = f"{100 * self.min_probability:g} % or more of the rows with A"
+            ax.set_title(f"A → B: {words} have B,\nbut not the other way round", fontsize=FONT)
+            return
+        ax, self.arrows_ = self._axes(ax, height=1.2), []
+        ax.set_axis_off()
+        words = f"No label implies another one way ({100 * self.min_probability:g} % or more"
+        words = f"{words} of {self.min_rows} rows or more)."
+        ax.text(0.5, 0.5, words, ha="center", va="center", fontsize=FONT, transform=ax.transAxes)
+
+
+def _heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
+    """The image of a matrix and its colour bar."""
+    image = ax.imshow(picture, interpolation="nearest", **look)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7)
+    bar.set_label(unit, fontsize=FONT)
+    bar.ax.tick_params(labelsize=SMALL_FONT)
+    return image, bar
+
+
+def _draw_arrows(
+    ax: Any,
+    pairs: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    places: dict[int, tuple[int, float]],
+) -> list[Any]:
+    """Draw the labels and an arrow for every pair; arrows to one label look alike."""
+    ax.set_axis_off()
+    implied = sorted({k for _, k in pairs}, key=lambda k: places[k])
+    styles = series_styles([names[k] for k in implied])
+    arrows = []
+    for j, k in pairs:
+        look = {name: styles[names[k]][name] for name in ("color", "linestyle")}
+        look |= {"arrowstyle": "-|>", "shrinkA": 3, "shrinkB": 5, "linewidth": 1.1}
+        if places[k][0] - places[j][0] > 1:  # around what stands between
+            look["connectionstyle"] = "arc3,rad=-0.15"
+        arrows.append(ax.annotate("", xy=places[k], xytext=places[j], arrowprops=look))
+    for label, (x, y) in places.items():
+        style = styles.get(names[label], {"color": "black", "marker": "."})
+        ax.plot(x, y, color=style["color"], marker=style["marker"], markersize=5)
+        ax.annotate(
+            shorten(names[label]),
+            (x, y),
+            xytext=(6 if x else -6, 0),
+            textcoords="offset points",
+            ha="left" if x else "right",
+            va="center",
+            fontsize=SMALL_FONT,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
+        )
+    return arrows
+
+
+def _layers(pairs: Sequence[tuple[int, int]], base: Numbers) -> dict[int, tuple[int, float]]:
+    """Column and height of each label that has an arrow: arrows lead to the right.
+
+    But for missing labels, the implied label is the more frequent one. So labels are placed in the
+    order of their frequency, each to the right of all that lead to it.
+    """
+    column: dict[int, int] = {}
+    for label in sorted({label for pair in pairs for label in pair}, key=lambda k: base[k]):
+        before = [column[j] for j, k in pairs if k == label and j in column]
+        column[label] = max(before, default=-1) + 1
+    layers = [
+        [k for k in sorted(column) if column[k] == x] for x in range(len(set(column.values())))
+    ]
+    tallest = max(map(len, layers), default=1)
+    places: dict[int, tuple[int, float]] = {}
+    for x, layer in enumerate(layers):
+        heights = {
+            label: np.mean([places[j][1] for j, k in pairs if k == label and j in places])
+            for label in layer
+            if x
+        }
+        step = tallest / len(layer)
+        for i, label in enumerate(sorted(layer, key=lambda k: heights.get(k, 0.0))):
+            places[label] = (x, (i + 0.5) * step - 0.5)
+    return places
+
+
+@dataclass(eq=False, repr=False)
+class CouplingDisplay(Display):
+    r"""Heat map of label correlation: correlations of the residuals of labels.
+
+    .. math:: r_{jk} = S_{jk} / \sqrt{S_{jj} S_{kk}}
+
+    with the covariance :math:`S` of the residuals (``label_covariance_``). Correlated labels are
+    drawn next to each other.
+
+    Parameters
+    ----------
+    correlation : ndarray of shape (n_labels, n_labels)
+        Between -1 and 1.
+    label_names : sequence of str
+        One per label.
+
+    Attributes
+    ----------
+    image_, colorbar_ : matplotlib AxesImage and Colorbar
+        The heat map.
+    order_ : ndarray of int
+        The labels in the order in which they were drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.baselines import MaskedRidgeClassifier
+    >>> from dm2l.plots import CouplingDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X, mood = rng.normal(size=(300, 3)), rng.normal(size=(300, 1))
+    >>> Y = (X + [1.5, 0, 1.5] * mood > 0).astype(float)
+    >>> display = CouplingDisplay.from_estimator(MaskedRidgeClassifier().fit(X, Y))
+    >>> display.strongest(1)[0][:2]
+    ('y0', 'y2')
+    """
+
+    correlation: Numbers
+    _: KW_ONLY
+    label_names: Sequence[str]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        max_labels: int = 200,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the label correlation of an estimator that was fitted with ``coupling``.
+
+        ``label_names`` are those of its training labels by default; of more than ``max_labels``
+        those with the strongest correlations are drawn.
+        """
+        S = to_numpy(estimator.label_covariance_.matrix())
+        if len(S) < 2 or max_labels < 2:
+            raise ValueError(
+                f"Coupling needs two labels or more, got {len(S)} and max_labels={max_labels}."
+            )
+        spread = np.sqrt(np.diag(S))
+        correlation = np.clip(S / (spread[:, None] * spread), -1.0, 1.0)
+        strength = np.abs(correlation - np.diag(np.diag(correlation))).max(axis=1)
+        kept = np.sort(np.argsort(-strength, kind="stable")[:max_labels])
+        names = check_names(estimator.label_names_ if label_names is None else label_names, len(S))
+        chosen = [names[k] for k in kept]
+        return cls(correlation[np.ix_(kept, kept)], label_names=chosen).plot(ax)
+
+    def strongest(self, top: int = 10) -> list[tuple[str, str, float]]:
+        """Pairs of labels with the strongest correlations, and these; at most ``top``."""
+        rows, columns = np.triu_indices(len(self.correlation), 1)
+        values = self.correlation[rows, columns]
+        order = np.argsort(-np.abs(values), kind="stable")[:top]
+        names = self.label_names
+        return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the heat map."""
+        names = check_names(self.label_names, len(self.correlation))
+        self.order_ = _together(np.asarray(self.correlation))
+        side = float(np.clip(1.5 * LINE * len(names), 2.2, 9.0))
+        panel: Any = self._axes(ax, side + 2.6, side + 1.6)
+        picture = np.array(self.correlation, dtype=np.float64)[np.ix_(self.order_, self.order_)]
+        np.fill_diagonal(picture, np.nan)  # always 1, and would outshine the rest
+        # One scale on both sides of 0: white is uncorrelated.
+        top = max(float(np.nanmax(np.abs(picture))), 0.05)
+        panel.patch.set_facecolor("#bbbbbb")
+        picture = np.ma.masked_invalid(picture)
+        self.image_, self.colorbar_ = _heat_map(
+            panel, picture, "correlation of residuals", cmap="RdBu_r", vmin=-top, vmax=top
+        )
+        tidy(panel, "", "", grid=False)
+        write_names(panel, [names[k] for k in self.order_], "xy")
+        return self
+
+
+def _together(correlation: Numbers) -> Any:
+    """An order of labels in which those that correlate are neighbours."""
+    if len(correlation) < 3:
+        return np.arange(len(correlation))
+    far = 1 - (correlation + correlation.T) / 2
+    np.fill_diagonal(far, 0.0)
+    distances = squareform(np.maximum(far, 0.0), checks=False)
+    return leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))
