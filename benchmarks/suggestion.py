@@ -50,7 +50,7 @@ def wanted(way: str, model: Any, X: Any, Y: Any, rng: Any) -> Any:
     if way == "random":
         return rng.random(Y.shape)
     if way == "suggest":
-        return suggested(answer_values(model, X, Y)[0], np.isnan(Y))
+        return suggested(answer_values(model, X, Y), np.isnan(Y))
     if way == "features":
         return -np.abs(model.predict_proba(X) - 0.5)
     return -np.abs(model.complete(X, Y, method="predict_proba") - 0.5)

@@ -22,10 +22,8 @@ import numpy as np
 from record import write
 from ticks import MASKS, hide, split
 
-from dm2l.pu._prior import ENOUGH, prior_from_signs
-from dm2l.pu._rates import two_sided, where_certain
-from dm2l.pu._smoothing import PrincipalComponents
-from dm2l.pu._targets import given_other_labels
+from dm2l.pu._prior import ENOUGH, prior_from_signs, two_sided, where_certain
+from dm2l.pu._targets import PrincipalComponents, given_other_labels
 
 CHOSEN_ON, CHOSEN_SEEDS = ("emotions", "Image", "yeast", "Enron", "Arts", "Corel16k001"), (1, 3)
 OTHERS = ("scene", "Recreation", "Business", "Social", "Tmc2007-500")
@@ -117,7 +115,7 @@ def cell(found: list[PrincipalComponents], Y: Any, mask: str, seed: int) -> dict
     ticks, enough = (signs > 0) * 1.0, Y[:, ticked].sum(axis=0) >= 50
     if not enough.any():
         return None
-    smooth = [spectrum.smooth(ticks, ticks).leave_one_out_scores for spectrum in found]
+    smooth = [spectrum.smooth(ticks, ticks)[2] for spectrum in found]
     honest = min(smooth, key=lambda scores: place(scores, ticks))
     row, both = {}, given_other_labels(honest, ticks)
     for scores, text in ((honest, "features"), (both, "other ticks, too")):

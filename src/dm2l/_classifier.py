@@ -18,6 +18,7 @@ from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
 from dm2l._utils.parameters import check_choice, check_count, check_number, is_number
 from dm2l.labels._matrix import LabelMatrix
+from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import RowBlocks
@@ -29,8 +30,42 @@ _KERNELS = (
 )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class DM2LParameters(PositiveUnlabelledClassifier):
+    """Base of DM2L models and searches: the parameters that they share."""
+
+    kernel: Any = "linear"
+    degree: float = 3
+    coef0: float = 1
+    approximation: str | None = None
+    n_components: int = 1000
+    fit_intercept: bool = True
+    discriminant: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-5
+    threshold: Any = None
+    calibration: str | None = None
+    coupling: str | None = "residual"
+    cv: Any = 5
+    missing_label: Any = np.nan
+    missing_as: str | None = None
+    class_prior: Any = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _follows_input = True
+    _leaves_one_out = True
+
+    def __sklearn_tags__(self) -> Tags:
+        """Capabilities that scikit-learn asks about."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        return tags
+
+
 @dataclass(eq=False, repr=False)
-class DM2LClassifier(StreamingClassifier):
+class DM2LClassifier(DM2LParameters, StreamingClassifier):
     r"""Discriminant multi-label learning with missing labels.
 
     Minimises, over weights ``W`` and intercept ``b`` of the scores ``F = Phi W + 1 b'``,
@@ -191,30 +226,12 @@ class DM2LClassifier(StreamingClassifier):
     lambda_d: float = 0.3
     alpha: float | str = "scale"
     _: KW_ONLY
-    kernel: Any = "linear"
     gamma: float | str = "scale"
-    degree: float = 3
-    coef0: float = 1
-    approximation: str | None = None
-    n_components: int = 1000
-    fit_intercept: bool = True
     local: bool = True
-    discriminant: bool = True
     solver: str = "lbfgs"
-    max_iter: int = 1000
-    tol: float = 1e-5
-    threshold: Any = None
-    calibration: str | None = None
-    coupling: str | None = "residual"
-    cv: Any = 5
-    missing_label: Any = np.nan
-    missing_as: str | None = None
-    class_prior: Any = None
     warm_start: bool = False
     strategy: str = "auto"
     max_memory: float | None = None
-    random_state: Any = None
-    verbose: int = 0
 
     @classmethod
     def published(
@@ -259,13 +276,6 @@ class DM2LClassifier(StreamingClassifier):
         }
         return cls(**(settings | others))
 
-    def __sklearn_tags__(self) -> Tags:
-        """Capabilities that scikit-learn asks about."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = not tags.input_tags.pairwise
-        return tags
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.coupling == "joint" and self.solver == "published":
@@ -298,9 +308,6 @@ class DM2LClassifier(StreamingClassifier):
             )
         if self.solver == "published":
             raise ValueError("solver='published' works on the kernel matrix: no approximation.")
-
-    _follows_input = True
-    _leaves_one_out = True
 
     # -- fitting --------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from dm2l._classifier import DM2LClassifier
-from dm2l.labels import ConstantLabelWarning
+from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.tables._suggestion import answer_values, choose_batch
 
 __all__ = ["EntrySampling"]
@@ -19,10 +19,10 @@ __all__ = ["EntrySampling"]
 class EntrySampling(BaseEstimator):
     """Query strategy for pairs of a row and a label, by expected information gain.
 
-    The value of an entry is the number of mistakes that its label is expected to avoid: in
-    imputing the entry itself, other missing labels of its row, and labels of other rows, as in
-    ``dm2l suggest``. Entries of a batch are chosen one after the other, given those before, so that
-    similar rows, and labels of one row, are not queried together.
+    The value of an entry is the number of mistakes that its label is expected to avoid: in imputing
+    the entry itself, other labels of its row, and other rows, as in ``dm2l suggest``. Entries of a
+    batch are chosen one after the other, given those before, so that similar rows, and labels of
+    one row, are not queried together.
 
     Parameters
     ----------
@@ -92,8 +92,11 @@ class EntrySampling(BaseEstimator):
             raise TypeError(f"batch_size must be an integer, got {batch_size!r}.")
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
-        labels = self._labels(Y)
-        missing = np.isnan(labels)
+        read = LabelMatrix.from_array(Y, missing_label=self.missing_label)
+        if read.kind != "multilabel":
+            raise ValueError("Y must have a row for each of X and a column a label, got 1-D.")
+        missing = read.signs == 0
+        labels = np.where(missing, np.nan, read.signs > 0)
         asked = missing if candidates is None else _mask(candidates, missing)
         if not asked.any():
             raise ValueError("There is nothing to ask for: no entry of Y is missing.")
@@ -107,26 +110,9 @@ class EntrySampling(BaseEstimator):
             raise ValueError(
                 f"clf must be a DM2LClassifier with calibration or an AutoClassifier, got {model}."
             )
-        pairs, utilities = choose_batch(
-            *answer_values(model, X, labels), missing, asked, int(batch_size)
-        )
+        values = answer_values(model, X, labels)
+        pairs, utilities = choose_batch(values, missing, asked, int(batch_size))
         return (pairs, np.stack(utilities)) if return_utilities else pairs
-
-    def _labels(self, Y: Any) -> NDArray[np.float64]:
-        """``Y`` as 1, 0 and NaN."""
-        Y = np.asarray(Y)
-        if Y.ndim != 2:
-            raise ValueError(
-                f"Y must have a row for each of X and a column a label, got {Y.ndim}-D."
-            )
-        mark = self.missing_label
-        if mark is not None and mark == mark:
-            Y = np.where(mark == Y, np.nan, Y.astype(object))
-        labels = np.array(Y, dtype=np.float64)  # None becomes NaN
-        odd = ~np.isnan(labels) & (labels != 0) & (labels != 1)
-        if odd.any():
-            raise ValueError(f"Y must hold 0 and 1 where it is known, got {labels[odd][0]:g}.")
-        return labels
 
 
 def _mask(candidates: Any, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ def test_the_first_of_a_batch_is_the_most_valuable_entry_and_values_are_those_of
     pairs, utilities = EntrySampling().query(
         X, Y, model, fit_clf=False, batch_size=5, return_utilities=True
     )
-    total = np.where(np.isnan(Y), answer_values(model, X, Y)[0].total, np.nan)
+    total = np.where(np.isnan(Y), answer_values(model, X, Y).total, np.nan)
     np.testing.assert_allclose(utilities[0], total)
     assert utilities.shape == (5, *Y.shape)
     for (i, k), values in zip(pairs, utilities, strict=True):
@@ -35,13 +35,13 @@ def test_the_first_of_a_batch_is_the_most_valuable_entry_and_values_are_those_of
 def test_what_is_left_to_be_told_is_that_of_a_label_whose_row_is_known(case):
     """Against effects from scratch with the entry known, and correlations from an inverse."""
     X, Y, _, model = case
-    values, learning = answer_values(model, X, Y)
+    values = answer_values(model, X, Y)
     holes = np.isnan(Y)
-    pairs, steps = choose_batch(values, learning, holes, holes, 4)
+    pairs, steps = choose_batch(values, holes, holes, 4)
     known, own, row = Y.copy(), values.own.copy(), values.row.copy()
     p = values.probability
-    Phi = np.column_stack([learning.directions, np.ones(len(X))])
-    penalty = np.append(np.full(Phi.shape[1] - 1, learning.alpha), 1e-8)
+    Phi = np.column_stack([values.directions, np.ones(len(X))])
+    penalty = np.append(np.full(Phi.shape[1] - 1, values.alpha), 1e-8)
     for (i, k), step in zip(pairs, [*steps[1:], None], strict=True):
         seen = ~np.isnan(known[:, k])
         inverse = np.linalg.inv(Phi[seen].T @ Phi[seen] + np.diag(penalty))
@@ -53,9 +53,7 @@ def test_what_is_left_to_be_told_is_that_of_a_label_whose_row_is_known(case):
         if step is None:
             continue
         effect = (
-            2
-            * learning.skill
-            * answer_effects(learning.directions, known, learning.alpha, learning.slope)
+            2 * values.skill * answer_effects(values.directions, known, values.alpha, values.slope)
         )
         expected = own + row + 4 * p * (1 - p) * effect
         np.testing.assert_allclose(step, np.where(np.isnan(known), expected, np.nan), atol=1e-10)
@@ -73,7 +71,7 @@ def test_copies_of_a_row_are_not_asked_for_together():
     def repeated(pairs):
         return sum(int(r) in same and int(c) == k for r, c in pairs)
 
-    values = answer_values(model, X, Y)[0].total
+    values = answer_values(model, X, Y).total
     values[~np.isnan(Y)] = -1
     top = np.column_stack(np.unravel_index(np.argsort(-values, axis=None)[:9], Y.shape))
     assert repeated(top) >= 8  # each by itself is among the best
@@ -112,8 +110,8 @@ def test_another_mark_of_what_is_missing_gives_the_same(case, mark):
         ({"candidates": [1, 2]}, ValueError, "pairs"),
         ({"candidates": np.ones((90, 4), bool)}, ValueError, "is known in Y"),
         ({"Y": np.zeros((90, 4))}, ValueError, "nothing to ask"),
-        ({"Y": np.full((90, 4), 3.0)}, ValueError, "0 and 1"),
-        ({"Y": np.full(90, np.nan)}, ValueError, "1-D"),
+        ({"Y": np.full((90, 4), 3.0)}, ValueError, "Labels are 0/1"),
+        ({"Y": np.zeros(90)}, ValueError, "1-D"),
         ({"clf": object()}, ValueError, "clf must be"),
     ],
 )

@@ -61,11 +61,11 @@ class CategoryEncoder:
         result = np.empty(X.shape, dtype=np.float64)
         for j, values in enumerate(self.categories):
             column = X.iloc[:, j] if frame else X[:, j]
-            if values is None and frame:
-                with explain_unsuitable(X.iloc[:, [j]], nan_allowed=True):
-                    result[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            elif values is None:
-                result[:, j] = column
+            if values is None:
+                with explain_unsuitable(X.iloc[:, [j]] if frame else X, nan_allowed=True):
+                    result[:, j] = (
+                        column.to_numpy(dtype=np.float64, na_value=np.nan) if frame else column
+                    )
             else:
                 codes = {value: code for code, value in enumerate(values)}
                 plain = _plain(column) if frame else column

@@ -25,7 +25,7 @@ from dm2l._solvers.ridge import conjugate_gradients
 from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.threads import one_blas_thread
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.pu._completer import correct_scores
+from dm2l.pu._prior import correct_scores
 
 # Smoothing adds no more to the objective than the usual tolerance of a search.
 SMOOTHING = 1e-2

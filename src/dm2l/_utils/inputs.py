@@ -69,15 +69,15 @@ def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
         yield
     except (TypeError, ValueError, OverflowError) as error:
         try:
-            _refuse_unsuitable(X, error, nan_allowed)
+            _refuse_values(X, error, nan_allowed)
         except (TypeError, ValueError) as found:
             for note in getattr(error, "__notes__", ()):
                 found.add_note(note)
-            raise found from error
+            raise
         raise
 
 
-def _refuse_unsuitable(X: Any, error: Exception, nan_allowed: bool) -> None:
+def _refuse_values(X: Any, error: Exception, nan_allowed: bool) -> None:
     if sp.issparse(X):
         values = X.data if X.dtype.kind == "f" else X.data[:0]
         _refuse_not_finite(values, "", nan_allowed)
@@ -85,13 +85,13 @@ def _refuse_unsuitable(X: Any, error: Exception, nan_allowed: bool) -> None:
         for j, name in enumerate(X.columns):
             _refuse_in_column(repr(str(name)), X.iloc[:, j], error, nan_allowed)
     else:
-        refuse_no_array(X)
+        check_rows(X)
         values = np.asarray(X)
         for j in range(values.shape[1] if values.ndim == 2 else 0):
             _refuse_in_column(str(j), values[:, j], error, nan_allowed)
 
 
-def refuse_no_array(X: Any) -> None:
+def check_rows(X: Any) -> None:
     """Refuse what has no rows of the same length."""
     name = type(X).__name__
     if hasattr(X, "iloc") and not hasattr(X, "columns"):

@@ -383,7 +383,10 @@ class GLOCALClassifier(IterativeBaseline):
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries
         if entries is not None and self.published:
-            raise ValueError("published=True is the released code, which knows no weights.")
+            raise ValueError(
+                "published=True takes the steps of the released code, which have no weights. Fit "
+                "without weights, or with published=False."
+            )
         intercept = bool(self.fit_intercept)
         random = check_random_state(self.random_state)
         rows = None if entries is None else entries.rows

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, LearnableMask
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
-from dm2l._utils.inputs import explain_unsuitable, refuse_no_array
+from dm2l._utils.inputs import check_rows, explain_unsuitable
 from dm2l.completion._calibration import plain_probability
 from dm2l.labels._matrix import LabelMatrix
 
@@ -136,7 +136,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)
         if mask.learnable.any():
-            with _explained(self.estimator, X):
+            with explained(self.estimator, X):
                 self._fit_estimators(X, mask.labels(labels), after_label)
         return FitResult()
 
@@ -178,10 +178,10 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     # -- predicting -----------------------------------------------------------------------------
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        """Check number and names of columns; the estimator knows what else it wants of ``X``."""
+        """Check number and names of columns; the rest is left to the estimator."""
         if not reset:
             check_is_fitted(self)
-        with _explained(self.estimator, X, whole=True):
+        with explained(self.estimator, X, whole=True):
             return self._checked(X, reset=reset)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
@@ -212,19 +212,26 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             yield model, _safe_indexing(X, columns, axis=1)
 
     def _score_labels(self, X: Any) -> NDArray[Any]:
-        with _explained(self.estimator, X):
+        with explained(self.estimator, X):
             return np.stack([_score(*one) for one in self._models_with_inputs(X)], axis=-1)
 
     def _label_answers(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        with _explained(self.estimator, X):
+        with explained(self.estimator, X):
             answers = [_score_and_probability(*one) for one in self._models_with_inputs(X)]
         scores, p = np.stack(answers, axis=-1)
         return scores, p
 
 
-def _explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContextManager[None]:
-    # Of scikit-learn's that take numbers; with ``whole``, what is no table is refused here. Others,
-    # and those with a transformer inside, may take whatever they like.
+def _tags_of(estimator: Any) -> Tags | None:
+    known = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
+    return get_tags(estimator) if known else None
+
+
+def explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContextManager[None]:
+    """Explain values that are no numbers, ``whole``: and what is no table, to scikit-learn's.
+
+    Other estimators, and those with a transformer inside, may take whatever they like.
+    """
     if type(estimator).__module__.partition(".")[0] not in ("sklearn", "dm2l"):
         return nullcontext()
     tags = get_tags(estimator).input_tags
@@ -232,13 +239,8 @@ def _explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContex
     if tags.string or any(hasattr(part, "transform") for part in parts):
         return nullcontext()
     if whole:
-        refuse_no_array(X)
+        check_rows(X)
     return explain_unsuitable(X, nan_allowed=tags.allow_nan)
-
-
-def _tags_of(estimator: Any) -> Tags | None:
-    known = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
-    return get_tags(estimator) if known else None
 
 
 def _estimator_type(estimator: Any) -> str | None:
@@ -314,7 +316,7 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, Y: Any) -> Self:
         """Fill in the missing labels, NaN in ``Y``, and fit."""
-        with _explained(self.estimator, X, whole=True):
+        with explained(self.estimator, X, whole=True):
             Y = np.nan_to_num(np.asarray(Y, dtype=float))
             self.estimator_ = clone(self.estimator).fit(X, Y)
         return self
@@ -322,11 +324,11 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Any:
         """Scores of the fitted estimator."""
         check_is_fitted(self)
-        with _explained(self.estimator, X, whole=True):
+        with explained(self.estimator, X, whole=True):
             return self.estimator_.decision_function(X)
 
     def predict(self, X: Any) -> Any:
         """Labels that the fitted estimator predicts."""
         check_is_fitted(self)
-        with _explained(self.estimator, X, whole=True):
+        with explained(self.estimator, X, whole=True):
             return self.estimator_.predict(X)

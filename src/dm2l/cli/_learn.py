@@ -17,9 +17,8 @@ from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.model_selection import Interval
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
-from dm2l.tables._evaluation import AUTOMATIC, TableEvaluation
 from dm2l.tables._inspection import Inspection, fit_warnings
-from dm2l.tables._measures import MEASURES
+from dm2l.tables._measures import AUTOMATIC, MEASURES, TableEvaluation
 
 IMPLICATIONS, NAMED = 10, 8  # shown by inspect, at most
 LABELS = 40  # shown by fit

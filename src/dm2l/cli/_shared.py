@@ -30,8 +30,6 @@ from dm2l.tables._reading import MATRIX_FORMATS
 
 Command = Callable[..., Any]
 
-# ------------------------------------------------------------------------------------- options
-
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
 
@@ -261,9 +259,6 @@ def fit_options(options: dict[str, Any]) -> FitOptions:
     return found
 
 
-# --------------------------------------------------------------------------------------- files
-
-
 def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Table, dict[str, Any]]:
     """Read a table whose label columns were given with --labels; and options of its features."""
     if not labels and suffix_of(path) not in MATRIX_FORMATS:
@@ -341,9 +336,6 @@ def _same_file(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()
-
-
-# ---------------------------------------------------------------------- lines, errors, progress
 
 
 def say(*lines: str, err: bool = False) -> None:

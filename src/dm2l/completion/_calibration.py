@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,10 @@ from scipy.special import expit
 
 from dm2l.labels._entries import Signs
 
-__all__ = ["Calibrator", "best_f1_thresholds", "plain_probability"]
-
-Method = Literal["sigmoid", "isotonic"]
+Floats = NDArray[np.float64]
 
 
-def plain_probability(scores: NDArray[Any]) -> NDArray[np.float64]:
+def plain_probability(scores: NDArray[Any]) -> Floats:
     r"""Probability that a least-squares score stands for, without calibration.
 
     Fitted to ``-1/+1``, a score estimates ``E[t|x] = 2p - 1``. The link
@@ -31,33 +29,24 @@ def plain_probability(scores: NDArray[Any]) -> NDArray[np.float64]:
 class Calibrator:
     """One monotone map from score to probability per label."""
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, method: Any) -> None:
         if method not in ("sigmoid", "isotonic"):
             raise ValueError(f"calibration must be None, 'sigmoid' or 'isotonic', got {method!r}.")
         self.method = method
 
     def fit(
-        self,
-        scores: NDArray[Any],
-        T: Signs,
-        weights: NDArray[np.float64] | None = None,
-        *,
-        flat: bool = True,
-    ) -> Calibrator:
+        self, scores: Floats, T: Signs, weights: Floats | None = None, *, flat: bool = True
+    ) -> Self:
         """Fit on held-out scores (NaN where there is none) and the observed signs beside them.
 
         ``weights`` (n, c) are those of the entries. ``flat`` says whether a label that
         has no curve gets its observed rate; else it keeps :func:`plain_probability`.
         """
+        weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
         known = (T != 0) & np.isfinite(scores)
-        count = np.ones(1) if weights is None else weights
         curves = [
-            self._fit_label(
-                scores[known[:, k], k],
-                T[known[:, k], k] > 0,
-                None if weights is None else weights[known[:, k], k],
-            )
-            for k in range(T.shape[1])
+            self._fit_label(scores[rows, k], T[rows, k] > 0, weights[rows, k])
+            for k, rows in enumerate(known.T)
         ]
         # Curves of all labels in a few arrays: model files hold them as they are.
         self.fitted_labels = np.array([curve is not None for curve in curves], dtype=bool)
@@ -68,21 +57,16 @@ class Calibrator:
         else:
             self.lengths = np.array([len(curve[0]) for curve in fitted], dtype=np.int64)
             self.scores, self.probabilities = one, two
-        positives, observed = ((part * count).sum(axis=0) for part in (T > 0, T != 0))
+        positives, observed = ((part * weights).sum(axis=0) for part in (T > 0, T != 0))
         rate = (positives + 1) / (observed + 2)
         self.rates = np.where((observed > 0) & (flat | self.fitted_labels), rate, np.nan)
         return self
 
     def _fit_label(
-        self,
-        scores: NDArray[Any],
-        positive: NDArray[np.bool_],
-        weights: NDArray[np.float64] | None,
-    ) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        self, scores: Floats, positive: NDArray[np.bool_], weights: Floats
+    ) -> tuple[Floats, Floats] | None:
         """Slope and offset of a label, or corners of its curve; None if it cannot have one."""
-        n_positive, n_negative = int(positive.sum()), int((~positive).sum())
-        if weights is not None:
-            n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
+        n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
         if not n_positive or not n_negative:
             return None
         if self.method == "isotonic":
@@ -99,15 +83,13 @@ class Calibrator:
         target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
         column = np.concatenate([scores, scores])[:, None]
         answer = np.repeat([1, 0], len(scores))
-        weight = np.concatenate([target, 1 - target])
-        if weights is not None:
-            weight *= np.concatenate([weights, weights])
+        weight = np.concatenate([target * weights, (1 - target) * weights])
         logistic = LogisticRegression(C=1e6, max_iter=1000)
         logistic.fit(column, answer, sample_weight=weight)
         # A falling curve would reverse the model's order on the evidence of noise: no curve then.
         return (logistic.coef_[0], logistic.intercept_) if logistic.coef_[0, 0] > 0 else None
 
-    def predict(self, scores: NDArray[Any]) -> NDArray[np.float64]:
+    def predict(self, scores: NDArray[Any]) -> Floats:
         """Probabilities.
 
         A label whose held-out scores do not rise with its answers gets its observed rate, one
@@ -123,7 +105,7 @@ class Calibrator:
                 result[:, k] = np.interp(scores[:, k], knots, values)
         return result
 
-    def polygons(self) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
+    def polygons(self) -> Iterator[tuple[int, Floats, Floats]]:
         """Labels with isotonic curves, and the scores and probabilities of their corners."""
         ends = np.cumsum(self.lengths)
         labels = np.flatnonzero(self.fitted_labels)
@@ -132,19 +114,19 @@ class Calibrator:
 
 
 def best_f1_thresholds(
-    scores: NDArray[Any],
+    scores: Floats,
     T: Signs,
     min_positives: float = 1,
-    weights: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    weights: Floats | None = None,
+) -> Floats:
     """Threshold of each label that maximises F1 on held-out scores of observed entries."""
     thresholds = np.zeros(T.shape[1])
+    weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
     for k in range(T.shape[1]):
-        use = (T[:, k] != 0) & np.isfinite(scores[:, k])
-        order = np.argsort(-scores[use, k], kind="stable")
-        sorted_scores = scores[use, k][order]
-        count = np.ones(len(order)) if weights is None else weights[use, k][order]
-        hits = np.cumsum(count * (T[use, k][order] > 0))
+        use = np.flatnonzero((T[:, k] != 0) & np.isfinite(scores[:, k]))
+        order = use[np.argsort(-scores[use, k], kind="stable")]
+        sorted_scores, count = scores[order, k], weights[order, k]
+        hits = np.cumsum(count * (T[order, k] > 0))
         if not len(hits) or hits[-1] < max(min_positives, 1):
             continue
         f1 = 2 * hits / (np.cumsum(count) + hits[-1])

@@ -14,7 +14,7 @@ from dm2l.completion._calibration import Calibrator, best_f1_thresholds, plain_p
 from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._error_rate import check_max_error_rate
 from dm2l.completion._label_errors import LabelErrors, suspects
-from dm2l.completion._training_rows import TrainingRows, overfits, row_digests, row_order
+from dm2l.completion._training_rows import TrainingRows, overfits, row_digests, row_keys
 from dm2l.labels._entries import Signs
 
 Floats = NDArray[np.float64]
@@ -90,18 +90,18 @@ class LabelCompleter:
         ``threshold="f1"``, ``own_scores`` those of the model itself for some rows of ``X``, which
         is a kernel matrix if ``pairwise``. ``weights`` are those of the entries.
         """
-        thresholds = np.zeros(T.shape[1])
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
         if threshold == "f1":
             thresholds = best_f1_thresholds(held_out(), T, FEWEST_POSITIVES, weights)
-        elif threshold is not None:
-            thresholds = np.full(T.shape[1], float(threshold))
+        else:
+            thresholds = np.full(T.shape[1], float(threshold or 0))
         if scores is not None:
             known, digests = np.where(learnable, T, 0), row_digests(X)
             # Rows of a kernel matrix depend on the order of all rows, so they give no order.
-            order = None if pairwise else row_order(digests, known)
+            keys = row_digests(known), row_keys(digests, known)
+            order = None if pairwise else np.lexsort(keys)
             better = overfits(X, T, scores, own_scores, order)
             rows = TrainingRows.of(digests, T, scores if better else None, order)
             if calibration is None:
@@ -169,37 +169,16 @@ class LabelCompleter:
         Training rows are recognised by ``X``; ``scores`` and ``probabilities`` are by features
         alone. ``max_error_rate`` chooses the missing entries that are filled.
         """
-        missing, correlation = T == 0, self.correlation
-        if correlation is None or (self.learnable.sum() < 2 and max_error_rate is None):
+        missing, learnt, correlation = T == 0, self.learnable, self.correlation
+        if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
             p = self.probabilities(scores) if probabilities is None else probabilities
             return Imputation(scores, p, self.decide(scores), missing, np.nan)
-        mean, p, positive = self._given_row_labels(correlation, X, T, scores, probabilities)
-        chosen, expected = missing, np.nan
-        if max_error_rate is not None:
-            confidence = np.where(positive, p, 1 - p)
-            chosen, expected = correlation.error_rates.choose(
-                confidence, positive, missing & self.learnable, max_error_rate
-            )
-        return Imputation(mean, p, positive, chosen, expected)
-
-    def _given_row_labels(
-        self,
-        correlation: LabelCorrelation,
-        X: Any,
-        T: Signs,
-        scores: Floats,
-        probabilities: Floats | None,
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Conditional scores, probabilities and decisions of all entries."""
-        learnt = self.learnable
         if self.training_rows is not None:
             scores = self.training_rows.hold_out(X, T, scores)
         mean, p = correlation.predict(np.where(learnt, T, 0), scores)
-        alone: Any = correlation.rates
-        if self.calibrator is not None:
-            alone = self.calibrator.predict(scores)
-        p = np.where(learnt, p, alone)
-        positive = correlation.decide(mean, p)
+        rates = correlation.rates
+        p = np.where(learnt, p, self.calibrator.predict(scores) if self.calibrator else rates)
+        positive, predicted = correlation.decide(mean, p), self.decide(scores)
         # Rows without a known label use the features alone: conditional probabilities are learnt
         # from known entries, of which such rows have none.
         bare = ~(T[:, learnt] != 0).any(axis=1)
@@ -207,9 +186,15 @@ class LabelCompleter:
             own = self.probabilities(scores[bare]) if probabilities is None else probabilities[bare]
             p[bare] = np.where(learnt, own, p[bare])
         apart = ~learnt | bare[:, None]
-        predicted = self.decide(scores)
+        positive = np.where(apart, predicted, positive)
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
-        return np.where(learnt, mean, scores), p, np.where(apart, predicted, positive)
+        chosen, expected = missing, np.nan
+        if max_error_rate is not None:
+            confidence = np.where(positive, p, 1 - p)
+            chosen, expected = correlation.error_rates.choose(
+                confidence, positive, missing & learnt, max_error_rate
+            )
+        return Imputation(np.where(learnt, mean, scores), p, positive, chosen, expected)
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
         """Observed entries that features and the other labels of their row contradict.

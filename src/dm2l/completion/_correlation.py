@@ -158,22 +158,20 @@ class Combiner:
 
     def predict(self, T: Signs, *inputs: Floats) -> Floats:
         """Probability of every entry; known ones as if they were missing."""
-        Z = self._standardise(self._scores(*inputs))
-        return np.asarray(expit(self._margins(np.asarray(T, dtype=np.float64), Z)))
+        return np.asarray(expit(self._margins(T.astype(np.float64), self._standardised(*inputs))))
 
     def _scale(self, T: Signs, *inputs: Floats) -> None:
         known = T != 0
         weight = known / np.maximum(known.sum(axis=0), 1)
         self.middle_ = np.sum(weight * inputs[0], axis=0)
         scores = self._scores(*inputs)
-        self.centre_ = np.stack([np.sum(weight * z, axis=0) for z in scores])
-        square = np.stack([np.sum(weight * z * z, axis=0) for z in scores])
+        self.centre_ = np.sum(weight * scores, axis=1)
+        square = np.sum(weight * scores * scores, axis=1)
         spread = np.maximum(square - self.centre_**2, 0.0)
         self.scale_ = np.where(spread > 1e-12, 1 / np.sqrt(spread + 1e-300), 0.0)
 
     def _learn(self, T: Signs, *inputs: Floats) -> None:
-        signs, c = np.asarray(T, dtype=np.float64), T.shape[1]
-        Z = self._standardise(self._scores(*inputs))
+        signs, Z, c = T.astype(np.float64), self._standardised(*inputs), T.shape[1]
         # One model of all labels, each with an intercept of its own rate, then one a label.
         self.with_labels_, self.weights_ = False, np.zeros((c, SCORES))
         self.weights_[:, 0] = np.log(((T > 0).sum(axis=0) + 0.5) / ((T < 0).sum(axis=0) + 0.5))
@@ -187,17 +185,18 @@ class Combiner:
         penalty = np.array([1e-3, *[OWN_PENALTY] * (SCORES - 1), *[LABEL_PENALTY] * extra])
         self._descend(signs, Z, penalty, goal, together=False)
 
-    def _scores(self, F: NDArray[Any], mean: NDArray[Any], variance: NDArray[Any]) -> list[Floats]:
+    def _scores(self, F: Floats, mean: Floats, variance: Floats) -> Floats:
         # From the middle of the label's scores: those of a rare label are all near -1, and divided
         # by s they would be little else than 1/s.
         inverse = 1.0 / np.sqrt(variance)
-        return [(F - self.middle_) * inverse, (mean - self.middle_) * inverse, inverse]
+        scores = (F - self.middle_) * inverse, (mean - self.middle_) * inverse, inverse
+        return np.stack(scores)
 
-    def _standardise(self, scores: list[Floats]) -> list[Floats]:
-        ready = zip(scores, self.centre_, self.scale_, strict=True)
-        return [(z - centre) * scale for z, centre, scale in ready]
+    def _standardised(self, *inputs: Floats) -> Floats:
+        scores = self._scores(*inputs)
+        return (scores - self.centre_[:, None]) * self.scale_[:, None]
 
-    def _margins(self, T: Floats, Z: list[Floats]) -> Floats:
+    def _margins(self, T: Floats, Z: Floats) -> Floats:
         W = self.weights_
         eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
         # The weight of a label in its own model is zero.
@@ -208,7 +207,7 @@ class Combiner:
         return 0.5 * (self.weights_ - goal) ** 2 @ penalty - fit
 
     def _descend(
-        self, T: Floats, Z: list[Floats], penalty: Floats, goal: Floats, *, together: bool
+        self, T: Floats, Z: Floats, penalty: Floats, goal: Floats, *, together: bool
     ) -> None:
         """Newton's method for all labels at once; ``together`` they share all but intercepts."""
         eta = self._margins(T, Z)
@@ -240,7 +239,7 @@ class Combiner:
             if (gain.sum() if together else gain.max(initial=0.0)) < TOL:
                 break
 
-    def _curvature(self, T: Floats, Z: list[Floats], eta: Floats) -> tuple[Floats, Floats]:
+    def _curvature(self, T: Floats, Z: Floats, eta: Floats) -> tuple[Floats, Floats]:
         c, p = self.weights_.shape
         H, g = np.zeros((c, p, p)), np.zeros((c, p))
         probability = expit(eta)

@@ -31,36 +31,28 @@ PRIOR = 0.3
 RIDGE = 30.0
 # Up to so many labels the covariance is dense: a row costs at most (c / 2)^3.
 MAX_DENSE = 200
+RANK = 24
 # Rows times labels cubed for which a round of EM takes about a tenth of a second.
 WORK = 1e9
 # Folds of rows, for means by a covariance that was fitted to other rows.
 FOLDS = 3
 
 
-def fit_covariance(
-    E: Floats, known: Mask, *, max_dense: int = MAX_DENSE, rank: int = 24, rounds: int = 10
-) -> LabelCovariance:
-    """Covariance of residuals ``E``, zero at missing entries: dense, or factors of many labels."""
-    c = known.shape[1]
-    if c > max_dense:
-        return em_factor(E, known, min(rank, c - 1), rounds=rounds)[0]
-    start = DenseCovariance(pairwise_covariance(E, known))
-    return em_dense(E, known, start, rounds=rounds)[0] if rounds else start
-
-
 def quick_covariance(T: NDArray[np.int8], F: Floats) -> LabelCovariance:
     """Covariance of the residuals of signs and scores, in a time that does not make fits longer.
 
-    Rounds of EM are fewer if each costs more than :data:`WORK`, and none if ten times as much;
-    factors are fitted to a sample of rows.
+    Dense, or factors for many labels. Rounds of EM are fewer if each costs more than :data:`WORK`,
+    and none if ten times as much; factors are fitted to a sample of rows.
     """
     n, c = T.shape
     E, known = residuals(T, F)
-    if c <= MAX_DENSE:
-        work = float(n) * c**3 / WORK
-        return fit_covariance(E, known, rounds=10 if work <= 1 else 5 if work <= 10 else 0)
-    some = slice(0, max(int(WORK / (100.0 * c)), 2000))
-    return fit_covariance(E[some], known[some], rounds=5)
+    if c > MAX_DENSE:
+        some = slice(0, max(int(WORK / (100.0 * c)), 2000))
+        return em_factor(E[some], known[some], min(RANK, c - 1), rounds=5)[0]
+    start, work = DenseCovariance(pairwise_covariance(E, known)), float(n) * c**3 / WORK
+    if work > 10:
+        return start
+    return em_dense(E, known, start, rounds=10 if work <= 1 else 5)[0]
 
 
 def out_of_fold_moments(
@@ -84,12 +76,10 @@ def _variances(E: Floats, known: Mask) -> Floats:
 def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats:
     r"""Covariance from pairwise moments, positive definite.
 
-    The mean :math:`s_{jk}` of :math:`e_{ij} e_{ik}` over the rows where both labels are known has
-    the sampling variance :math:`v_{jk}`, estimated from the same rows; it is multiplied by
-
-    .. math:: \max(0,\; 1 - \mathrm{shrinkage} \cdot v_{jk} / s_{jk}^2)
-
-    so that pairs that are seldom observed together, and pairs of rare labels, become uncorrelated.
+    The mean :math:`s_{jk}` of :math:`e_{ij} e_{ik}` over the rows where both labels are known, with
+    the sampling variance :math:`v_{jk}`, is multiplied by
+    :math:`\max(0, 1 - \mathrm{shrinkage} \cdot v_{jk} / s_{jk}^2)`, so that pairs that are seldom
+    observed together, and pairs of rare labels, become uncorrelated.
     """
     known, squares = mask.astype(np.float64), E * E
     times = np.maximum(known.T @ known, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -49,9 +50,7 @@ class ErrorRateBound:
     and the procedure of Benjamini and Hochberg at level a chooses the entries to fill. If known and
     missing entries are exchangeable (given the row, missingness does not depend on the label), the
     expected error rate is at most a even without root and factor (Jin and Candes, 2023). These
-    allow for what is not exchangeable: a missing entry has one more known label beside it, and
-    covariance and curves have seen the known entries. The root, a standard error of the count,
-    matters if errors are few, and the factor if they are many (docs/research/imputing.md).
+    allow for covariance and curves that have seen the known entries (docs/research/imputing.md).
 
     Parameters
     ----------
@@ -133,31 +132,24 @@ class ErrorRateBound:
     def _bounds(self, confidence: Floats, sides: list[int]) -> tuple[Floats, Any, Floats, Floats]:
         """For each cutoff of confidence: entries filled, errors expected, and their bound."""
         values, times = np.unique(confidence, return_counts=True)
-        mistakes = np.sum([self._mistakes(k, values) for k in sides], axis=0)
+        mistakes = np.zeros(len(values))
+        for k in sides:
+            place = np.searchsorted(-self.confidence[k], -values, side="right")
+            mistakes += np.append(0, self.count[k])[place]
         filled = np.cumsum(times[::-1])[::-1]
         scale = len(confidence) / (int(self.n[sides].sum()) + 1.0)
-        return (
-            values,
-            filled,
-            scale * (1.0 + mistakes),
-            scale * (1.0 + SEEN * mistakes + np.sqrt(mistakes)),
-        )
-
-    def _mistakes(self, side: int, confidence: Floats) -> Floats:
-        """Number of mistakes that are at least so confident."""
-        place = np.searchsorted(-self.confidence[side], -confidence, side="right")
-        return np.append(0, self.count[side])[place].astype(np.float64)
+        bound = scale * (1.0 + SEEN * mistakes + np.sqrt(mistakes))
+        return values, filled, scale * (1.0 + mistakes), bound
 
 
 def check_max_error_rate(value: Any) -> float | tuple[float, float]:
     """A share, or one for yes and one for no."""
-    pair = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    good = len(pair) <= 2 and (len(pair) == 2 or not isinstance(value, (tuple, list)))
-    for part in pair:
-        number = isinstance(part, (int, float, np.number)) and not isinstance(part, bool)
-        good = good and number and 0 <= float(part) <= 1
+    several = isinstance(value, (tuple, list))
+    parts = list(value) if several else [value]
+    numbers = all(isinstance(part, Real) and not isinstance(part, bool) for part in parts)
+    good = numbers and len(parts) == 1 + several and all(0 <= part <= 1 for part in parts)
     if not good:
         raise ValueError(
             f"max_error_rate must be from 0 to 1 or a pair of them (yes, no), got {value!r}."
         )
-    return float(pair[0]) if len(pair) == 1 else (float(pair[0]), float(pair[1]))
+    return (float(parts[0]), float(parts[1])) if several else float(parts[0])

@@ -53,46 +53,43 @@ class CompletionMixin:
 
         With ``coupling`` missing labels are filled given the features *and* the known labels of
         their row: scores are conditional means, probabilities are calibrated on known entries that
-        were scored as if they had been missing, and decisions follow them. Rows of the fit are
-        recognised by their content, and scored as if they had not been in the fit. Without
-        ``coupling``, and in rows without a known label, features alone decide.
+        were scored as if missing, and decisions follow them. Rows of the fit are recognised by
+        their content, and scored as if they had not been in it. Without ``coupling``, and in rows
+        without a known label, features alone decide.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs of the rows of ``y``.
+            Inputs.
         y : array-like or data frame of shape (n_samples, n_labels)
-            Labels with missing entries. May be entirely missing.
+            Labels with missing entries; all may be missing.
         label_mask : array-like of bool, default=None
             Entries under False count as missing.
         method : {"predict", "predict_proba", "decision_function"}, default="predict"
-            What missing labels are filled with. With the last two the result is floats, and
-            observed entries are 0/1 among probabilities and -1/+1 among scores.
+            What missing labels are filled with. Observed entries are 0/1 among probabilities, and
+            -1/+1 among scores.
         max_error_rate : float or (float, float), default=None
-            Fill only as many missing labels as keep the expected error rate among them at or below
-            this; or the rates among those filled with yes, and with no. The others stay missing:
-            ``missing_label`` in an array whose dtype can hold it. Needs ``coupling``; see
-            :class:`dm2l.completion.ErrorRateBound` for the assumptions.
+            Fill as many missing labels as keep the expected error rate among them at or below
+            this; or the rates among those filled with yes, and with no. The others stay missing.
+            Needs ``coupling``; :class:`dm2l.completion.ErrorRateBound` has the assumptions.
         return_summary : bool, default=False
             Whether to return how many labels were filled as well.
 
         Returns
         -------
         filled : ndarray or DataFrame
-            A data frame if ``y`` is one (pandas keeps its index), else an array; in the coding of
-            ``y``, or of the training labels where ``y`` shows no negative.
+            Like ``y``; in the coding of the training labels where ``y`` has no negative.
         summary : CompletionSummary
             Only with ``return_summary``: numbers of labels filled with yes and no, and left.
         """
         check_is_fitted(self)
-        self._need_label_matrix("complete")
         if method not in ("predict", "predict_proba", "decision_function"):
             raise ValueError(
                 f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
             )
         if max_error_rate is not None:
             max_error_rate = self._completer.check_bound(max_error_rate, method)
-        given = self._parse_like(X, y, label_mask)
+        given = self._parse_like(X, y, label_mask, "complete")
         if not (given.signs < 0).any() and given.dtype != bool:
             given = replace(given, negative=self._labels.negative)
         found = self._score_and_impute(self._check_X(X), given.signs, max_error_rate)
@@ -134,15 +131,15 @@ class CompletionMixin:
     def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
         """Find observed labels that the features and the other labels of their row contradict.
 
-        Rows of the fit are recognised by their content, and scored by models of ``cv`` folds, for
-        the model itself has fitted their errors; so are all rows if the model keeps no record of
-        its training rows (``coupling=None``). With ``missing_as="unlabelled"`` the result is about
-        unlabelled entries that are probably positive.
+        Rows of the fit are recognised by their content, and scored by models of ``cv`` folds, as
+        the model itself has fitted their errors; with ``coupling=None``, which keeps no record of
+        them, all rows are. With ``missing_as="unlabelled"`` the result is about unlabelled entries
+        that are probably positive.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs of the rows of ``y``.
+            Inputs.
         y : array-like or data frame of shape (n_samples, n_labels)
             Labels with missing entries.
         label_mask : array-like of bool, default=None
@@ -155,8 +152,7 @@ class CompletionMixin:
             error first.
         """
         check_is_fitted(self)
-        self._need_label_matrix("find_label_errors")
-        labels = self._parse_like(X, y, label_mask)
+        labels = self._parse_like(X, y, label_mask, "find_label_errors")
         X = self._check_X(X)
         scores = np.array(to_numpy(self._all_scores(X)))
         rows = self._completer.training_rows
@@ -168,11 +164,10 @@ class CompletionMixin:
             scores[some] = self._cross_fit(inputs, known[some])
         return self._completer.find_label_errors(labels.signs, scores, refit=bool(trained.any()))
 
-    def _need_label_matrix(self, method: str) -> None:
+    def _parse_like(self, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
+        """Labels of new rows, coded like those of the fit."""
         if self._labels.kind != "multilabel":
             raise ValueError(f"{method} needs a label matrix; this model was fitted to a 1-D y.")
-
-    def _parse_like(self, X: Any, y: Any, label_mask: Any) -> LabelMatrix:
         return parse_new_rows(
             X,
             y,
@@ -208,7 +203,7 @@ class CompletionMixin:
         """
         predicted = to_numpy(self.predict(X))
         if self._labels.kind == "multilabel":
-            T = self._parse_like(X, y, label_mask).signs
+            T = self._parse_like(X, y, label_mask, "score").signs
             observed, right = T != 0, (T > 0) == (predicted == 1)
         else:
             values, observed, _ = read_values(y, label_mask, self.missing_label)
@@ -220,7 +215,7 @@ class CompletionMixin:
         if sample_weight is None:
             return float(right[observed].mean())
         weights = checked_weights("sample_weight", sample_weight, right.shape[:1])
-        weights = np.broadcast_to(weights.reshape(-1, *[1] * (right.ndim - 1)), right.shape)
-        if not weights[observed].any():
+        weights = np.broadcast_to(weights, right.T.shape).T[observed]  # of the row of each entry
+        if not weights.any():
             raise ValueError("Weights are zero wherever something was observed.")
-        return float(np.average(right[observed], weights=weights[observed]))
+        return float(np.average(right[observed], weights=weights))

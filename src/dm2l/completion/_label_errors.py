@@ -23,16 +23,14 @@ SUSPECT = 0.5
 class LabelErrors:
     r"""Observed entries, the most probable label error first.
 
-    Confident predictions are contradicted less often, but not below the share e of wrong labels.
-    Predictions with the margin :math:`m = |\log p / (1 - p)|` are contradicted with the rate
+    Confident predictions are contradicted less often, but not below the share e of wrong labels:
+    those with the margin :math:`m = |\log p / (1 - p)|` at the rate
 
     .. math:: k = e + (1 - 2e) u, \qquad u = 1 / (1 + \exp(a + b m))
 
     with u the rate of labels that are unexpected and yet right. For each e from 0.001 to 0.3,
     equally likely a priori, a and b maximise the likelihood. A label that contradicts its
     prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior of e.
-    Labels that are right but unexpected at any confidence count as errors: the data cannot tell
-    them apart.
 
     Parameters
     ----------

@@ -29,20 +29,16 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     r"""Errors at the *other* missing entries of its row that each answer is expected to avoid.
 
     An entry j that is filled by its probability is wrong with probability
-    :math:`e(p_j) = \min(p_j, 1 - p_j)`. An answer :math:`a = \pm 1` to entry k moves mean and
-    variance of entry j to
-
-    .. math:: m_j + \frac{V_{jk}}{V_{kk}} (a - m_k), \qquad V_{jj} - \frac{V_{jk}^2}{V_{kk}},
-
-    from which the calibrated probabilities :math:`p_j^\pm` follow. The answer is yes with
-    probability :math:`p_k`, so that with :math:`\bar p_j = p_k p_j^+ + (1 - p_k) p_j^-`
+    :math:`e(p_j) = \min(p_j, 1 - p_j)`. An answer :math:`a = \pm 1` to entry k moves its mean to
+    :math:`m_j + V_{jk} (a - m_k) / V_{kk}` and its variance to
+    :math:`V_{jj} - V_{jk}^2 / V_{kk}`, from which :math:`p_j^\pm` follow. With
+    :math:`\bar p_j = p_k p_j^+ + (1 - p_k) p_j^-`
 
     .. math:: \sum_j e(\bar p_j) - p_k e(p_j^+) - (1 - p_k) e(p_j^-)
 
-    errors are avoided, which is never negative. If :math:`\bar p_j` is nearer one half than
-    :math:`p_j`, for probabilities of different conditions need not be consistent, the term is
-    scaled by the ratio of their errors. The result is 0 where a label is known; ``p`` are
-    probabilities of missing entries.
+    errors are avoided, which is never negative. Probabilities of different conditions need not be
+    consistent: where :math:`\bar p_j` is nearer one half than :math:`p_j`, the term is scaled by
+    the ratio of their errors. The result is 0 where a label is known.
     """
     gains = np.zeros(T.shape)
     mean = conditional_moments(correlation.covariance, T, F)[0]

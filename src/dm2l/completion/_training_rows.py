@@ -30,8 +30,7 @@ FEW = 500  # rows that are enough to estimate the ratio
 class TrainingRows:
     """Digests of the rows of a fit, in rising order, and held-out scores of their known entries.
 
-    The entries of row ``i`` have the places ``starts[i]`` to ``starts[i + 1]`` in ``labels``,
-    ``signs`` and ``scores``.
+    Those of row ``i`` are ``labels``, ``signs`` and ``scores`` from ``starts[i]`` on.
     """
 
     digests: NDArray[np.uint64]
@@ -48,16 +47,11 @@ class TrainingRows:
         F: Floats | None = None,
         order: NDArray[np.intp] | None = None,
     ) -> Self:
-        """Rows with signs ``T`` and held-out scores ``F``, NaN or None where there are none.
-
-        Of rows with equal inputs it is the first one in ``order``.
-        """
+        """Rows with signs ``T`` and held-out scores ``F``; of equal rows the first in ``order``."""
         order = np.arange(len(T)) if order is None else order
         found, first = np.unique(digests[order], return_index=True)
-        if F is None:
-            return cls(found, np.zeros(len(found) + 1, np.int64), *_NO_ENTRIES)
-        first = order[first]
-        T, F = T[first], F[first]
+        T = T[order[first]]
+        F = np.full(T.shape, np.nan) if F is None else F[order[first]]
         known = (T != 0) & np.isfinite(F)
         starts = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
         labels = np.nonzero(known)[1].astype(np.int32)
@@ -65,11 +59,9 @@ class TrainingRows:
 
     def _places(self, X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows of ``X`` that are training rows, and their places among these."""
-        if not len(self.digests):
-            return np.zeros(0, np.intp), np.zeros(0, np.intp)
         digests = row_digests(X)
-        place = np.minimum(np.searchsorted(self.digests, digests), len(self.digests) - 1)
-        rows = np.flatnonzero(self.digests[place] == digests)
+        place = np.searchsorted(self.digests, digests)
+        rows = np.flatnonzero(np.searchsorted(self.digests, digests, side="right") > place)
         return rows, place[rows]
 
     def recognise(self, X: Any) -> NDArray[np.bool_]:
@@ -93,9 +85,6 @@ class TrainingRows:
         return F
 
 
-_NO_ENTRIES = (np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.float32))
-
-
 def overfits(
     X: Any,
     T: NDArray[Any],
@@ -103,10 +92,7 @@ def overfits(
     score: Callable[[Any], Any],
     order: NDArray[np.intp] | None = None,
 ) -> bool:
-    """Whether the model's own scores of training rows are closer to the labels than ``F``.
-
-    The first rows in ``order`` are scored.
-    """
+    """Whether the model's own scores of training rows are closer to the labels than ``F``."""
     known = (T != 0) & np.isfinite(F)
     order = np.arange(len(T)) if order is None else order
     few = order[known[order].any(axis=1)][:FEW]
@@ -130,12 +116,6 @@ def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return key ^ (key >> np.uint64(31))
-
-
-def row_order(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.intp]:
-    """Rows in the order of their keys; signs break ties."""
-    order: NDArray[np.intp] = np.lexsort((row_digests(T), row_keys(digests, T)))
-    return order
 
 
 def row_digests(X: Any) -> NDArray[np.uint64]:

@@ -181,9 +181,8 @@ def load_digit_attributes(*, return_X_y: bool = False, as_frame: bool = False) -
     Returns
     -------
     Bunch
-        ``data`` (1797 x 64, float64 in [0, 1]), ``target`` (1797 x 19, int8, 0/1),
-        ``target_names``, ``feature_names``, ``images`` (1797 x 8 x 8, in [0, 1]), ``digit`` (1797),
-        ``DESCR``.
+        ``data`` (1797 x 64, from 0 to 1), ``target`` (1797 x 19, 0/1), ``target_names``,
+        ``feature_names``, ``images``, ``digit`` and ``DESCR``.
 
     Examples
     --------

@@ -46,17 +46,14 @@ def make_missing_multilabel(
     second half (the general ones). Then implications ``specific => general`` are enforced: where a
     specific label is positive, its general one becomes positive too.
 
-    With :math:`h = \lfloor c / 2 \rfloor` specific labels and :math:`g = c - h` general ones,
-    implication number :math:`e` is :math:`a \Rightarrow h + (a + \lfloor e / h \rfloor) \bmod g`
-    with :math:`a = e \bmod h`; so with 8 labels the first four are ``0 => 4, 1 => 5, 2 => 6,
-    3 => 7``.
+    With 8 labels the first four implications are ``0 => 4, 1 => 5, 2 => 6, 3 => 7``.
 
     Parameters
     ----------
     n_samples, n_features, n_labels : int
         Sizes; at least two labels.
     n_implications : int, default=4
-        Number of implications, at most :math:`hg`.
+        Number of implications, at most that of pairs of a specific and a general label.
     rho : float in [0, 1], default=0.7
         Share of labels that stays observed.
     mask : {"uniform", "per_row", "per_label", "positives"}, default="uniform"

@@ -195,12 +195,9 @@ def _bunch(
             data[:, position] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if unusable:
         more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
-        raise DataFileError(
-            path,
-            f"features are numbers, but {'; '.join(unusable[:5])}{more}",
-            hint="Turn them into numbers first, name them in labels= if they are labels, or "
-            "leave them out with drop=.",
-        )
+        hint = "Turn them into numbers, name them in labels= if they are labels, or drop= them."
+        reason = f"features are numbers, but {'; '.join(unusable[:5])}{more}"
+        raise DataFileError(path, reason, hint=hint)
     return make_bunch(
         data,
         target if np.isnan(target).any() else target.astype(np.int8),

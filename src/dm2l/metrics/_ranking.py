@@ -132,10 +132,6 @@ def coverage_error(
     >>> from dm2l.metrics import coverage_error
     >>> coverage_error([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]])
     0.5
-    >>> coverage_error(
-    ...     [[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.8, 0.3, 0.1]], convention="sklearn"
-    ... )
-    1.5
     """
     given = read(y_true, y_score, convention, **options)
     published = convention == "published"

@@ -3,20 +3,114 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult
 from dm2l._utils.arrays import float64
-from dm2l.completion._completer import LabelCompleter
+from dm2l.completion._calibration import Calibrator, best_f1_thresholds
+from dm2l.completion._completer import FEWEST_POSITIVES, Imputation, LabelCompleter
+from dm2l.completion._label_errors import LabelErrors
 from dm2l.completion._training_rows import TrainingRows, row_digests
-from dm2l.labels._entries import EntryWeights
+from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.pu._completer import PUCompleter, correct_scores
-from dm2l.pu._prior import ClassPrior, check_class_prior
+from dm2l.pu._prior import (
+    ClassPrior,
+    Floats,
+    check_class_prior,
+    correct_scores,
+    unlabelled_probability,
+)
+
+# Of EM: calibration curves, and probabilities of unlabelled entries by them.
+_ROUNDS = 3
+
+
+class PUCompleter(LabelCompleter):
+    """:class:`LabelCompleter` of labels whose zeros may be positive, with label frequencies.
+
+    There is no label correlation: it would need observed negatives.
+    """
+
+    def __init__(self, *arguments: Any, rate: Floats, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.rate = rate
+
+    @classmethod
+    def fit_pu(
+        cls,
+        positive: NDArray[np.bool_],
+        held_out: Callable[[], Floats],
+        learnable: NDArray[np.bool_],
+        rate: Floats,
+        *,
+        threshold: Any = None,
+        calibration: Any = None,
+        training_rows: TrainingRows | None = None,
+    ) -> Self:
+        """Learn from held-out scores; ``positive`` says where a positive is labelled."""
+        number = 0.0 if threshold in (None, "f1") else float(threshold)
+        thresholds, calibrator = np.full(positive.shape[1], number), None
+        if calibration is not None or threshold == "f1":
+            # Every entry counts as a positive and as a negative, by its probability.
+            n, scores = len(positive), np.vstack([held_out()] * 2)
+            both = np.repeat(np.array([[1], [-1]], dtype=np.int8), n, axis=0)
+            both = np.where(np.isfinite(scores), both, 0).astype(np.int8)
+            p = np.clip((1 + scores[:n]) / 2, 0.01, 0.99)
+            for _ in range(_ROUNDS):
+                likely = np.where(positive, 1.0, unlabelled_probability(p, rate))
+                weights = np.nan_to_num(np.vstack([likely, 1 - likely]))
+                if calibration is None:
+                    break
+                calibrator = Calibrator(calibration).fit(scores, both, weights)
+                p = calibrator.predict(np.nan_to_num(scores[:n]))
+            if threshold == "f1":
+                thresholds = best_f1_thresholds(scores, both, FEWEST_POSITIVES, weights)
+        return cls(thresholds, learnable, calibrator, threshold is None, training_rows, rate=rate)
+
+    def state(self) -> dict[str, Any]:
+        """Arguments of the constructor."""
+        return super().state() | {"rate": self.rate}
+
+    def check_bound(self, max_error_rate: Any, method: str) -> Any:
+        """Refuse a bound: the error rate is estimated from observed entries of both classes."""
+        raise ValueError(
+            "max_error_rate requires observed negatives; with missing_as='unlabelled' the error "
+            "rate cannot be estimated."
+        )
+
+    def impute(
+        self,
+        X: Any,
+        T: Signs,
+        scores: Floats,
+        probabilities: Floats | None = None,
+        max_error_rate: Any = None,
+    ) -> Imputation:
+        """Scores, probabilities and decisions, given that missing entries are unlabelled."""
+        p = self.probabilities(scores) if probabilities is None else probabilities
+        p = unlabelled_probability(p, self.rate)
+        positive = p > 0.5 if self.by_probability else self.decide(scores)
+        return Imputation(scores, p, positive, T == 0, np.nan)
+
+    def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
+        """Unlabelled entries, by the probability that they are positive."""
+        row, label = np.nonzero((T == 0) & self.learnable & np.isfinite(scores))
+        scores = np.nan_to_num(scores)
+        p = np.clip((1 + scores) / 2, 0.0, 1.0)
+        if self.calibrator is not None:
+            p = self.calibrator.predict(scores)
+        p = unlabelled_probability(p, self.rate)[row, label]
+        order = np.argsort(-p, kind="stable")
+        false_alarms = np.cumsum(1 - p[order]) / np.arange(1, len(p) + 1)
+        negative = np.zeros(len(p), dtype=bool)
+        return LabelErrors(row[order], label[order], negative, p[order], false_alarms)
+
 
 __all__ = ["PositiveUnlabelledClassifier"]
 
@@ -24,9 +118,9 @@ __all__ = ["PositiveUnlabelledClassifier"]
 class PositiveUnlabelledClassifier(MissingLabelClassifier):
     """Base of estimators that take ``missing_as="unlabelled"``, with ``class_prior``.
 
-    The score model then gets complete labels, with unlabelled entries as negatives and the given
-    signs as targets. It passes the class prior that it used to
-    :meth:`_keep_prior`, and :meth:`_corrected` is applied to its scores.
+    The score model then gets complete labels, with unlabelled entries as negatives and the signs
+    that were given as targets. It passes the class prior that it used to :meth:`_keep_prior`, and
+    :meth:`_corrected` is applied to its scores.
     """
 
     class_prior: Any = None
@@ -42,7 +136,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
             raise ValueError("missing_as='unlabelled' takes no weights.")
         if self.class_prior is not None:
             check_class_prior(self.class_prior, labels.signs)  # of all rows; some may show less
-        return pu_labels(labels)
+        return _as_negatives(labels)
 
     def _keep_prior(self, prior: ClassPrior | None = None) -> None:
         """Keep the class priors of the labels that were learnt, as those of all labels."""
@@ -83,10 +177,10 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> Any:
         # Labels of a search for label errors still have their unlabelled entries.
         as_read = self.missing_as == "unlabelled" and labels.entries is None
-        return super()._cross_fit(X, pu_labels(labels) if as_read else labels)
+        return super()._cross_fit(X, _as_negatives(labels) if as_read else labels)
 
 
-def pu_labels(labels: LabelMatrix) -> LabelMatrix:
+def _as_negatives(labels: LabelMatrix) -> LabelMatrix:
     """Unlabelled entries as negatives, with the signs as given as targets."""
     T = np.where(labels.signs > 0, 1, -1).astype(np.int8)
     return replace(labels, signs=T, entries=EntryWeights.of(T, targets=labels.signs))

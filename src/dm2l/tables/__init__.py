@@ -2,10 +2,10 @@
 
 from dm2l.tables._bundle import load_bundle, save_bundle
 from dm2l.tables._completion import Completion, audit_table, complete_table
-from dm2l.tables._evaluation import evaluate_table
 from dm2l.tables._explanation import explain_model
 from dm2l.tables._filled import write_completion
 from dm2l.tables._inspection import inspect_table
+from dm2l.tables._measures import evaluate_table
 from dm2l.tables._model import TableModel, fit_table
 from dm2l.tables._options import FitOptions
 from dm2l.tables._preparation import make_table_pipeline

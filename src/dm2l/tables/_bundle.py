@@ -50,16 +50,11 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     path : str or Path
         Where to; the file appears there only when it is complete.
 
-    See Also
-    --------
-    load_bundle : The way back.
-
     Examples
     --------
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, fit_table, load_bundle, save_bundle, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, None, 1, 1] * 20})
     >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> import tempfile

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.tables._model import TableModel, constant_warnings, impute
+from dm2l.tables._measures import impute
+from dm2l.tables._model import TableModel, constant_warnings
 from dm2l.tables._output import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.tables._reading import Table
 
@@ -92,16 +93,12 @@ def complete_table(
     --------
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, complete_table, fit_table, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
-    >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
-    >>> table = table_from_frame(frame, "tox_*")
+    >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, 0, 1, None] * 20})
+    >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> completion = complete_table(model, table)
-    >>> completion.missing.sum(axis=0)
-    array([20, 15])
-    >>> completion.positive[0], completion.look[0]
-    (array([False,  True]), array([False, False]))
+    >>> int(completion.filled.sum()), completion.positive[:4, 0]
+    (20, array([False, False, False,  True]))
     """
     X, unread, warnings = model.prepared(table)
     missing, classifier = np.isnan(table.Y), model.classifier
@@ -158,10 +155,8 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
 
     Parameters
     ----------
-    model : TableModel
-        A fitted model.
-    table : Table
-        A table with the columns and the labels of the model.
+    model, table
+        As in :func:`complete_table`.
     top : int, default=None
         How many; None for all.
 
@@ -176,15 +171,13 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     --------
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, audit_table, fit_table, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(140)]})
-    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(140)]
-    >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(140)]
-    >>> frame.loc[70, "tox_b"] = False  # unlike any other row with a mass of 0
-    >>> table = table_from_frame(frame, "tox_*")
+    >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, 0, 1, 1] * 20})
+    >>> frame.loc[40, "toxic"] = 1  # unlike any other row with a mass of 0
+    >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> found = audit_table(model, table, top=1)
     >>> int(found.row[0]), found.label[0], bool(found.observed[0])
-    (71, 'tox_b', False)
+    (41, 'toxic', True)
     """
     X, unread, warnings = model.prepared(table)
     Y = np.where(unread[:, None], np.nan, table.Y)

@@ -29,13 +29,7 @@ MOST_NUMBERS = 4_000_000  # in the shuffled rows that are scored at a time
 
 @dataclass(frozen=True)
 class Explanation:
-    """Features that the scores of a label depend on, and correlated labels, the strongest first.
-
-    A feature has its coefficient in a linear model, else the root mean square change of the score
-    when the raw column is shuffled (for 0/1 columns of an rbf or Tanimoto model the mean of all
-    shuffles). For the automatic estimator the sign is that of its linear model, which also selects
-    the columns; a category has none. ``together`` has correlations of scores on training rows.
-    """
+    """Features that a label depends on, and other labels that it correlates with, by strength."""
 
     label: str
     features: list[tuple[str, float]]
@@ -51,6 +45,11 @@ def explain_model(
     tell: Tell | None = None,
 ) -> list[Explanation]:
     """List for each label the features it depends on and the labels it correlates with.
+
+    A feature has its coefficient in a linear model, else the root mean square change of the score
+    when the raw column is shuffled (for 0/1 columns of an rbf or Tanimoto model the mean of all
+    shuffles). For the automatic estimator the sign is that of its linear model, which also selects
+    the columns; a category has none. Labels have correlations of scores on training rows.
 
     Parameters
     ----------
@@ -74,16 +73,12 @@ def explain_model(
     --------
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, explain_model, fit_table, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
-    >>> frame["tox_b"] = [i % 7 < 2 if i % 4 else None for i in range(60)]
-    >>> table = table_from_frame(frame, "tox_*")
+    >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, None, 1, 1] * 20})
+    >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
-    >>> item = explain_model(model, "tox_a")[0]
+    >>> item = explain_model(model, "toxic")[0]
     >>> item.features[0][0], item.features[0][1] > 0
     ('mass', True)
-    >>> item.together[0][0], item.together[0][1] < 0
-    ('tox_b', True)
     """
     names = model.label_names
     if label is not None and label not in names:
@@ -149,9 +144,6 @@ def _by_shuffling(
     """How far each raw column moves every label."""
     scores = classifier.decision_function(X)
     moved = np.zeros((scores.shape[1], len(columns)))
-    places_of: dict[str, list[int]] = {}
-    for i, source in enumerate(sources):
-        places_of.setdefault(source, []).append(i)
     shuffles = SHUFFLES if len(columns) <= FEW_COLUMNS else 1
     # Some columns at once: a forest takes as long for a thousand rows as for a few thousand.
     size = max(1, MOST_NUMBERS // (shuffles * X.size))
@@ -165,7 +157,7 @@ def _by_shuffling(
         shuffled = np.tile(X, (len(chunk), shuffles, 1, 1))
         for j, column in enumerate(chunk):
             # All features of a raw column together: a category is one thing, not many.
-            places = places_of[column]
+            places = [i for i, source in enumerate(sources) if source == column]
             for i in range(shuffles):
                 shuffled[j, i][:, places] = X[rng.permutation(len(X))][:, places]
         found = classifier.decision_function(shuffled.reshape(-1, X.shape[1]))

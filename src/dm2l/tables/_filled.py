@@ -149,9 +149,6 @@ def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spellin
     return commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
 
 
-# ------------------------------------------------------------------------------------ text files
-
-
 def _text_writer(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool, safe: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
@@ -194,20 +191,15 @@ def _text_writer(
             return
         if safe:
             for record in lines:
-                record.cells[:] = [_safe(cell, table.separator) for cell in record.cells]
+                for j, text in enumerate(map(unquote, record.cells)):
+                    if harmless(text) != text:
+                        record.cells[j] = quote(harmless(text), table.separator)
         # In one piece: some encodings begin whatever they encode with a byte order mark.
         text = "".join(table.separator.join(record.cells) + record.end for record in lines)
         with atomic_write(path) as partial:
             partial.write_bytes((byte_order_mark + text).encode(table.encoding))
 
     return spellings, write
-
-
-def _safe(cell: str, separator: str) -> str:
-    """A cell that no spreadsheet runs as a formula."""
-    text = unquote(cell)
-    safe = harmless(text)
-    return cell if safe == text else quote(safe, separator)
 
 
 def _typed(cells: list[str], decimal: str) -> list[Any]:
@@ -243,9 +235,6 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
             )
 
 
-# ------------------------------------------------------------------ sheets, Parquet and matrices
-
-
 def _sheet_writer(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
@@ -274,7 +263,7 @@ def _sheet_writer(
         place = names.index(name) + 1
         for i in np.flatnonzero(completion.missing[:, k]).tolist():
             held = sheet.cell(rows[i], place).value
-            if held is not None and str(held) not in marks:
+            if np.isnan(table.Y[i, k]) and held is not None and str(held) not in marks:
                 raise _misread(table, i, k, held, "Save it in a spreadsheet program.")
             if completion.filled[i, k]:
                 put(rows[i], place, spellings[k][0 if completion.positive[i, k] else 1])

@@ -132,13 +132,10 @@ def inspect_table(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from dm2l.tables import inspect_table, read_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "assays.csv")
-    ...     _ = path.write_text("mass,copy,tox\n1,yes,1\n2,no,0\n2,no,\n4,yes,1\n")
-    ...     found = inspect_table(read_table(path, labels="tox"))
+    >>> import pandas as pd
+    >>> from dm2l.tables import inspect_table, table_from_frame
+    >>> frame = pd.DataFrame({"mass": [1, 2, 2, 4], "tox": [1, 0, None, 1]})
+    >>> found = inspect_table(table_from_frame(frame, "tox"))
     >>> found.labels[0]
     LabelCount(label='tox', positive=2, negative=1, missing=1)
     >>> found.n_duplicates
@@ -220,9 +217,6 @@ def _label_counts(table: Table) -> list[LabelCount]:
         LabelCount(name, int(p), int(n), table.n_rows - int(p + n))
         for name, p, n in zip(table.label_names, yes, no, strict=True)
     ]
-
-
-# ------------------------------------------------------------------------------------ warnings
 
 
 def _positive_warnings(counts: Sequence[LabelCount]) -> list[str]:

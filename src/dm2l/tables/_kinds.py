@@ -15,6 +15,7 @@ from dm2l.io._columns import ColumnRequestError, added_columns, check_distinct, 
 from dm2l.io._words import (
     MISSING_WORDS,
     are_codes,
+    as_number,
     parse_boolean,
     parse_tick_or_boolean,
     with_point,
@@ -101,10 +102,10 @@ def column_kinds(
             else:
                 kind, note = wanted[name], ""
                 if kind in _VALUES:
-                    note = _odd_values(*_not_of(kind, column, decimal), _VALUES[kind])
+                    note = odd_values(kind, *_not_of(kind, column, decimal))
                 use = ColumnUse(name, kind, note=note)
             if use.kind == "smiles":
-                use = replace(use, note=unread_note(as_text(column), as_molecules(column)))
+                use = replace(use, note=unread_note(column, as_molecules(column)))
             uses.append(use)
     return uses
 
@@ -113,7 +114,13 @@ def _not_of(kind: str, column: Any, decimal: str) -> tuple[Any, list[int]]:
     """A column as text, and rows whose value is no number, or neither yes nor no."""
     if kind == "boolean" and column.dtype.kind in "bif" and column.dropna().isin((0, 1)).all():
         return (), []  # bits, of which there may be thousands of columns
-    values = as_numbers(column, decimal) if kind == "numeric" else as_booleans(column)
+    return lost_values(
+        column, as_numbers(column, decimal) if kind == "numeric" else as_booleans(column)
+    )
+
+
+def lost_values(column: Any, values: Any) -> tuple[Any, list[int]]:
+    """A column as text, and rows that say something, but are NaN in ``values``."""
     lost = np.isnan(values)
     if not lost.any():
         return (), []
@@ -183,7 +190,7 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     numbers = as_numbers(column, decimal)
     odd = [i for i, text in enumerate(texts) if text and np.isnan(numbers[i])]
     if len(odd) <= DIRTY * n_rows:
-        return ColumnUse(name, "numeric", note=_odd_values(texts, odd))
+        return ColumnUse(name, "numeric", note=odd_values("numeric", texts, odd))
     if decimal == "." and np.isfinite(as_numbers(column, ",")).sum() >= (1 - DIRTY) * n_rows:
         reason = "numbers with commas; if these are decimal commas, pass --decimal , (decimal=)"
         return ColumnUse(name, "unusable", reason)
@@ -246,7 +253,7 @@ def as_molecules(column: Any) -> Any:
     return texts
 
 
-def unread_note(texts: Any, molecules: Any) -> str:
+def unread_note(column: Any, molecules: Any) -> str:
     """Rows without a molecule, by number."""
     rows = np.flatnonzero(molecules == "")
     if not len(rows):
@@ -255,7 +262,7 @@ def unread_note(texts: Any, molecules: Any) -> str:
     many = "row holds" if len(rows) == 1 else "rows hold"
     return (
         f"{len(rows)} {many} no molecule that RDKit can read (row {listed}; the first has "
-        f"{texts[rows[0]][:40]!r}): left out of the fit, and without a prediction"
+        f"{as_text(column)[rows[0]][:40]!r}): left out of the fit, and without a prediction"
     )
 
 
@@ -299,9 +306,13 @@ def _one_value(name: str, kind: str, value: str, n_rows: int, n_known: int) -> C
     return ColumnUse(name, kind, note=note)
 
 
-def _odd_values(texts: Any, odd: list[int], what: str = "a number") -> str:
-    if not odd:
+def odd_values(kind: str, texts: Any, odd: Sequence[int]) -> str:
+    """What is said of values that are no number, or neither yes nor no."""
+    if not len(odd):
         return ""
-    first = f"{texts[odd[0]][:40]!r} in row {odd[0] + 1}"
-    more = "" if len(odd) == 1 else f" and {len(odd) - 1} more"
-    return f"not {what}: {first}{more}; taken as missing"
+    first, count = texts[odd[0]], f" ({len(odd)} such values)" if len(odd) > 1 else ""
+    comma = kind == "numeric" and as_number(first.replace(",", ".")) is not None
+    return (
+        f"{first[:40]!r} in row {odd[0] + 1} is not {_VALUES[kind]}{count}; taken as missing"
+        f"{'; --decimal , reads decimal commas' if comma else ''}"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,12 +13,24 @@ from scipy.special import logit
 
 from dm2l._auto._quality import label_auc, label_table, on_new_rows
 from dm2l._utils.arrays import take_rows
+from dm2l.completion._completer import Imputation
+from dm2l.completion._error_rate import check_max_error_rate
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.metrics import evaluate, evaluate_positive_unlabelled
 from dm2l.model_selection import Interval, corrected_t_interval
 from dm2l.simulate import simulate_per_label
 from dm2l.tables._kinds import ColumnUse
-from dm2l.tables._options import FitOptions, Tell, fit_pipeline
+from dm2l.tables._options import (
+    FitOptions,
+    Hyperparameters,
+    Tell,
+    check_learnable,
+    fit_pipeline,
+    quiet,
+)
+from dm2l.tables._output import OPEN, YES, Bar, Cell, block, grid
+from dm2l.tables._preparation import table_inputs
+from dm2l.tables._reading import Table
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -42,6 +54,34 @@ def predictions(classifier: Any, X: Any) -> Predictions:
     X = classifier._check_X(X)
     scores, probabilities = classifier._answers(X)
     return Predictions(scores, probabilities, np.asarray(classifier._decide(scores) == 1))
+
+
+def impute(classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = None) -> Imputation:
+    """Fill the missing labels of ``Y`` from prepared features and the known labels of each row.
+
+    ``positive`` are missing entries whose answer is yes, ``chosen`` those that are filled.
+    """
+    bound = None
+    if max_error_rate is not None:
+        if getattr(classifier, "missing_as", None) == "unlabelled":
+            raise ValueError(
+                "max_error_rate requires observed negatives, and this model was fitted with "
+                "--missing-as unlabelled (missing_as=), where only positives are known. Complete "
+                "without --max-error-rate; the probabilities say how certain each answer is."
+            )
+        if not hasattr(classifier, "label_covariance_"):
+            raise ValueError(
+                "max_error_rate requires a model with coupling, which this model does not have. "
+                "Fit it again with coupling='residual', the default."
+            )
+        bound = check_max_error_rate(max_error_rate)
+    missing = np.isnan(Y)
+    found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound)
+    return found._replace(
+        probabilities=np.where(missing, found.probabilities, Y),
+        positive=found.positive & missing,
+        chosen=found.chosen & missing,
+    )
 
 
 # (key, in words, whether higher is better)
@@ -268,3 +308,178 @@ def new_rows(values: Sequence[float]) -> Interval:
     """
     k = int((~np.isnan(values)).sum())
     return interval(values, k / (2 * k - 1))
+
+
+# The first two are one fit: with and without the known labels of the row.
+COUPLED, ALONE, RIDGE, NEGATIVES = METHODS = (
+    "DM2L",
+    "features alone",
+    "masked ridge",
+    "missing = negative",
+)
+AUTOMATIC = "automatic"  # name of the first where it is not DM2L alone
+
+
+@dataclass(frozen=True)
+class LabelQuality:
+    """Hidden entries of a label, in all repetitions, and mean measures on them."""
+
+    label: str
+    n_hidden: int
+    n_positive: int
+    auc: float
+    average_precision: float
+    features_average_precision: float
+    ridge_average_precision: float
+    negatives_average_precision: float
+
+
+@dataclass(frozen=True)
+class TableEvaluation:
+    """Measures on hidden labels of each method, of which the first is that of the options.
+
+    ``methods`` and ``gains``, the first method minus each other one, have intervals by method and
+    measure; ``settings`` what each search chose, None for the automatic estimator.
+    """
+
+    hide: float
+    repetitions: int
+    n_hidden: int
+    methods: dict[str, dict[str, Interval]]
+    gains: dict[str, dict[str, Interval]]
+    labels: list[LabelQuality]
+    settings: list[Hyperparameters | None]
+
+    def _repr_html_(self) -> str:
+        rows: list[list[Cell]] = []
+        ours = next(iter(self.methods), "")
+        for key, words, up in MEASURES:
+            for name, values in self.methods.items():
+                value = values[key]
+                sure = f"[{value.low:.3f}, {value.high:.3f}]" if value.low == value.low else ""
+                bar = Bar(((value.mean, YES if name == ours else OPEN),), f"{value.mean:.3f}")
+                first = f"{words} {'↑' if up else '↓'}" if name == ours else ""
+                rows.append([first, name, value.mean, sure, bar])
+        by_label: list[list[Cell]] = []
+        for label in self.labels:
+            bar = Bar(((label.average_precision, YES),), f"{label.average_precision:.3f}")
+            counts: list[Cell] = [label.label, label.n_hidden, label.n_positive, label.auc]
+            by_label.append([*counts, label.average_precision, bar])
+        return block(
+            f"{self.n_hidden:,} observed labels hidden ({self.hide:.0%}), {self.repetitions} times",
+            grid(("measure", "method", "mean", "95 % interval", ""), rows),
+            grid(("label", "hidden", "yes", "AUC", "average precision", ""), by_label),
+        )
+
+
+def evaluate_table(
+    table: Table,
+    options: FitOptions | None = None,
+    *,
+    hide: float = 0.2,
+    repetitions: int = 5,
+    kinds: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    groups: Any = None,
+    tell: Tell | None = None,
+) -> TableEvaluation:
+    """Hide observed labels, fill them in from the rest, and measure.
+
+    Each repetition hides the same share of the positives and of the negatives of every label.
+    Four methods are compared: the automatic model, or DM2L where hyperparameters are fixed, which
+    uses the features and the known labels of a row as :func:`complete_table` does; the same fit by
+    features alone; ridge on the observed labels (``lambda_d = 0``); and ridge with missing labels
+    taken as negative. Hyperparameters are chosen from the labels that are left. The first method
+    ranks by probabilities, the others by scores.
+
+    Parameters
+    ----------
+    table : Table
+        What :func:`read_table` has returned, with labels.
+    options : FitOptions, default=None
+        Which model, and which hyperparameters are fixed.
+    hide : float, default=0.2
+        Share of the observed labels that is hidden.
+    repetitions : int, default=5
+        Number of repetitions.
+    kinds, drop, groups
+        As in :func:`fit_table`; a label is hidden in all rows of a group or in none.
+    tell : callable, default=None
+        Gets a line about each step.
+
+    Returns
+    -------
+    TableEvaluation
+        Means and confidence intervals, of the methods and of gains of the first over the others.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dm2l.tables import FitOptions, evaluate_table, table_from_frame
+    >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, None, 1, 1] * 20})
+    >>> table = table_from_frame(frame, "toxic")
+    >>> found = evaluate_table(table, FitOptions("linear", 0.1, 1.0), repetitions=2)
+    >>> found.methods["DM2L"]["label_auc"].mean
+    1.0
+    """
+    options, tell = options or FitOptions(), tell or quiet
+    if not 0 < hide < 1:
+        raise ValueError(f"hide must be a share between 0 and 1, such as 0.2; got {hide}.")
+    table = replace(table, Y=options.read(table.Y))
+    inputs, uses, observed, together = table_inputs(table, kinds, drop, groups)
+    check_learnable(observed, str(table.path), options)
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
+    labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in METHODS}
+    hidden_labels, chosen = [], []
+    # Without observed negatives, wrong positives cannot be counted.
+    unknown = dict.fromkeys(("f1_macro", "accuracy", "brier"), np.nan) if options.unlabelled else {}
+    ours = AUTOMATIC if options.automatic else COUPLED
+    called = {name: ours if name == COUPLED else name for name in METHODS}
+    ridge = replace(options, lambda_d=0.0, coupling=None)
+    fits = {COUPLED: options, RIDGE: ridge, NEGATIVES: replace(ridge, missing_as="missing")}
+    for repetition in range(repetitions):
+        left, hidden = hold_out(observed, hide, options.random_state + repetition, together)
+        check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden", options)
+        if options.unlabelled:  # hidden positives are ranked among all unlabelled entries
+            hidden = np.where(np.isnan(left), np.nan_to_num(hidden), np.nan)
+        hidden_labels.append(hidden)
+        for name, fixed in fits.items():
+            tell(f"repetition {repetition + 1} of {repetitions}: {called[name]}")
+            Y = np.nan_to_num(left) if name == NEGATIVES else left
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConstantLabelWarning)
+                pipeline, settings = fit_pipeline(inputs, uses, Y, fixed, groups=together)
+            X, model = pipeline[:-1].transform(inputs), pipeline[-1]
+            answers = {ALONE if name == COUPLED else name: predictions(model, X)}
+            if name == COUPLED:
+                filled = impute(model, X, left)
+                answers[name] = Predictions(
+                    filled.probabilities, filled.probabilities, filled.positive
+                )
+                chosen.append(settings)
+            for method, answer in answers.items():
+                measured[method].append(measure(hidden, *answer, estimate=False) | unknown)
+                labels[method].append(by_label(hidden, answer.scores))
+    stacked = np.stack(hidden_labels)
+
+    def mean(method: str, measure: str, k: int) -> float:
+        return interval([found[measure][k] for found in labels[method]], hide).mean
+
+    return TableEvaluation(
+        hide=hide,
+        repetitions=repetitions,
+        n_hidden=int((stacked[0] == 1 if options.unlabelled else ~np.isnan(stacked[0])).sum()),
+        methods={called[name]: intervals(values, hide) for name, values in measured.items()},
+        gains={name: changes(measured[COUPLED], measured[name], hide) for name in METHODS[1:]},
+        labels=[
+            LabelQuality(
+                label,
+                int((~np.isnan(stacked[:, :, k])).sum()),
+                int((stacked[:, :, k] == 1).sum()),
+                mean(COUPLED, "auc", k),
+                *(mean(name, "average_precision", k) for name in METHODS),
+            )
+            for k, label in enumerate(table.label_names)
+        ],
+        settings=chosen,
+    )

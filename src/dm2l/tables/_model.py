@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._utils.arrays import take_rows
-from dm2l.completion._completer import Imputation
-from dm2l.completion._error_rate import check_max_error_rate
 from dm2l.io._columns import LabelNames
 from dm2l.io._label_reader import LabelVocabulary
 from dm2l.labels import ConstantLabelWarning
@@ -25,7 +23,6 @@ from dm2l.tables._measures import (
     estimate_held_out,
     estimate_rows,
     predictions,
-    signs_of,
 )
 from dm2l.tables._options import (
     FitOptions,
@@ -146,34 +143,6 @@ class TableModel:
         return Predictions(scores, p, found.positive & ~none)
 
 
-def impute(classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = None) -> Imputation:
-    """Fill the missing labels of ``Y`` from prepared features and the known labels of each row.
-
-    ``positive`` are missing entries whose answer is yes, ``chosen`` those that are filled.
-    """
-    bound = None
-    if max_error_rate is not None:
-        if getattr(classifier, "missing_as", None) == "unlabelled":
-            raise ValueError(
-                "max_error_rate requires observed negatives, and this model was fitted with "
-                "--missing-as unlabelled (missing_as=), where only positives are known. Complete "
-                "without --max-error-rate; the probabilities say how certain each answer is."
-            )
-        if not hasattr(classifier, "label_covariance_"):
-            raise ValueError(
-                "max_error_rate requires a model with coupling, which this model does not have. "
-                "Fit it again with coupling='residual', the default."
-            )
-        bound = check_max_error_rate(max_error_rate)
-    missing = np.isnan(Y)
-    found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound)
-    return found._replace(
-        probabilities=np.where(missing, found.probabilities, Y),
-        positive=found.positive & missing,
-        chosen=found.chosen & missing,
-    )
-
-
 def fit_table(
     table: Table,
     options: FitOptions | None = None,
@@ -217,23 +186,14 @@ def fit_table(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from dm2l.tables import FitOptions, fit_table, read_table
-    >>> rows = [
-    ...     f"{i % 7},{'gas' if i % 2 else 'solid'},{i % 2},{'' if i % 3 else 1 - i % 2}"
-    ...     for i in range(60)
-    ... ]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "assays.csv")
-    ...     _ = path.write_text("\n".join(["mass,phase,tox_a,tox_b", *rows]))
-    ...     table = read_table(path, labels="tox_*")
+    >>> import pandas as pd
+    >>> from dm2l.tables import FitOptions, fit_table, table_from_frame
+    >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, None, 1, 1] * 20})
+    >>> frame["phase"] = ["gas", "solid", "solid", "gas"] * 20
+    >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0))
     >>> [use.kind for use in model.uses]
     ['numeric', 'category']
-    >>> answer = model.answer(model.inputs(table)[0])
-    >>> bool((answer.positive[:, 0] == (table.Y[:, 0] == 1)).all())
-    True
     >>> model.estimate.values["label_auc"].mean
     1.0
     """
@@ -311,8 +271,6 @@ def score_correlation(scores: Floats) -> Floats:
     unit = np.divide(spread, length, out=np.zeros_like(spread), where=length > 1e-12 * len(scores))
     return unit.T @ unit
 
-
-# --------------------------------------------------------------------- labels of a single class
 
 # By the constant score of such a label: what it lacks, and what would help.
 _LACKS = {

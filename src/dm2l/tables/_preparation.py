@@ -23,7 +23,6 @@ from dm2l._utils.extras import require
 from dm2l.chemistry import MorganFingerprints, scaffold_groups
 from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError
-from dm2l.io._words import as_number
 from dm2l.tables._kinds import (
     ColumnUse,
     as_booleans,
@@ -32,6 +31,8 @@ from dm2l.tables._kinds import (
     as_text,
     check_given_kinds,
     column_kinds,
+    lost_values,
+    odd_values,
     unread_note,
 )
 from dm2l.tables._reading import Table
@@ -39,12 +40,7 @@ from dm2l.tables._reading import Table
 # Words and values kept of a column; d x d matrices of the linear model stay affordable.
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
 
-_FORMS = {
-    "boolean": as_booleans,
-    "category": as_text,
-    "text": as_text,
-    "smiles": as_molecules,
-}
+_FORMS = {"boolean": as_booleans, "category": as_text, "text": as_text, "smiles": as_molecules}
 
 
 def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bool = False) -> Any:
@@ -61,17 +57,18 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
     by_kind: dict[str, list[str]] = {}
     for use in uses:
         if use.used:
-            bits = use.kind == "numeric" and inputs is not None and _are_bits(inputs[use.name])
-            by_kind.setdefault("boolean" if bits else use.kind, []).append(use.name)
+            kind = use.kind
+            if kind == "numeric" and inputs is not None:
+                bits = np.isin(np.nan_to_num(inputs[use.name]), (0, 1)).all()
+                kind = "boolean" if bits else kind
+            by_kind.setdefault(kind, []).append(use.name)
     raw = raw and not by_kind.keys() & {"text", "smiles"}
     parts: list[tuple[str, Any, Any]] = []
-    for kind in ("numeric", "boolean"):
-        if kind not in by_kind:
-            continue
-        strategy = "median" if kind == "numeric" else "most_frequent"
-        imputer = SimpleImputer(strategy=strategy, add_indicator=True, keep_empty_features=True)
-        scaled = (imputer, StandardScaler()) if kind == "numeric" else (imputer,)
-        parts.append((kind, "passthrough" if raw else make_pipeline(*scaled), by_kind[kind]))
+    for kind, strategy in {"numeric": "median", "boolean": "most_frequent"}.items():
+        if kind in by_kind:
+            imputer = SimpleImputer(strategy=strategy, add_indicator=True, keep_empty_features=True)
+            steps = (imputer, StandardScaler()) if kind == "numeric" else (imputer,)
+            parts.append((kind, "passthrough" if raw else make_pipeline(*steps), by_kind[kind]))
     if "category" in by_kind:
         encoder: Any = OneHotEncoder(handle_unknown="ignore", max_categories=MAX_CATEGORIES)
         if raw:
@@ -86,11 +83,6 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
     for number, name in enumerate(by_kind.get("smiles", [])):
         parts.append((f"smiles{number + 1}", MorganFingerprints(), name))
     return ColumnTransformer(parts, remainder="drop", verbose_feature_names_out=False)
-
-
-def _are_bits(column: Any) -> bool:
-    values = column.to_numpy()
-    return bool(((values == 0) | (values == 1) | np.isnan(values)).all())
 
 
 def codes_of(transformer: Any) -> list[int]:
@@ -124,22 +116,16 @@ def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
             absent = fitted[0].indicator_.features_ if isinstance(fitted, Pipeline) else []
             found += [Feature(columns[j], f"{columns[j]} is missing") for j in absent]
         elif part == "category":
-            for j, column in enumerate(columns):
-                found += [Feature(column, name) for name in _values(fitted, j, column)]
+            groups = zip(columns, fitted.categories_, fitted.infrequent_categories_, strict=True)
+            for column, values, rare in groups:
+                known = [v for v in values if rare is None or v not in rare]
+                names = [f"{column}={v}" if v else f"{column} is missing" for v in known]
+                names += [] if rare is None else [f"{column} is rare"]
+                found += [Feature(column, name) for name in names]
         elif isinstance(columns, str):  # words of a text, bits of molecules
             words = fitted.get_feature_names_out()
             found += [Feature(columns, f"{columns}: {word}") for word in words]
     return found
-
-
-def _values(encoder: Any, j: int, column: str) -> list[str]:
-    rare = encoder.infrequent_categories_[j]
-    known = [v for v in encoder.categories_[j] if rare is None or v not in rare]
-    names = [f"{column}={value}" if value else f"{column} is missing" for value in known]
-    return names if rare is None else [*names, f"{column} is rare"]
-
-
-# --------------------------------------------------------------------------------------- cells
 
 
 def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> None:
@@ -166,20 +152,13 @@ def typed_frame(
         column = frame[use.name]
         numeric = use.kind == "numeric"
         values = as_numbers(column, decimal) if numeric else _FORMS[use.kind](column)
-        columns[use.name] = values
-        if use.kind == "smiles" and (values == "").any():
-            warnings.append(f"column {use.name!r}: {unread_note(as_text(column), values)}")
-        if use.kind in ("numeric", "boolean") and np.isnan(values).any():
-            texts = as_text(column)
-            lost = np.flatnonzero(np.isnan(values) & (texts != ""))
-            if len(lost):
-                form, first = "a number" if numeric else "yes or no", texts[lost[0]]
-                comma = numeric and as_number(first.replace(",", ".")) is not None
-                warnings.append(
-                    f"column {use.name!r}: {first[:40]!r} in row {lost[0] + 1} is not {form} "
-                    f"({len(lost)} such values); taken as missing"
-                    + ("; --decimal , reads decimal commas" if comma else "")
-                )
+        columns[use.name], note = values, ""
+        if use.kind == "smiles":
+            note = unread_note(column, values)
+        elif use.kind in ("numeric", "boolean"):
+            note = odd_values(use.kind, *lost_values(column, values))
+        if note:
+            warnings.append(f"column {use.name!r}: {note}")
     return pandas.DataFrame(columns, index=range(len(frame))), warnings
 
 
@@ -230,9 +209,6 @@ def usable(
             "--kind (kinds=)."
         )
     return uses
-
-
-# -------------------------------------------------------------------------------------- groups
 
 
 def _row_groups(
@@ -343,11 +319,8 @@ def make_table_pipeline(
         Features without labels, by which kinds of columns are decided, here and once.
     estimator : estimator, default=None
         The classifier; None: :class:`dm2l.AutoClassifier`, which treats missing numbers itself.
-    kinds : mapping of str to str, default=None
-        Kinds of columns that should not be guessed, by name or pattern: "numeric", "boolean",
-        "category", "text" or "smiles".
-    drop : sequence of str, default=()
-        Columns to leave out, by name or pattern.
+    kinds, drop
+        As in :func:`fit_table`.
     decimal : str, default="."
         The decimal point of numbers that are text.
 

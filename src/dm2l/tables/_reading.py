@@ -105,26 +105,13 @@ def read_table(
         or .mat, whose features are numbers and which mostly name their labels themselves. Text
         may be packed, as in .csv.gz.
     labels : int, str or list of str, default=None
-        Names, patterns such as ``"tox_*"``, prefixes that end in a sign such as ``"tox_"``, lists
-        with commas, or the number of last columns. None: no column is a label, or those that
-        the file itself names as labels.
-    missing : scalar or iterable, default=()
-        Further marks of a missing label; blanks, ``?`` and NA always are.
-    positive : scalar, list or mapping, default=None
-        What a positive label is called, as in :func:`dm2l.io.read_csv`.
-    cutoffs : str or list of str, default=()
-        Numbers from which on a label is a yes, as in :func:`dm2l.io.read_csv`.
+        The label columns, as in :func:`dm2l.io.read_csv`; None: none, or those that the file itself
+        names as labels.
+    missing, positive, cutoffs, separator, decimal, encoding
+        As in :func:`dm2l.io.read_csv`.
     drop : str or list of str, default=()
-        Columns of a .csv, .tsv, .parquet or .xlsx file that are no labels even if a pattern in
-        ``labels`` means them; :func:`fit_table` takes the same, so that they are no features
-        either.
-    separator : str, default=None
-        The character that separates columns of a text file; None goes by the header.
-    decimal : str, default=None
-        The decimal point of numbers that are text; None: a comma where the first rows of a text
-        file have it and something else separates columns, else a point.
-    encoding : str, default="utf-8"
-        Encoding of a text file.
+        Columns that are no labels even if a pattern in ``labels`` means them; :func:`fit_table`
+        takes the same, so that they are no features either.
     as_text : iterable of str, default=()
         Columns, or patterns of columns, that are taken as text even if they hold numbers only.
     written : mapping of str to tuple of str, default=None
@@ -153,11 +140,8 @@ def read_table(
     ...     path = Path(folder, "assays.csv")
     ...     _ = path.write_text("phase,mass,tox_liver,tox_skin\ngas,1.5,Yes,\nsolid,2,no,NA\n")
     ...     table = read_table(path, labels="tox_*")
-    >>> table.feature_names, table.label_names
-    (['phase', 'mass'], ['tox_liver', 'tox_skin'])
-    >>> table.Y
-    array([[ 1., nan],
-           [ 0., nan]])
+    >>> table.feature_names, table.Y[0]
+    (['phase', 'mass'], array([ 1., nan]))
     """
     path = Path(path)
     suffix = suffix_of(path)

@@ -36,8 +36,8 @@ similar rows and of other entries of that row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,7 +51,8 @@ from dm2l._solvers.nystroem import NystroemMap
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._covariance import conditional_moments
 from dm2l.completion._query_gains import row_gains, trust
-from dm2l.tables._model import TableModel, impute
+from dm2l.tables._measures import impute
+from dm2l.tables._model import TableModel
 from dm2l.tables._reading import Table
 
 Floats = NDArray[np.float64]
@@ -67,12 +68,18 @@ class AnswerValues:
 
     ``probability`` of a yes given the known labels of the row, mistakes prevented in the ``row``'s
     other missing labels, and in other rows (``effect``, for an answer that is entirely uncertain).
+    That is by a ridge model ``alpha`` on ``directions``, with ``slope`` of probabilities in scores
+    and ``skill``, the explained variance of each label.
     """
 
     probability: Floats
     row: Floats
     effect: Floats
     trust: float
+    directions: Floats
+    alpha: float
+    slope: Floats
+    skill: Floats
 
     @property
     def own(self) -> Floats:
@@ -92,23 +99,14 @@ class AnswerValues:
 
 @dataclass(frozen=True)
 class Suggestions:
-    """Missing labels of a table, the most valuable first; row 1 is the first below the header."""
+    """Missing labels, or rows with ``n_open`` of them, of a table, the most valuable first."""
 
-    row: NDArray[np.intp]
-    label: list[str]
-    probability: Floats
+    row: NDArray[np.intp]  # 1 is the first row below the header
     value: Floats
     warnings: list[str]
-
-
-@dataclass(frozen=True)
-class RowSuggestions:
-    """Rows of a table with ``n_open`` missing labels each, the most valuable first."""
-
-    row: NDArray[np.intp]
-    n_open: NDArray[np.intp]
-    value: Floats
-    warnings: list[str]
+    label: list[str] = field(default_factory=list)
+    probability: Floats | None = None
+    n_open: NDArray[np.intp] | None = None
 
 
 def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> Suggestions:
@@ -133,8 +131,7 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     --------
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, fit_table, suggest_entries, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, None, 1, 1] * 20})
     >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> found = suggest_entries(model, table, top=3)
@@ -161,7 +158,7 @@ def suggested(values: AnswerValues, missing: Mask) -> Floats:
     return values.total - np.where(best, 0.0, values.row)
 
 
-def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> RowSuggestions:
+def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Suggestions:
     """Rank whole rows instead of single entries, by the value of answering all their labels.
 
     Parameters
@@ -171,15 +168,14 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Row
 
     Returns
     -------
-    RowSuggestions
+    Suggestions
         Arrays ``row``, ``n_open`` (missing labels) and ``value``.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, fit_table, suggest_rows, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
+    >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, None, 1, 1] * 20})
     >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> found = suggest_rows(model, table, top=5)
@@ -191,7 +187,8 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Row
     total = np.sum(values.own + values.others, axis=1, where=missing)
     rows = np.flatnonzero(missing.any(axis=1))
     order = rows[np.argsort(-total[rows], kind="stable")][:top]
-    return RowSuggestions(order + 1, missing.sum(axis=1)[order], total[order], warnings)
+    n_open = missing.sum(axis=1)[order]
+    return Suggestions(order + 1, total[order], warnings, n_open=n_open)
 
 
 def table_values(
@@ -203,22 +200,13 @@ def table_values(
     """
     Y = table.Y if Y is None else Y
     X, unread, warnings = model.prepared(table)
-    values, _ = answer_values(model.classifier, X, Y)
+    values = answer_values(model.classifier, X, Y)
     values.probability[unread], values.row[unread] = 0.0, 0.0
     return values, np.isnan(Y) & ~unread[:, None], warnings
 
 
-class Learning(NamedTuple):
-    """Features, ridge, slopes of probabilities in scores, and explained variance of each label."""
-
-    directions: Floats
-    alpha: float
-    slope: Floats
-    skill: Floats
-
-
-def answer_values(classifier: Any, X: Any, Y: Floats) -> tuple[AnswerValues, Learning]:
-    """Values of answers to missing labels, and the ridge behind their effect on other rows."""
+def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
+    """Values of answers to missing labels."""
     coupling = classifier._completer.correlation
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
@@ -239,11 +227,12 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> tuple[AnswerValues, Lea
     spread = np.sum((T - level) ** 2, axis=0, where=known)
     skill = np.clip(1 - left / np.maximum(spread, 1e-12), 0.0, 1.0)
     if isinstance(classifier, AutoClassifier):  # its linear model stands for it
-        X, classifier = classifier._features_of(X), classifier.models_["linear"]
-    learning = Learning(_directions(classifier, X), _ridge(classifier, X), slope, skill)
-    effect = answer_effects(learning.directions, Y, learning.alpha, slope)
+        X = classifier._features.transform(classifier._check_X(X))
+        classifier = classifier.models_["linear"]
+    directions, alpha = _directions(classifier, X), _ridge(classifier, X)
     # 2 p (1 - p) decreases by twice the squared movement of the probability.
-    return AnswerValues(p, gains, 2 * skill * effect, part), learning
+    effect = 2 * skill * answer_effects(directions, Y, alpha, slope)
+    return AnswerValues(p, gains, effect, part, directions, alpha, slope, skill)
 
 
 def row_values(
@@ -313,7 +302,7 @@ def answer_effects(Phi: Floats, Y: Floats, alpha: float, slope: Floats | float =
 
 
 def choose_batch(
-    values: AnswerValues, learning: Learning, missing: Mask, asked: Mask, n: int
+    values: AnswerValues, missing: Mask, asked: Mask, n: int
 ) -> tuple[NDArray[np.intp], list[Floats]]:
     """Places of at most ``n`` of the entries ``asked`` to query together, and all values then."""
     own, row, p = values.own.copy(), values.row.copy(), values.probability
@@ -329,12 +318,12 @@ def choose_batch(
         row[i] = 0.0
         if k not in labels:
             labels[k] = MissingEntries(
-                learning.directions, missing[:, k], learning.alpha, learning.slope[:, k]
+                values.directions, missing[:, k], values.alpha, values.slope[:, k]
             )
         rows = labels[k].rows
         own[rows, k] *= 1 - labels[k].observe(int(np.searchsorted(rows, i)))
         uncertain = 4 * p[rows, k] * (1 - p[rows, k])
-        others[rows, k] = uncertain * 2 * learning.skill[k] * labels[k].effects()
+        others[rows, k] = uncertain * 2 * values.skill[k] * labels[k].effects()
     return np.array(chosen, dtype=np.intp).reshape(-1, 2), steps
 
 

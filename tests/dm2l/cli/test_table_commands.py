@@ -33,8 +33,7 @@ from dm2l.tables import (
     read_table,
     table_from_frame,
 )
-from dm2l.tables._evaluation import TableEvaluation
-from dm2l.tables._measures import MEASURES, estimate_held_out
+from dm2l.tables._measures import MEASURES, TableEvaluation, estimate_held_out
 from half_labelled import LABELS, as_csv, make_table, spell
 from terminal import command_runner
 

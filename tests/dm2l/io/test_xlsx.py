@@ -9,7 +9,14 @@ import pytest
 
 from dm2l._utils.files import DataFileError
 from dm2l.io._xlsx_file import edit_sheet, read_sheet
-from dm2l.tables import FitOptions, complete_table, fit_table, read_table, write_completion
+from dm2l.tables import (
+    Completion,
+    FitOptions,
+    complete_table,
+    fit_table,
+    read_table,
+    write_completion,
+)
 from dm2l.tables._output import write_columns
 
 openpyxl = pytest.importorskip("openpyxl", reason="Excel files need the extra excel")
@@ -348,6 +355,20 @@ def test_an_answer_that_begins_like_a_formula_is_text(sheet, tmp_path):
     cells = [cell for cell in openpyxl.load_workbook(output).active["F"] if cell.value == "=cmd"]
     assert len(cells) > sum(row[5] == "=cmd" for row in rows)
     assert {cell.data_type for cell in cells} == {"s"}
+
+
+def test_an_observed_label_of_a_sheet_is_corrected(sheet, tmp_path):
+    path, output = sheet(_half_filled()), tmp_path / "corrected.xlsx"
+    table = read_table(path, "tox_*")
+    wrong = np.zeros(table.Y.shape, dtype=bool)
+    wrong[1, 0] = True
+    corrected = Completion(
+        table.label_names, wrong, wrong & (table.Y == 0), wrong, wrong.astype(float), []
+    )
+    write_completion(corrected, table, output, details=tmp_path / "details.csv")
+    again = read_table(output, "tox_*").Y
+    assert again[1, 0] == 1 - table.Y[1, 0]
+    np.testing.assert_array_equal(again[~wrong], table.Y[~wrong])
 
 
 def test_a_sheet_that_cannot_be_filled_is_left_alone(sheet, tmp_path):

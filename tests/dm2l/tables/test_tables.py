@@ -328,7 +328,7 @@ def test_numbers_that_are_text_have_the_decimal_point_of_their_file(write):
     ]
     for table in tables:
         (use,) = inspect_table(table).uses
-        noted = "not a number: 'n.d.' in row 4; taken as missing"
+        noted = "'n.d.' in row 4 is not a number; taken as missing"
         assert (use.kind, use.note) == ("numeric", noted)
         evaluate_table(table, QUICK, repetitions=1)
     models = [fit_table(table, QUICK, estimate_folds=0) for table in tables]
