@@ -53,7 +53,7 @@ from dm2l.persistence import (
     save_model,
 )
 from dm2l.persistence._building import SPECIAL, class_of
-from dm2l.persistence._schema import entries
+from dm2l.persistence._schema import ENTRIES
 
 
 @pytest.fixture
@@ -496,10 +496,10 @@ def test_every_estimator_of_the_library_is_known():
     ours = {DM2LClassifier, DM2LClassifierCV, ExtremeDM2LClassifier, AutoClassifier}
     ours |= {getattr(baselines, name) for name in baselines.__all__}
     ours.remove(baselines.ZeroFillClassifier)
-    assert ours == {class_of(entry) for entry in entries().values() if "Classifier" in entry.groups}
+    assert ours == {class_of(entry) for entry in ENTRIES.values() if "Classifier" in entry.groups}
 
 
-OURS = [entry for entry in entries().values() if entry.module.startswith("dm2l.")]
+OURS = [entry for entry in ENTRIES.values() if entry.module.startswith("dm2l.")]
 
 
 @pytest.mark.parametrize("entry", OURS, ids=lambda entry: entry.name)
@@ -511,7 +511,7 @@ def test_the_table_lists_the_parameters_of_every_class(entry):
         assert entry.parameters.keys() - entry.optional <= parameters, f"of {entry.name}"
 
 
-@pytest.mark.parametrize("entry", entries().values(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.name)
 def test_what_the_table_allows_hides_nothing_of_a_class(entry):
     """An attribute of a file must not take the place of a method or a property."""
     cls = class_of(entry)
