@@ -36,10 +36,10 @@ __all__ = [
 
 # Loaded when asked for: `dm2l --help` needs neither numpy nor scikit-learn.
 _HOMES = {
-    "AutoClassifier": "dm2l._auto",
+    "AutoClassifier": "dm2l._auto._classifier",
     "ConstantLabelWarning": "dm2l.labels",
     "DM2LClassifier": "dm2l._classifier",
-    "DM2LClassifierCV": "dm2l._search",
+    "DM2LClassifierCV": "dm2l._search._search",
 }
 
 

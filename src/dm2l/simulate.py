@@ -3,15 +3,6 @@
 Every function takes labels and returns them with some hidden. Counts are exact, and masks of one
 seed are nested: what a small ``rho`` keeps, a larger one keeps too. An entry that was missing
 before stays missing.
-
-==========================  ================================================================
-simulate_uniform            over all observed entries: the setting of the paper's text
-simulate_per_row            within each row and class, as the code released with the paper does
-simulate_per_label          within each label and class, as the code of GLOCAL does
-simulate_missing_positives  positives only: annotators who name some of what is there
-simulate_truncated          all but the first ``k`` positives of a row: annotators who stop
-infer_skipped_negatives     not a mask: negatives implied by the order of an offered list
-==========================  ================================================================
 """
 
 from __future__ import annotations
@@ -42,7 +33,7 @@ Mask = NDArray[np.bool_]
 def simulate_uniform(
     Y: Any, rho: float, *, return_mask: bool = False, random_state: Any = None
 ) -> Any:
-    r"""Hide entries uniformly at random.
+    r"""Hide entries uniformly at random: the setting of the paper's text.
 
     Of the :math:`m` observed entries exactly :math:`\lceil \rho m \rceil` stay observed, every
     subset of that size with the same probability.
@@ -225,13 +216,12 @@ def simulate_truncated(
 def infer_skipped_negatives(Y: Any, order: Any) -> Any:
     """Negatives implied by an ordered list of labels: those above the last positive of a row.
 
-    The result is that of :func:`simulate_uniform`.
+    Other entries become missing; the result is that of :func:`simulate_uniform`.
 
     Parameters
     ----------
     Y : array-like, data frame, signed sparse matrix or LabelMatrix of shape (n, c)
-        Observed positives. Other entries become negative above the last positive of their row,
-        and missing below.
+        Observed positives.
     order : array-like of int of shape (c,) or (n, c)
         Labels from the top of the list to its end; or of every row's own list.
 

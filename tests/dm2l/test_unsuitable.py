@@ -1,14 +1,26 @@
 """Features that are no numbers are refused in a line that names column, value and remedy."""
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV
-from dm2l.baselines import LEMLClassifier, MaskedRidgeClassifier
+from dm2l.baselines import (
+    LEMLClassifier,
+    MaskedOneVsRestClassifier,
+    MaskedRidgeClassifier,
+    ZeroFillClassifier,
+)
 from dm2l.extreme import ExtremeDM2LClassifier
 
 Y = np.array([[1, 0], [0, 1], [1, np.nan], [0, 1]])
@@ -51,6 +63,13 @@ def test_other_refusals_stay_as_they_are():
         DM2LClassifier().fit([1.0, 2.0, 3.0, 4.0], Y)
 
 
+@cache
+def fitted(model):
+    """A clone that was fitted to twenty rows."""
+    rows = np.random.default_rng(0).standard_normal((20, 2))
+    return clone(model).fit(rows, np.tile(np.nan_to_num(Y), (5, 1)))
+
+
 RECORDS = np.zeros(4, dtype=[("mass", float), ("width", float)])
 RAGGED = np.empty(4, dtype=object)
 RAGGED[:] = [np.ones(2), np.ones(1), np.ones(2), np.ones(2)]
@@ -79,6 +98,8 @@ RAGGED[:] = [np.ones(2), np.ones(1), np.ones(2), np.ones(2)]
         (lambda: RECORDS, TypeError, ["'mass', 'width'", "structured_to_unstructured"]),
         (lambda: RECORDS.view(np.recarray), TypeError, ["'mass', 'width'"]),
         (lambda: [[object(), 1]] * 4, TypeError, ["Column 0", "type object", "row 1"]),
+        (lambda: pd.Series([1.0, 2.0, 3.0, 4.0]), ValueError, ["2-dimensional container"]),
+        (lambda: pd.Series([{}] * 4), ValueError, ["2-dimensional container", "to_frame()"]),
     ],
 )
 @pytest.mark.parametrize(
@@ -90,6 +111,10 @@ RAGGED[:] = [np.ones(2), np.ones(1), np.ones(2), np.ones(2)]
         MaskedRidgeClassifier(),
         LEMLClassifier(),
         ExtremeDM2LClassifier(),
+        MaskedOneVsRestClassifier(LogisticRegression()),
+        MaskedOneVsRestClassifier(RandomForestClassifier(2)),
+        ZeroFillClassifier(MaskedRidgeClassifier()),
+        ZeroFillClassifier(RandomForestClassifier(2)),
     ],
 )
 def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(model, make, error, parts):
@@ -97,13 +122,48 @@ def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(model, make, error
         model.fit(make(), Y)
     for part in parts:
         assert part in str(caught.value)
-    fitted = DM2LClassifier().fit(np.arange(8.0).reshape(4, 2), Y)
     with pytest.raises(error) as caught:
-        fitted.predict(make())
+        fitted(model).predict(make())
     for part in parts:
         assert part in str(caught.value)
 
 
-def test_series_are_refused_as_scikit_learn_does():
-    with pytest.raises(ValueError, match="2-dimensional container"):
-        DM2LClassifier().fit(pd.Series([1.0, 2.0, 3.0, 4.0]), Y)
+@pytest.mark.parametrize(
+    ("column", "error", "parts"),
+    [
+        ([1, 10**400, 2, 3], ValueError, ["Column 'other'", "row 2", "1e400"]),
+        ([1.0, {}, 2.0, 3.0], TypeError, ["Column 'other'", "type dict", "row 2"]),
+        ([[1, 2], [1, 2], [3], 1], TypeError, ["Column 'other'", "type list", "one number"]),
+        (["gas", 1, 2, 3], ValueError, ["Column 'other'", "'gas' in row 1"]),
+    ],
+)
+@pytest.mark.parametrize(
+    "model",
+    [
+        DM2LClassifier(),
+        AutoClassifier(effort="quick"),
+        MaskedOneVsRestClassifier(LogisticRegression()),
+        ZeroFillClassifier(RandomForestClassifier(2)),
+    ],
+)
+def test_a_column_of_objects_where_numbers_were_is_refused(model, column, error, parts):
+    new = clone(model).fit(frame([1.0, 2.0, 0.0, 1.0]), Y)
+    with pytest.raises(error) as caught:
+        new.predict(frame(column))
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_columns_of_any_objects_are_categories_of_the_automatic_classifier():
+    column = np.empty(4, dtype=object)
+    column[:] = [np.ones(2), {}, 10**400, {1}]
+    rows = frame(column)
+    assert AutoClassifier(effort="quick").fit(rows, Y).predict(rows).shape == Y.shape
+
+
+def test_an_estimator_that_takes_texts_or_dictionaries_gets_them():
+    rows = [{"mass": 1.0}, {"mass": 2.0}, {"mass": 0.0}, {"other": 3.0}]
+    texts = ["some words", "words", "other", "some"]
+    for step, X in ((DictVectorizer(), rows), (CountVectorizer(), texts)):
+        model = MaskedOneVsRestClassifier(make_pipeline(step, LogisticRegression()))
+        assert model.fit(X, Y).predict(X).shape == Y.shape

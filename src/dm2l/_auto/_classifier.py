@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,19 +19,18 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dm2l._auto._base_models import EnsembleContext, rows_for
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
-from dm2l._auto._effort import EFFORTS, Report, TimeBudget
+from dm2l._auto._effort import EFFORTS, TimeBudget
 from dm2l._auto._leaderboard import add_gains, try_all
 from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
 from dm2l._auto._stack import Stack, row_weights
 from dm2l._base import MissingLabelClassifier
-from dm2l._score_model import FitResult, LearnableMask, label_folds
+from dm2l._score_model import FitResult, label_folds
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
-from dm2l._utils.inputs import explain_unsuitable
-from dm2l._utils.parameters import check_choice, check_numbers
+from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import Signs
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
 Floats = NDArray[np.float64]
 
@@ -92,14 +91,12 @@ class AutoClassifier(MissingLabelClassifier):
         prediction interval for as many new rows as a fold has.
     label_quality_ : dict
         For each label counts, AUC with a 95 % confidence interval, average precision and log-loss.
-    held_out_ : ndarray of shape (n_rows, n_labels)
-        Held-out probabilities; NaN where there are none.
-    held_out_folds_ : ndarray of shape (n_rows,)
-        The fold of each row, -1 for rows that have none.
-    models_ : dict
-        The fitted models that have a weight, by name; and the linear one.
-    stack_ : Stack
-        Their calibration and weights.
+    held_out_, held_out_folds_ : ndarray
+        Held-out probabilities (n_rows, n_labels), NaN where there are none, and the fold of each
+        row, -1 for rows that have none.
+    models_, stack_ : dict and Stack
+        The fitted models that have a weight, by name, and the linear one; their calibration and
+        weights.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -162,7 +159,7 @@ class AutoClassifier(MissingLabelClassifier):
             check_is_fitted(self)
         X = to_numpy(X) if is_non_numpy(X) else X
         finite = {"ensure_all_finite": "allow-nan"}
-        if hasattr(X, "iloc"):
+        if hasattr(X, "iloc") and hasattr(X, "columns"):
             validate_data(self, X, skip_check_array=True, reset=reset)
         else:
             with explain_unsuitable(X, nan_allowed=True):
@@ -211,10 +208,6 @@ class AutoClassifier(MissingLabelClassifier):
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def _fit_reporting(self, X: Any, y: Any, report: Report | None) -> Self:
-        """Fit, and pass lines of progress to ``report``."""
-        return self._fit_arrays(X, y, budget=TimeBudget(self.time_limit, report))
-
     def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
         mask = LearnableMask.of(labels.signs)
         self._learnable, self._constant, self._keep = mask
@@ -227,7 +220,7 @@ class AutoClassifier(MissingLabelClassifier):
         T, entries = labels.signs, labels.entries
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))
-        say = partial(print, "[DM2L auto]", file=sys.stderr)
+        report = partial(print, "[DM2L auto]", file=sys.stderr)
         weights = None if entries is None else entries.weights
         groups = self._groups(X) if len(T) >= FEWEST_ROWS else None
         if groups is not None:
@@ -242,7 +235,7 @@ class AutoClassifier(MissingLabelClassifier):
             folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
             weights=weights,
             effort=EFFORTS[self.effort],
-            budget=budget or TimeBudget(self.time_limit, say if self.verbose else None),
+            budget=budget or TimeBudget(self.time_limit, report if self.verbose else None),
             max_memory=float(self.max_memory or 0.75 * available_memory(2**31)),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
@@ -301,10 +294,6 @@ class AutoClassifier(MissingLabelClassifier):
         if self.coupling is not None:
             budget.report("learning label correlations")
         return eta
-
-    def _features_of(self, X: Any) -> Any:
-        """Features of rows, as the linear and the kernel models take them."""
-        return self._features.transform(self._check_X(X))
 
     def _column_weights(self, X: Any) -> Floats:
         """Signed effect (c, d) of one standard deviation of each column in the linear model."""

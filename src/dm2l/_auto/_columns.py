@@ -11,10 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from dm2l._utils.inputs import explain_unsuitable
+
 Floats = NDArray[np.float64]
 
 # Values of a category that get a code of their own; rarer ones count as unknown.
 MOST_VALUES = 200
+# Larger integers are no float64: they are categories by their digits.
+MOST = 10**308
 # Standard deviations at which values are clipped: one slip of a decimal point must not decide the
 # distances of a row.
 FARTHEST = 10.0
@@ -57,10 +61,11 @@ class CategoryEncoder:
         result = np.empty(X.shape, dtype=np.float64)
         for j, values in enumerate(self.categories):
             column = X.iloc[:, j] if frame else X[:, j]
-            if values is None and frame:
-                result[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            elif values is None:
-                result[:, j] = column
+            if values is None:
+                with explain_unsuitable(X.iloc[:, [j]] if frame else X, nan_allowed=True):
+                    result[:, j] = (
+                        column.to_numpy(dtype=np.float64, na_value=np.nan) if frame else column
+                    )
             else:
                 codes = {value: code for code, value in enumerate(values)}
                 plain = _plain(column) if frame else column
@@ -119,11 +124,11 @@ def _plain(column: Any) -> list[Any]:
 
 def _key(value: Any) -> Any:
     """A value as JSON stores it, so that a model file keeps it."""
-    if value is None or value != value:
+    if value is None or (isinstance(value, (float, np.floating)) and np.isnan(value)):
         return None
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
-    if isinstance(value, (int, float, np.number)):
+    if isinstance(value, (float, np.number)) or (isinstance(value, int) and abs(value) < MOST):
         return float(value)
     return str(value)
 

@@ -6,7 +6,7 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import wraps
 from numbers import Integral
 from typing import Any, Self
@@ -17,37 +17,34 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags
 from sklearn.utils.parallel import Parallel, delayed
 
-from dm2l._classifier import DM2LClassifier
+from dm2l._classifier import DM2LClassifier, DM2LParameters
 from dm2l._fitting import SAFE_KERNELS, Trainer
 from dm2l._score_model import fold_inputs
 from dm2l._search._path import score_paths
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
-from dm2l._utils.parameters import check_counts, check_numbers, is_number
+from dm2l._utils.inputs import check_counts, check_number, check_numbers
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names
 from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
-from dm2l.pu._estimator import PositiveUnlabelledClassifier
-
-__all__ = ["DM2LClassifierCV"]
 
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # times default_ridge; times 10 for kernels
+RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # times ridge_value; times 10 for kernels
 
 Rows = NDArray[np.intp]
 Scores = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class DM2LClassifierCV(PositiveUnlabelledClassifier):
+class DM2LClassifierCV(DM2LParameters):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
     All hyperparameters on the same rows share their features and factorisations, and each fit of a
-    path over ``lambda_d`` starts from the previous one. Folds and metric use observed labels only.
+    path over ``lambda_d`` starts from the previous one. Folds and metric use observed labels only,
+    with the weights of their rows.
 
     Parameters
     ----------
@@ -113,39 +110,11 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
     alphas: Sequence[float] | None = None
     gammas: Sequence[float | str] | None = None
     _: KW_ONLY
-    kernel: Any = "linear"
-    degree: float = 3
-    coef0: float = 1
-    approximation: str | None = None
-    n_components: int = 1000
-    fit_intercept: bool = True
-    discriminant: bool = True
-    max_iter: int = 1000
-    tol: float = 1e-5
     search_tol: float = 1e-3
     search_iter: int = 5
     scoring: Any = None
-    cv: Any = 5
     n_jobs: int | None = None
     refit: bool = True
-    threshold: Any = None
-    calibration: str | None = None
-    coupling: str | None = "residual"
-    missing_label: Any = np.nan
-    missing_as: str | None = None
-    class_prior: Any = None
-    random_state: Any = None
-    verbose: int = 0
-
-    _follows_input = True
-    _leaves_one_out = True
-
-    def __sklearn_tags__(self) -> Tags:
-        """Capabilities that scikit-learn asks about."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = not tags.input_tags.pairwise
-        return tags
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -160,8 +129,8 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
                     f"{values!r}."
                 )
             for value in () if values is None else values:
-                if not is_number(value) and not (name == "gammas" and value in ("scale", "auto")):
-                    raise ValueError(f"{name} must hold finite numbers >= 0, got {value!r}.")
+                words = ("scale", "auto") if name == "gammas" else ()
+                check_number(f"each of {name}", value, words=words)
         if not callable(self.scoring) and self.scoring not in (None, *get_scorer_names()):
             raise ValueError(
                 f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
@@ -174,34 +143,20 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
 
     def _model(self, params: dict[str, Any], **others: Any) -> DM2LClassifier:
         """The estimator with some hyperparameters of the grid."""
-        mine = self.get_params(deep=False)
-        shared = mine.keys() & DM2LClassifier().get_params().keys() - {"verbose"}
-        given = {name: mine[name] for name in shared}
-        return DM2LClassifier(**(given | params | others))
+        shared = {field.name: getattr(self, field.name) for field in fields(DM2LParameters)}
+        return DM2LClassifier(**(shared | {"verbose": 0} | params | others))
 
     # -- fitting --------------------------------------------------------------------------------
 
-    def fit(
+    def _fit_arrays(
         self,
         X: Any,
         y: Any,
         label_mask: Any = None,
-        *,
         sample_weight: Any = None,
         label_weight: Any = None,
+        **learning: Any,
     ) -> Self:
-        """Search, then fit the best model to all rows.
-
-        Parameters
-        ----------
-        X, y, label_mask, sample_weight, label_weight
-            As in :meth:`DM2LClassifier.fit`. Weights of rows also count where models are scored.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
         self._check_parameters()
         if hasattr(self, "best_estimator_"):
             del self.best_estimator_
@@ -217,7 +172,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             best = self._model(self.best_params_, **again)
             self.best_estimator_: Any = best.fit(X, given, **weights)
         else:
-            labels.warn_constant()
+            labels.warn_constant(stacklevel=4)
         return self
 
     def _search(self, X: Any, labels: LabelMatrix) -> list[tuple[Rows, Rows]]:
@@ -237,25 +192,31 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             weights = None if labels.entries is None else labels.entries.rows
             scale = ridge_value("scale", X, weights) if self.kernel == "linear" else 1.0
             alphas = [scale * share for share in RIDGES]
-        grid: list[Any] = [None]
+        gammas: list[Any] = [None]
         if not (self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel)):
-            grid = ["scale"] if self.gammas is None else list(self.gammas)
-        scores = np.full((len(grid), len(alphas), len(lambdas), len(folds)), np.nan)
+            gammas = ["scale"] if self.gammas is None else list(self.gammas)
+        scores = np.full((len(gammas), len(alphas), len(lambdas), len(folds)), np.nan)
         seconds = np.zeros_like(scores)
         start = time.perf_counter()
-        paths = self._paths(X, labels, folds, grid, alphas, lambdas)
+        paths = self._paths(X, labels, folds, gammas, alphas, lambdas)
+        total = len(gammas) * len(folds)
         for done, (g, fold, *found) in enumerate(paths, 1):
             scores[g, :, :, fold], seconds[g, :, :, fold] = found
             if self.verbose:
                 passed = time.perf_counter() - start
-                left = passed / done * (len(grid) * len(folds) - done)
+                left = passed / done * (total - done)
                 sys.stderr.write(
-                    f"[DM2L search] {done} of {len(grid) * len(folds)} folds, "
-                    f"{passed:.1f} s, about {left:.0f} s left\n"
+                    f"[DM2L search] {done} of {total} folds, {passed:.1f} s, about {left:.0f} s "
+                    "left\n"
                 )
         self.n_splits_ = len(folds)
+        grid = []
+        for gamma, alpha, lambda_d in itertools.product(gammas, alphas, lambdas):
+            chosen = {"lambda_d": lambda_d, "alpha": alpha}
+            grid.append(chosen if gamma is None else chosen | {"gamma": gamma})
+        table, times = (values.reshape(len(grid), -1) for values in (scores, seconds))
         learnable = bool(((T > 0).any(axis=0) & (T < 0).any(axis=0)).any())
-        self._report_results(grid, alphas, lambdas, scores, seconds, learnable=learnable)
+        self._report_results(grid, table, times.mean(axis=1), learnable)
         return folds
 
     def _metric(self, T: Signs) -> Callable[..., float]:
@@ -319,20 +280,9 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
                 yield g, fold, scores, seconds
 
     def _report_results(
-        self,
-        gammas: list[Any],
-        alphas: list[float],
-        lambdas: list[float],
-        scores: NDArray[np.float64],
-        seconds: NDArray[np.float64],
-        *,
-        learnable: bool,
+        self, grid: list[dict[str, Any]], table: Scores, seconds: Scores, learnable: bool
     ) -> None:
-        grid = []
-        for gamma, alpha, lambda_d in itertools.product(gammas, alphas, lambdas):
-            chosen = {"lambda_d": lambda_d, "alpha": alpha}
-            grid.append(chosen if gamma is None else chosen | {"gamma": gamma})
-        table = scores.reshape(len(grid), -1)
+        """Keep the scores of the grid, one column for each fold, and the best hyperparameters."""
         defined = table[:, ~np.isnan(table).all(axis=0)]
         if not defined.size:
             if learnable:
@@ -358,7 +308,7 @@ class DM2LClassifierCV(PositiveUnlabelledClassifier):
             "mean_test_score": mean,
             "std_test_score": defined.std(axis=1),
             "rank_test_score": rankdata(losses, method="min").astype(np.int32),
-            "mean_fit_time": seconds.reshape(len(grid), -1).mean(axis=1),
+            "mean_fit_time": seconds,
         }
         self.cv_results_ = results
         self.best_index_ = int(np.argmin(losses))

@@ -86,7 +86,8 @@ def printable(text: str) -> str:
     """The text on one line: control characters, line ends and the like are spelt as in JSON."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    spelt = (one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+    return "".join(spelt).replace("\x7f", "\\u007f")  # which JSON leaves as it is
 
 
 @contextmanager
@@ -259,12 +260,7 @@ def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_text(
-    path: AnyPath,
-    encoding: str,
-    what: str,
-    *,
-    whole: bool = True,
-    content: bytes | None = None,
+    path: AnyPath, encoding: str, what: str, *, whole: bool = True, content: bytes | None = None
 ) -> Iterator[io.TextIOWrapper]:
     """The same, or its known content, as text; letters of another encoding are an error."""
     source = open_unpacked(path, whole=whole) if content is None else io.BytesIO(content)

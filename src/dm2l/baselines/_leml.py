@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from dm2l._score_model import FitResult
-from dm2l._utils.parameters import check_choice, check_counts, check_numbers
+from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import (
     ImputedTargets,
     Inputs,
@@ -24,6 +24,8 @@ from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 
 Array = NDArray[np.float64]
+# Products with the Hessian in a Newton step for the weights of inputs.
+MOST_PRODUCTS = 20
 
 
 class Loss(NamedTuple):
@@ -80,9 +82,7 @@ class InputFactor:
         return np.asarray(S + self.C * self.inputs.adjoint((self._curvature * image) @ self.H))
 
 
-def trust_region_newton(
-    function: InputFactor, W: Array, *, tol: float, max_iter: int, max_products: int = 20
-) -> Array:
+def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter: int) -> Array:
     """Take Newton steps until the gradient has shrunk by ``tol``; never worse than the start."""
     # The variant of LIBLINEAR (Lin, Weng and Keerthi 2008), whose loose inner tolerance (a tenth of
     # the gradient) and trust region scipy's trust-ncg does not have: methods that stop it early
@@ -93,7 +93,7 @@ def trust_region_newton(
     for iteration in range(max_iter):
         if not np.linalg.norm(gradient) > tol * first:
             break
-        step, residual = _truncated_newton(function, gradient, radius, max_products)
+        step, residual = _truncated_newton(function, gradient, radius)
         slope = float(np.vdot(gradient, step))
         predicted = -0.5 * (slope - float(np.vdot(step, residual)))
         trial = function.value(W + step)
@@ -124,16 +124,14 @@ def _new_radius(
     return max(radius, min(scale * length, 4.0 * radius))
 
 
-def _truncated_newton(
-    function: InputFactor, gradient: Array, radius: float, max_products: int
-) -> tuple[Array, Array]:
+def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> tuple[Array, Array]:
     """Conjugate gradients on ``H s = -g`` inside the radius: the step and what is left over."""
     step = np.zeros_like(gradient)
     residual = -gradient
     direction = residual.copy()
     size = float(np.vdot(residual, residual))
     goal = 0.1 * float(np.linalg.norm(gradient))
-    for _ in range(max_products):
+    for _ in range(MOST_PRODUCTS):
         if size**0.5 <= goal:
             break
         image = function.product(direction)
@@ -183,14 +181,14 @@ class LabelFactor:
         found[:, range(H.shape[1]), range(H.shape[1])] += self.penalty
         return found
 
-    def minimise(self, H: Array, *, max_iter: int = 100, tol: float = 1e-10) -> Array:
+    def minimise(self, H: Array) -> Array:
         """Exact minimum of every label by Newton steps, halved where they do not descend."""
         zero = np.zeros_like(H)
-        goal = tol * np.maximum(np.linalg.norm(self.gradients(zero), axis=1), 1e-300)
+        goal = 1e-10 * np.maximum(np.linalg.norm(self.gradients(zero), axis=1), 1e-300)
         # Far on the flat side of a loss Newton steps lead nowhere; zero is in the middle.
         values, at_zero = self.values(H), self.values(zero)
         H, values = np.where((at_zero < values)[:, None], zero, H), np.minimum(values, at_zero)
-        for _ in range(1 if self.loss is LOSSES["squared"] else max_iter):
+        for _ in range(1 if self.loss is LOSSES["squared"] else 100):
             gradients = self.gradients(H)
             active = np.linalg.norm(gradients, axis=1) > goal
             if not active.any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -21,10 +22,11 @@ from sklearn.utils.validation import (
 )
 
 from dm2l._base import MissingLabelClassifier
-from dm2l._score_model import FitResult, LearnableMask
+from dm2l._score_model import FitResult
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
+from dm2l._utils.inputs import check_rows, explain_unsuitable
 from dm2l.completion._calibration import plain_probability
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
 AfterLabel = Callable[[int, int], None]
 
@@ -134,7 +136,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)
         if mask.learnable.any():
-            self._fit_estimators(X, mask.labels(labels), after_label)
+            with explained(self.estimator, X):
+                self._fit_estimators(X, mask.labels(labels), after_label)
         return FitResult()
 
     def _fit_estimators(self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None) -> None:
@@ -175,9 +178,13 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     # -- predicting -----------------------------------------------------------------------------
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        """Check number and names of columns; the estimator knows what else it wants of ``X``."""
+        """Check number and names of columns; the rest is left to the estimator."""
         if not reset:
             check_is_fitted(self)
+        with explained(self.estimator, X, whole=True):
+            return self._checked(X, reset=reset)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         if is_non_numpy(X):
             X = to_numpy(X)
@@ -205,10 +212,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             yield model, _safe_indexing(X, columns, axis=1)
 
     def _score_labels(self, X: Any) -> NDArray[Any]:
-        return np.stack([_score(*one) for one in self._models_with_inputs(X)], axis=-1)
+        with explained(self.estimator, X):
+            return np.stack([_score(*one) for one in self._models_with_inputs(X)], axis=-1)
 
     def _label_answers(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        answers = [_score_and_probability(*one) for one in self._models_with_inputs(X)]
+        with explained(self.estimator, X):
+            answers = [_score_and_probability(*one) for one in self._models_with_inputs(X)]
         scores, p = np.stack(answers, axis=-1)
         return scores, p
 
@@ -216,6 +225,22 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
 def _tags_of(estimator: Any) -> Tags | None:
     known = hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type)
     return get_tags(estimator) if known else None
+
+
+def explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContextManager[None]:
+    """Explain values that are no numbers, ``whole``: and what is no table, to scikit-learn's.
+
+    Other estimators, and those with a transformer inside, may take whatever they like.
+    """
+    if type(estimator).__module__.partition(".")[0] not in ("sklearn", "dm2l"):
+        return nullcontext()
+    tags = get_tags(estimator).input_tags
+    parts = [estimator, *estimator.get_params().values()]
+    if tags.string or any(hasattr(part, "transform") for part in parts):
+        return nullcontext()
+    if whole:
+        check_rows(X)
+    return explain_unsuitable(X, nan_allowed=tags.allow_nan)
 
 
 def _estimator_type(estimator: Any) -> str | None:
@@ -291,15 +316,19 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, Y: Any) -> Self:
         """Fill in the missing labels, NaN in ``Y``, and fit."""
-        self.estimator_ = clone(self.estimator).fit(X, np.nan_to_num(np.asarray(Y, dtype=float)))
+        with explained(self.estimator, X, whole=True):
+            Y = np.nan_to_num(np.asarray(Y, dtype=float))
+            self.estimator_ = clone(self.estimator).fit(X, Y)
         return self
 
     def decision_function(self, X: Any) -> Any:
         """Scores of the fitted estimator."""
         check_is_fitted(self)
-        return self.estimator_.decision_function(X)
+        with explained(self.estimator, X, whole=True):
+            return self.estimator_.decision_function(X)
 
     def predict(self, X: Any) -> Any:
         """Labels that the fitted estimator predicts."""
         check_is_fitted(self)
-        return self.estimator_.predict(X)
+        with explained(self.estimator, X, whole=True):
+            return self.estimator_.predict(X)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pkgutil import resolve_name
+from typing import Any
 
 import click
 
 from dm2l import __version__
+from dm2l._utils.files import printable
 
 # The first line of each command's help, here so that the list loads none of them.
 COMMANDS = {
@@ -40,6 +42,14 @@ class Commands(click.Group):
         module = _MODULES.get(cmd_name, "_ask")
         command: click.Command = resolve_name(f"dm2l.cli.{module}:{cmd_name}_command")
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; errors are shown without control characters, whatever they quote."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            error.message = printable(error.message)  # type: ignore[misc]
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without loading any."""

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernel_problem import KernelPreconditioner
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem
-from dm2l._solvers.ridge import conjugate_gradients
+from dm2l._solvers.problem import Preconditioner, Problem, conjugate_gradients
 from dm2l._utils.arrays import asarray_like, float64, to_numpy
 from dm2l.completion._covariance import (
     FOLDS,

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 from xml.parsers import expat
 
 import numpy as np
@@ -42,6 +42,8 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _MEKA = re.compile(r"(?:^|\s)-C\s+(-?\d+)(?=\s|$)")
 _NUMERIC = {"numeric", "real", "integer"}
+# Name, and type or values of a nominal one.
+_Attribute = tuple[str, str | tuple[str, ...]]
 
 
 def read_arff(
@@ -112,17 +114,17 @@ def read_arff(
     with open_text(path, codec, "an ARFF file") as text:
         lines = enumerate(text, start=1)
         relation, attributes = _read_header(lines, path)
-        names = [attribute.name for attribute in attributes]
+        names = [name for name, _ in attributes]
         chosen = [] if features_only else _label_positions(relation, names, labels, xml, path)
         kept = split_columns(names, chosen, drop, str(path))
-        codings: list[_Coding | None] = [None] * len(names)
+        codings: dict[int, _Coding] = {}
         start, is_label = 0, set(chosen)
         for j in sorted((*chosen, *kept)):
-            made = _coding(attributes[j], start, j in is_label, path)
-            codings[j], start = made, start + len(made.names)
-        matrix, sparse = _rows(lines, codings, path)
-    slots = [coding.start for j in chosen if (coding := codings[j]) is not None]
-    features = [coding for j in kept if (coding := codings[j]) is not None]
+            codings[j] = _coding(*attributes[j], start, j in is_label, path)
+            start += len(codings[j].names)
+        matrix, sparse = _rows(lines, codings, len(names), path)
+    slots = [codings[j].start for j in chosen]
+    features = [codings[j] for j in kept]
     columns = [c.start + k for c in features for k in range(len(c.names))]
     size = 9 * matrix.shape[0] * (len(slots) + (0 if sparse else len(columns)))
     what = f"a table of {matrix.shape[0]} rows, {len(columns)} features and {len(slots)} labels"
@@ -138,12 +140,6 @@ def read_arff(
         feature_names=[name for coding in features for name in coding.names],
         relation=relation,
     )
-
-
-class _Attribute(NamedTuple):
-    name: str
-    kind: str  # as the file spells it
-    values: tuple[str, ...] | None = None  # of a nominal one
 
 
 def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, list[_Attribute]]:
@@ -163,9 +159,8 @@ def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, lis
             elif keyword == "@data":
                 return relation, attributes
             else:
-                raise ValueError(
-                    f"expected @relation, @attribute or @data, found {text[:40]!r}; is this ARFF?"
-                )
+                known = "@relation, @attribute or @data"
+                raise ValueError(f"expected {known}, found {text[:40]!r}; is this ARFF?")
         except ValueError as error:
             raise DataFileError(path, str(error), place=f"line {number}") from None
     raise DataFileError(path, "it ends before @data: no ARFF file, or only a part of one")
@@ -177,13 +172,13 @@ def _attribute(text: str) -> _Attribute:
         raise ValueError(f"an attribute needs a name and a type, found {text.strip()!r}")
     (name, _), (kind, quoted), *rest = words
     if kind != "{" or quoted:
-        return _Attribute(name, kind.lower())
+        return name, kind.lower()
     if not rest or rest[-1] != ("}", False):
         raise ValueError(f"the values of attribute {name!r} are not closed by '}}'")
     values = tuple(word for word, quoted in rest[:-1] if quoted or word != ",")
     if not values:
         raise ValueError(f"attribute {name!r} declares no values")
-    return _Attribute(name, "nominal", values)
+    return name, values
 
 
 def _label_positions(
@@ -203,19 +198,16 @@ def _label_positions(
             return list(range(count) if count > 0 else range(size + count, size))
         xml = unpacked_name(path).with_suffix(".xml")
         if not xml.exists():
-            raise DataFileError(
-                path,
-                f"it does not say which attributes are labels: there is no -C in its relation and "
-                f"no {xml.name} beside it",
-                hint="Pass xml=, or labels= as names or as the number of last attributes.",
-            )
+            where = f"there is no -C in its relation and no {xml.name} beside it"
+            hint = "Pass xml=, or labels= as names or as the number of last attributes."
+            reason = f"it does not say which attributes are labels: {where}"
+            raise DataFileError(path, reason, hint=hint)
     listed = _read_label_names(xml)
     declared = set(names)
     unknown = [name for name in listed if name not in declared]
     if unknown:
-        raise DataFileError(
-            xml, f"{len(unknown)} label(s) that {path} does not declare are listed: {unknown[:5]}"
-        )
+        reason = f"{len(unknown)} label(s) that {path} does not declare are listed: {unknown[:5]}"
+        raise DataFileError(xml, reason)
     return sorted(match_columns(names, listed, str(path)))
 
 
@@ -225,11 +217,8 @@ def _read_label_names(path: str | Path) -> list[str]:
     parser = expat.ParserCreate(namespace_separator=" ")
 
     def refuse(*_: Any) -> NoReturn:
-        raise DataFileError(
-            path,
-            "there is a DOCTYPE or ENTITY declaration, which a list of labels does not need and "
-            "which can hide attacks; remove it",
-        )
+        reason = "there is a DOCTYPE or ENTITY declaration, which can hide attacks; remove it"
+        raise DataFileError(path, reason)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if tag.rpartition(" ")[2] == "label":
@@ -271,26 +260,22 @@ class _Coding:
         return (self.codes[text],)
 
 
-def _coding(attribute: _Attribute, start: int, is_label: bool, path: Path) -> _Coding:
-    name, values = attribute.name, attribute.values
-    if attribute.kind in _NUMERIC:
+def _coding(
+    name: str, values: str | tuple[str, ...], start: int, is_label: bool, path: Path
+) -> _Coding:
+    if values in _NUMERIC:
         return _Coding(start, (name,), None)
-    if values is None:
-        raise DataFileError(
-            path,
-            f"attribute {name!r} is of type {attribute.kind}, which has no numbers in it",
-            hint=f"Leave it out with drop=[{name!r}].",
-        )
+    if isinstance(values, str):
+        reason = f"attribute {name!r} is of type {values}, which has no numbers in it"
+        raise DataFileError(path, reason, hint=f"Leave it out with drop=[{name!r}].")
     names: tuple[str, ...] = (name,)
     if is_label:
         words = {value: parse_boolean(value) for value in values}
         numbers = set(words.values())
         if not numbers <= {0.0, 1.0} and not numbers <= {-1.0, 1.0}:
-            raise DataFileError(
-                path,
-                f"label {name!r} declares {list(values)[:8]}; a label has two values, 0/1, -1/1, "
-                "no/yes, false/true, inactive/active or negative/positive",
-            )
+            pairs = "0/1, -1/1, no/yes, false/true, inactive/active or negative/positive"
+            reason = f"label {name!r} declares {list(values)[:8]}; a label has two values, {pairs}"
+            raise DataFileError(path, reason)
         codes = {value: (start, float(number == 1)) for value, number in words.items()}
     elif len(values) > 2:
         names = tuple(f"{name}={value}" for value in values)
@@ -306,12 +291,12 @@ def _coding(attribute: _Attribute, start: int, is_label: bool, path: Path) -> _C
 
 
 def _rows(
-    lines: Iterator[tuple[int, str]], codings: list[_Coding | None], path: Path
+    lines: Iterator[tuple[int, str]], codings: dict[int, _Coding], size: int, path: Path
 ) -> tuple[sp.csr_array, bool]:
     """All rows as one CSR matrix over the columns of the codings, and whether any was sparse."""
     values, indices, indptr = array("d"), array("i"), array("q", [0])
     # Listed in no sparse row although they are not zero there: first values that count as 1.
-    implied = {j: c.omitted for j, c in enumerate(codings) if c is not None and c.omitted[1]}
+    implied = {j: c.omitted for j, c in codings.items() if c.omitted[1]}
     sparse = False
     most = available_memory() / _VALUE_BYTES
     for number, line in lines:
@@ -321,7 +306,7 @@ def _rows(
         try:
             if text[0] == "{":
                 sparse = True
-                cells = _sparse_cells(text, len(codings))
+                cells = _sparse_cells(text, size)
                 listed = {j for j, _, _ in cells}
                 if len(listed) < len(cells):
                     raise ValueError("an attribute is listed twice")
@@ -329,9 +314,9 @@ def _rows(
                     indices.append(implied[j][0])
                     values.append(implied[j][1])
             else:
-                cells = _dense_cells(text, len(codings))
+                cells = _dense_cells(text, size)
             for j, word, quoted in cells:
-                coding = codings[j]
+                coding = codings.get(j)
                 if coding is not None:
                     for column, value in coding.entries(word, quoted):
                         indices.append(column)
@@ -344,7 +329,7 @@ def _rows(
         indptr.append(len(values))
     if len(indptr) == 1:
         raise DataFileError(path, "there are no rows after @data")
-    width = sum(len(coding.names) for coding in codings if coding is not None)
+    width = sum(len(coding.names) for coding in codings.values())
     parts = (np.array(values), np.array(indices), np.array(indptr))
     return sp.csr_array(parts, shape=(len(indptr) - 1, width)), sparse
 
@@ -397,8 +382,7 @@ def _sparse_cells(text: str, size: int) -> list[tuple[int, str, bool]]:
     cells = []
     for (index, _), (word, quoted) in zip(words[::2], words[1::2], strict=True):
         if not index.isdecimal() or int(index) >= size:
-            raise ValueError(
-                f"index {index!r} is not one of the {size} attributes, 0 to {size - 1}"
-            )
+            known = f"the {size} attributes, 0 to {size - 1}"
+            raise ValueError(f"index {index!r} is not one of {known}")
         cells.append((int(index), word, quoted))
     return cells

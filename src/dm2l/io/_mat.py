@@ -141,18 +141,14 @@ def _keys(
         keys = _several(given)
         absent = [key for key in keys if key not in found]
         if absent or len(keys) not in (1, 2):
-            raise DataFileError(
-                path, f"there are no variable(s) {absent or keys}; there are {sorted(found)}"
-            )
+            reason = f"there are no variable(s) {absent or keys}; there are {sorted(found)}"
+            raise DataFileError(path, reason)
         return keys
     guesses = _guesses(found, argument)
     if len(guesses) != 1:
         what = "several candidates" if guesses else "no variable with a usual name"
-        raise DataFileError(
-            path,
-            f"{what} for {argument}; there are {sorted(found)}",
-            hint=f"Name it with {argument}=.",
-        )
+        reason = f"{what} for {argument}; there are {sorted(found)}"
+        raise DataFileError(path, reason, hint=f"Name it with {argument}=.")
     return guesses[0]
 
 
@@ -177,11 +173,8 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
     for x, y in ((X, Y), (X, Y.T), (X.T, Y), (X.T, Y.T)):
         if x.shape[0] == y.shape[0]:
             return (sp.csr_array(x) if sp.issparse(x) else np.ascontiguousarray(x)), y.copy()
-    raise DataFileError(
-        path,
-        f"{x_key!r} of shape {X.shape} and {y_key!r} of shape {Y.shape} do not "
-        "agree on the number of samples",
-    )
+    both = f"{x_key!r} of shape {X.shape} and {y_key!r} of shape {Y.shape}"
+    raise DataFileError(path, f"{both} do not agree on the number of samples")
 
 
 def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
@@ -241,9 +234,8 @@ def _received(pipe: IO[bytes], path: AnyPath) -> dict[str, Any]:
             try:
                 found[name] = sparse_from_parts(*arrays, layout="csc")
             except ValueError as error:
-                raise DataFileError(
-                    path, f"{name!r} is not a valid sparse matrix: {error}"
-                ) from error
+                reason = f"{name!r} is not a valid sparse matrix: {error}"
+                raise DataFileError(path, reason) from error
         else:
             found[name] = arrays[0] if what == "dense" else what
     return found

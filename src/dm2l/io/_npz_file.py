@@ -78,7 +78,10 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     if not features_only:
         if "Y" not in found:
             raise DataFileError(path, f"there is no Y; there are {sorted(found)}")
-        target = _labels(found["Y"], path)
+        Y = target = found["Y"]
+        # What is written here is read without the way through float64.
+        if Y.dtype != np.int8 or Y.ndim != 2 or Y.min(initial=0) or Y.max(initial=0) > 1:
+            target = label_targets(_numbers(Y, "Y", path), None, str(path))
         names = _names(found, "label_names", target.shape[1], path)
         if len(target) != n:
             raise DataFileError(path, f"X has {n} rows, but Y has {len(target)}")
@@ -160,12 +163,6 @@ def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
         reason = f"X_data, X_indices, ... are not a valid CSR matrix: {error}"
         raise DataFileError(path, reason) from error
     return matrix.astype(np.float64, copy=False)
-
-
-def _labels(Y: NDArray[Any], path: str | Path) -> NDArray[Any]:
-    if Y.dtype == np.int8 and Y.ndim == 2 and not Y.min(initial=0) and Y.max(initial=0) <= 1:
-        return Y  # as it is written here, without the way through float64
-    return label_targets(_numbers(Y, "Y", path), None, str(path))
 
 
 def _numbers(values: NDArray[Any], part: str, path: str | Path) -> NDArray[np.float64]:

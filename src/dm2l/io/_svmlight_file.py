@@ -119,11 +119,7 @@ class SvmlightRows(io.RawIOBase):
     """
 
     def __init__(
-        self,
-        file: IO[bytes],
-        path: AnyPath,
-        n_features: int | None,
-        zero_based: Base,
+        self, file: IO[bytes], path: AnyPath, n_features: int | None, zero_based: Base
     ) -> None:
         self._lines = enumerate(file, start=1)
         self._path, self._n_features, self._zero_based = path, n_features, zero_based
@@ -170,12 +166,11 @@ class SvmlightRows(io.RawIOBase):
                 self._empty = self._empty or self._line
             elif not text.startswith(b"#"):
                 if self._started and self._empty:
-                    raise DataFileError(
-                        self._path,
+                    reason = (
                         "an empty line between rows. If it stands for a row without labels and "
-                        "features, put a blank there; otherwise remove it",
-                        place=f"line {self._empty}",
+                        "features, put a blank there; otherwise remove it"
                     )
+                    raise DataFileError(self._path, reason, place=f"line {self._empty}")
                 self._started, self._empty = True, 0
                 self._places.append(self._line)
                 self._blank.append(not text)
@@ -193,10 +188,7 @@ class SvmlightRows(io.RawIOBase):
         if len(wrong):
             row = int(np.searchsorted(indptr, wrong[0], side="right")) - 1
             end = "on" if self._n_features is None else f"to {last}"
-            raise DataFileError(
-                self._path,
-                f"a feature has the index {indices[wrong[0]]}, but indices go from {base} {end} "
-                f"(zero_based={zero_based})",
-                place=f"line {self._places[row]}",
-            )
+            known = f"indices go from {base} {end} (zero_based={zero_based})"
+            reason = f"a feature has the index {indices[wrong[0]]}, but {known}"
+            raise DataFileError(self._path, reason, place=f"line {self._places[row]}")
         return indices - base, bool(zero_based)

@@ -35,7 +35,7 @@ def read_csv(
     r"""Read features and labels from a CSV file with a header line.
 
     Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, in any
-    case, or ticks (``x``, ``*``, ``✓``) and nothing else.
+    case, or check marks (``x``, ``*``, ``✓``) and nothing else.
 
     Parameters
     ----------
@@ -195,12 +195,9 @@ def _bunch(
             data[:, position] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if unusable:
         more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
-        raise DataFileError(
-            path,
-            f"features are numbers, but {'; '.join(unusable[:5])}{more}",
-            hint="Turn them into numbers first, name them in labels= if they are labels, or "
-            "leave them out with drop=.",
-        )
+        hint = "Turn them into numbers, name them in labels= if they are labels, or drop= them."
+        reason = f"features are numbers, but {'; '.join(unusable[:5])}{more}"
+        raise DataFileError(path, reason, hint=hint)
     return make_bunch(
         data,
         target if np.isnan(target).any() else target.astype(np.int8),

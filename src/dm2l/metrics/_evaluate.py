@@ -41,7 +41,6 @@ def evaluate(
     y_pred: Any = None,
     convention: Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
-    only: Sequence[str] | None = None,
     **options: Unpack[MetricOptions],
 ) -> dict[str, MetricValue]:
     """Evaluate scores with every metric; each value comes with the counts behind it.
@@ -58,16 +57,13 @@ def evaluate(
         For the ranking metrics; None is the default of each.
     k : sequence of int, default=(1, 3, 5)
         For ``precision_at_k``; values above the number of labels are left out.
-    only : sequence of str, default=None
-        Names of the metrics to compute; None for all.
     **options : dict
         ``undefined``, ``estimate``, ``rates`` and ``sample_weight`` as in :func:`ranking_loss`.
 
     Returns
     -------
     dict of str to MetricValue
-        A metric that is undefined on all rows or labels is nan, without a warning: its ``n_units``
-        is 0.
+        A metric that is undefined on all rows or labels is nan, without a warning.
 
     Examples
     --------
@@ -95,21 +91,13 @@ def evaluate(
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return {name: task() for name, task in tasks.items() if only is None or name in only}
+        return {name: task() for name, task in tasks.items()}
 
 
-def label_table(y_true: Any, y_score: Any, *, y_pred: Any = None) -> dict[str, NDArray[Any]]:
-    """Counts, AUC and F1 of each label, nan where a label cannot be evaluated.
+def label_table(y_true: Any, y_score: Any) -> dict[str, NDArray[Any]]:
+    """Counts, AUC and F1 (of ``y_score > 0``) of each label, nan where it cannot be evaluated.
 
-    Parameters
-    ----------
-    y_true, y_score, y_pred
-        As in :func:`evaluate`.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (c,)
-        ``n_observed``, ``n_positive``, ``auc``, ``f1``; ready for ``pandas.DataFrame``.
+    Arguments are those of :func:`evaluate`; the result is ready for ``pandas.DataFrame``.
 
     Examples
     --------
@@ -122,13 +110,12 @@ def label_table(y_true: Any, y_score: Any, *, y_pred: Any = None) -> dict[str, N
     """
     given = read(y_true, y_score, estimate=False)
     T, S = given.T, given.S
-    P = S > 0 if y_pred is None else read(y_true, y_pred, estimate=False).S > 0
     o = _ranking._Order(T.T, S.T)
     return {
         "n_observed": o.n_observed,
         "n_positive": o.n_positive,
         "auc": np.where(o.n_pairs > 0, o.auc(0.5), np.nan),
-        "f1": ratio(*_decisions.f1_parts(T, P), undefined=np.nan),
+        "f1": ratio(*_decisions.f1_parts(T, S > 0), undefined=np.nan),
     }
 
 
@@ -155,33 +142,22 @@ def evaluate_positive_unlabelled(
     ----------
     y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
         Observed positives; every other entry counts as unlabelled.
-    y_score : array-like of shape (n, c)
-        Scores of rows that the model was not fitted to.
     class_prior : float or array-like of shape (c,)
         Share of positives, for example ``model.class_prior_``.
-    y_pred : array-like of shape (n, c), default=None
-        Decisions; by default ``y_score > 0``.
-    k : sequence of int, default=(1, 3, 5)
-        For precision at ``k``; values above the number of labels are left out.
+    y_score, y_pred, k
+        As in :func:`evaluate`, of rows that the model was not fitted to.
 
     Returns
     -------
     dict of str to MetricValue
-        Estimates, means over labels with observed positives; standard errors take the class
-        priors as exact.
+        Means over labels with observed positives; standard errors take class priors as exact.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.metrics import evaluate_positive_unlabelled
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.random((5000, 2)) < 0.3
-    >>> scores = truth + rng.normal(size=truth.shape) - 0.5
-    >>> observed = np.where(truth & (rng.random(truth.shape) < 0.4), 1.0, np.nan)
-    >>> found = evaluate_positive_unlabelled(observed, scores, 0.3)
-    >>> right = [np.mean((scores[:, j] > 0)[truth[:, j]]) for j in range(2)]
-    >>> bool(abs(found["recall"].value - np.mean(right)) < 0.05)
-    True
+    >>> labels, scores = [[1], [float("nan")], [1], [float("nan")]], [[2], [-1], [1], [-2]]
+    >>> evaluate_positive_unlabelled(labels, scores, 0.5)["recall"].value
+    1.0
     """
     labels = read_labels(y_true, missing_as="unlabelled")
     T, S = labels.signs, check_scores(labels, y_score)

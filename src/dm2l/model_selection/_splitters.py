@@ -124,18 +124,17 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     differ by at most one. Missing labels cannot change the folds. Rows of one group stay in one
     fold; then folds are as even as the groups allow.
 
-    Iterative stratification [1]_ places one row after the other, rarest label first. Here
-    ``n_splits`` rows at a time, one for each fold, are placed by an assignment problem that
-    lowers :math:`\sum_{gf} (n_{gf} - n_g / k)^2 / n_g`, where a group g is the observed positives
-    or the observed negatives of a label.
+    Iterative stratification (Sechidis et al., ECML PKDD 2011) places one row after the other,
+    rarest label first. Here ``n_splits`` rows at a time, one for each fold, are placed by an
+    assignment problem that lowers :math:`\sum_{gf} (n_{gf} - n_g / k)^2 / n_g`, where a group g is
+    the observed positives or the observed negatives of a label.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds, at least 2.
     shuffle : bool, default=True
-        Break ties between rows at random. If False they are broken by the order of the rows, and
-        the folds are the same at every call.
+        Break ties between rows at random; if False, by the order of the rows.
     random_state : int, RandomState instance or None, default=None
         Seed of the shuffling. None gives other folds at every call.
     groups : None, "duplicates" or array-like of shape (n,), default=None
@@ -146,21 +145,14 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     missing_as : {None, "missing", "negative"}, default=None
         Meaning of an entry that is not stored in a sparse ``y`` of positives only.
 
-    References
-    ----------
-    .. [1] K. Sechidis, G. Tsoumakas, I. Vlahavas, "On the stratification of multi-label data",
-       ECML PKDD 2011.
-
     Examples
     --------
     >>> import numpy as np
     >>> from dm2l.model_selection import MultilabelKFold
     >>> Y = np.array([[1, 0], [1, 0], [0, 1], [0, np.nan], [0, 1], [0, np.nan]])
     >>> folds = MultilabelKFold(n_splits=2, random_state=0)
-    >>> for train, test in folds.split(np.zeros((6, 1)), Y):
-    ...     print(len(test), np.nansum(Y[test], axis=0))
-    3 [1. 1.]
-    3 [1. 1.]
+    >>> [np.nansum(Y[test], axis=0).tolist() for _, test in folds.split(np.zeros((6, 1)), Y)]
+    [[1.0, 1.0], [1.0, 1.0]]
     """
 
     n_splits: int = 5
@@ -240,10 +232,8 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
     >>> Y = np.zeros((50, 2))
     >>> Y[:5, 0], Y[3:13, 1] = 1, 1
     >>> split = MultilabelShuffleSplit(n_splits=2, test_size=0.4, random_state=0)
-    >>> for train, test in split.split(np.zeros((50, 1)), Y):
-    ...     print(len(train), len(test), Y[test].sum(axis=0))
-    30 20 [2. 4.]
-    30 20 [2. 4.]
+    >>> [Y[test].sum(axis=0).tolist() for _, test in split.split(np.zeros((50, 1)), Y)]
+    [[2.0, 4.0], [2.0, 4.0]]
     """
 
     n_splits: int = 10

@@ -1,9 +1,9 @@
-"""Readers of row blocks from files: a call begins a pass and gives ``(X, Y)`` block by block."""
+"""Row blocks from files: a function that begins a pass and gives ``(X, Y)`` block by block."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.extras import require
 from dm2l._utils.files import PARQUET, TEXT, DataFileError, open_unpacked, suffix_of
-from dm2l._utils.parameters import check_count
+from dm2l._utils.inputs import check_count
 from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
 from dm2l.io._label_reader import LabelReader
@@ -24,6 +24,8 @@ from dm2l.outofcore._block import block_rows
 # Rows that are turned from columns into rows together, so that they stay in the cache.
 TILE = 1024
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+# What begins a pass, the number of rows, if it is known, and the names of the features.
+Source = tuple[Callable[[], Iterator[Sequence[Any]]], int | None, list[str] | None]
 
 
 def mapped_arrays(path: Any, labels: Any = None, **options: Any) -> tuple[Any, Any] | None:
@@ -44,19 +46,18 @@ def mapped_arrays(path: Any, labels: Any = None, **options: Any) -> tuple[Any, A
     return X, Y
 
 
-def table_reader(path: Any, labels: Any, **options: Any) -> Any:
-    """The reader of one or several files, by the suffix of the first."""
+def table_reader(path: Any, labels: Any, **options: Any) -> Source:
+    """The blocks of one or several files, in the format of the suffix of the first."""
     several = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     if not several:
         raise ValueError("There is no file to read.")
     files = [Path(one) for one in several]
     suffix = suffix_of(files[0])
-    if suffix in TEXT:
-        return CsvReader(files, labels, **options)
-    if suffix in PARQUET:
-        return ParquetReader(files, labels, **options)
+    for suffixes, reader in ((TEXT, csv_blocks), (PARQUET, parquet_blocks)):
+        if suffix in suffixes:
+            return reader(files, labels, **options)
     if suffix in SVMLIGHT:
-        return SvmlightReader(files, labels, **options)
+        return svmlight_blocks(files, labels, **options)
     known = ", ".join((*PARQUET, *TEXT, *SVMLIGHT, ".npy", ".npz"))
     raise ValueError(f"{files[0]} has no suffix that row blocks can be read from: {known}.")
 
@@ -73,79 +74,68 @@ def _check_same(names: list[str], first: list[str], path: Path) -> None:
         raise DataFileError(path, "it has other columns than the first file")
 
 
-class ParquetReader:
+def parquet_blocks(
+    files: list[Path], labels: Any, drop: Any = (), rows: int | None = None
+) -> Source:
     """Blocks of Parquet files."""
+    types, frame = require("pyarrow", "io").types, require("pandas", "io").DataFrame
+    schemas, n_rows = [], 0
+    for path in files:
+        with open_parquet(path) as file:
+            schemas.append(file.schema_arrow)
+            _check_same(list(schemas[-1].names), list(schemas[0].names), path)
+            n_rows += file.metadata.num_rows
+    features, named = _columns(list(schemas[0].names), labels, drop, str(files[0]))
+    wanted, d = features + named, len(features)
+    kinds = [schemas[0].field(name).type for name in wanted]
+    for name, kind in zip(wanted, kinds, strict=True):
+        if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+            raise DataFileError(
+                files[0],
+                f"column {name!r} is of type {kind}; blocks are made of numbers and booleans",
+                hint="Leave it out with drop=, or turn it into numbers first.",
+            )
+    single = all(types.is_floating(kind) and kind.bit_width <= 32 for kind in kinds[:d])
+    dtype = np.float32 if single else np.float64
+    length = block_rows(rows, d)
 
-    def __init__(
-        self, files: list[Path], labels: Any, drop: Any = (), rows: int | None = None
-    ) -> None:
-        self._arrow = require("pyarrow", "io")
-        self._frame = require("pandas", "io").DataFrame
-        self._files = files
-        self.n_rows = 0
-        first: list[str] = []
+    def numbers(column: Any) -> NDArray[Any]:
+        """Values of a column, NaN where null."""
+        if column.null_count and not types.is_floating(column.type):
+            column = column.cast("float64")
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+
+    def read() -> Iterator[Sequence[Any]]:
         for path in files:
-            with open_parquet(path) as file:
-                names = list(file.schema_arrow.names)
-                if path == files[0]:
-                    first = names
-                    self.feature_names, self._names = _columns(names, labels, drop, str(path))
-                    self._check_types(file.schema_arrow, str(path))
-                _check_same(names, first, path)
-                self.n_rows += file.metadata.num_rows
-        self._rows = block_rows(rows, len(self.feature_names))
-
-    def _check_types(self, schema: Any, where: str) -> None:
-        types = self._arrow.types
-        for name in self.feature_names + self._names:
-            kind = schema.field(name).type
-            if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
-                raise DataFileError(
-                    where,
-                    f"column {name!r} is of type {kind}; blocks are made of numbers and booleans",
-                    hint="Leave it out with drop=, or turn it into numbers first.",
-                )
-        single = {schema.field(name).type.bit_width for name in self.feature_names}
-        floating = all(types.is_floating(schema.field(name).type) for name in self.feature_names)
-        self._dtype = np.float32 if floating and max(single) <= 32 else np.float64
-
-    def __call__(self) -> Iterator[Sequence[Any]]:
-        wanted = self.feature_names + self._names
-        d = len(self.feature_names)
-        for path in self._files:
             with open_parquet(path, pre_buffer=False) as file:
-                for groups, rows in self._portions(file.metadata):
+                for groups, size in _portions(file.metadata, length):
                     # A portion at a time: pyarrow frees memory only when an iteration ends.
-                    batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=wanted)
+                    batches = file.iter_batches(batch_size=size, row_groups=groups, columns=wanted)
                     while True:
                         with translate_arrow_errors(path):
                             batch = next(batches, None)
                         if batch is None:
                             break
-                        columns = [self._numbers(batch.column(name)) for name in wanted]
-                        labels = _by_rows(columns[d:], np.float32)
-                        X = _by_rows(columns[:d], self._dtype)
-                        yield X, self._frame(labels, columns=self._names)
+                        columns = [numbers(batch.column(name)) for name in wanted]
+                        Y = frame(_by_rows(columns[d:], np.float32), columns=named)
+                        yield _by_rows(columns[:d], dtype), Y
 
-    def _portions(self, metadata: Any) -> Iterator[tuple[list[int], int]]:
-        """Row groups that are read together, and rows of the blocks that they are cut into."""
-        sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-        groups: list[int] = []
-        total = 0
-        for i, size in enumerate(sizes):
-            groups.append(i)
-            total += size
-            following = sizes[i + 1] if i + 1 < len(sizes) else self._rows
-            if total + following > self._rows:
-                pieces = max(1, round(total / self._rows))
-                yield groups, max(1, -(-total // pieces))
-                groups, total = [], 0
+    return read, n_rows, features
 
-    def _numbers(self, column: Any) -> NDArray[Any]:
-        """Values of a column, NaN where null."""
-        if column.null_count and not self._arrow.types.is_floating(column.type):
-            column = column.cast(self._arrow.float64())
-        return np.asarray(column.to_numpy(zero_copy_only=False))
+
+def _portions(metadata: Any, rows: int) -> Iterator[tuple[list[int], int]]:
+    """Row groups that are read together, and rows of the blocks that they are cut into."""
+    sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    groups: list[int] = []
+    total = 0
+    for i, size in enumerate(sizes):
+        groups.append(i)
+        total += size
+        following = sizes[i + 1] if i + 1 < len(sizes) else rows
+        if total + following > rows:
+            pieces = max(1, round(total / rows))
+            yield groups, max(1, -(-total // pieces))
+            groups, total = [], 0
 
 
 def _by_rows(columns: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
@@ -158,98 +148,83 @@ def _by_rows(columns: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     return table
 
 
-class CsvReader:
+def csv_blocks(
+    files: list[Path],
+    labels: Any,
+    drop: Any = (),
+    rows: int | None = None,
+    separator: str | None = None,
+    missing: Any = None,
+    positive: Any = None,
+    cutoffs: str | Iterable[str] = (),
+) -> Source:
     """Blocks of CSV files."""
+    frame = require("pandas", "io").DataFrame
+    # Files stay: only the first pass has to count the cells of rows.
+    options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
+    tables = [CsvFile(path, **options) for path in files]
+    names = tables[0].names
+    for table in tables:
+        _check_same(table.names, names, table.path)
+    features, named = _columns(names, labels, drop, str(files[0]))
+    length, text = block_rows(rows, len(names)), dict.fromkeys(named, str)
+    words: dict[str, Any] = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
 
-    n_rows = None
+    def read() -> Iterator[Sequence[Any]]:
+        for table in tables:
+            reader = LabelReader(named, str(table.path), **words)
+            for part in table.frames(length, text, features + named):
+                X = _features(part, features, table.path)
+                yield X, frame(reader.read([part[name] for name in named]), columns=named)
 
-    def __init__(
-        self,
-        files: list[Path],
-        labels: Any,
-        drop: Any = (),
-        rows: int | None = None,
-        separator: str | None = None,
-        missing: Any = None,
-        positive: Any = None,
-        cutoffs: str | Iterable[str] = (),
-    ) -> None:
-        self._frame = require("pandas", "io").DataFrame
-        # Files stay: only the first pass has to count the cells of rows.
-        options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
-        self._files = [CsvFile(path, **options) for path in files]
-        names = self._files[0].names
-        self.feature_names, self._label_names = _columns(names, labels, drop, str(files[0]))
-        for file in self._files[1:]:
-            _check_same(file.names, names, file.path)
-        self._rows = block_rows(rows, len(names))
-        self._words = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
-
-    def __call__(self) -> Iterator[Sequence[Any]]:
-        text, wanted = dict.fromkeys(self._label_names, str), self.feature_names + self._label_names
-        for file in self._files:
-            labels = LabelReader(self._label_names, str(file.path), **self._words)
-            for frame in file.frames(self._rows, text, wanted):
-                X = self._features(frame, file.path)
-                Y = labels.read([frame[name] for name in self._label_names])
-                yield X, self._frame(Y, columns=self._label_names)
-
-    def _features(self, frame: Any, path: Path) -> NDArray[np.float64]:
-        table = np.empty((len(frame), len(self.feature_names)))
-        for j, name in enumerate(self.feature_names):
-            try:
-                table[:, j] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-            except ValueError as error:
-                raise DataFileError(
-                    path,
-                    f"feature {name!r} is not a number in every row ({error})",
-                    hint="Leave it out with drop=, name it in labels=, or turn it into numbers "
-                    "first.",
-                ) from error
-        return table
+    return read, None, features
 
 
-class SvmlightReader:
+def _features(frame: Any, names: list[str], path: Path) -> NDArray[np.float64]:
+    table = np.empty((len(frame), len(names)))
+    for j, name in enumerate(names):
+        try:
+            table[:, j] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        except ValueError as error:
+            raise DataFileError(
+                path,
+                f"feature {name!r} is not a number in every row ({error})",
+                hint="Leave it out with drop=, name it in labels=, or turn it into numbers first.",
+            ) from error
+    return table
+
+
+def svmlight_blocks(
+    files: list[Path],
+    labels: Sequence[float] | None,
+    n_features: int = 0,
+    rows: int | None = None,
+    zero_based: bool = False,
+    missing_as: str = "negative",
+) -> Source:
     """Blocks of multi-label svmlight files."""
+    if missing_as not in ("negative", "missing"):
+        raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
+    check_count("n_features", n_features)
+    numbers = [] if labels is None else list(labels)
+    places = {float(label): j for j, label in enumerate(numbers)}
+    if not places or len(places) < len(numbers):
+        raise ValueError(f"labels must name each label once, got {numbers!r}.")
+    length = block_rows(10_000 if rows is None else rows, n_features)
+    absent = 0.0 if missing_as == "negative" else np.nan
 
-    n_rows, feature_names = None, None
-
-    def __init__(
-        self,
-        files: list[Path],
-        labels: Sequence[float] | None,
-        n_features: int = 0,
-        rows: int | None = None,
-        zero_based: bool = False,
-        missing_as: str = "negative",
-    ) -> None:
-        if missing_as not in ("negative", "missing"):
-            raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
-        self._files = files
-        check_count("n_features", n_features)
-        self._n_features = int(n_features)
-        numbers = [] if labels is None else list(labels)
-        self._place = {float(label): j for j, label in enumerate(numbers)}
-        if not self._place or len(self._place) < len(numbers):
-            raise ValueError(f"labels must name each label once, got {numbers!r}.")
-        self._rows = block_rows(10_000 if rows is None else rows, n_features)
-        self._zero_based = bool(zero_based)
-        self._absent = 0.0 if missing_as == "negative" else np.nan
-
-    def __call__(self) -> Iterator[Sequence[Any]]:
-        for path in self._files:
+    def read() -> Iterator[Sequence[Any]]:
+        for path in files:
             with open_unpacked(path, whole=False) as file:
-                rows = SvmlightRows(file, path, self._n_features, self._zero_based)
-                while (block := rows.take(self._rows))[1]:
+                source = SvmlightRows(file, path, int(n_features), bool(zero_based))
+                while (block := source.take(length))[1]:
                     X, listed, _ = block
-                    yield X, self._labels(listed, path)
+                    Y = np.full((len(listed), len(places)), absent)
+                    for y, row in zip(Y, listed, strict=True):
+                        if unknown := [number for number in row if number not in places]:
+                            what = f"it lists the label {unknown[0]:g}, which labels= does not name"
+                            raise DataFileError(path, what)
+                        y[[places[number] for number in row]] = 1.0
+                    yield X, Y
 
-    def _labels(self, listed: list[tuple[float, ...]], path: Path) -> NDArray[np.float64]:
-        Y = np.full((len(listed), len(self._place)), self._absent)
-        for i, numbers in enumerate(listed):
-            for number in numbers:
-                if number not in self._place:
-                    reason = f"it lists the label {number:g}, which labels= does not name"
-                    raise DataFileError(path, reason)
-                Y[i, self._place[number]] = 1.0
-        return Y
+    return read, None, None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import _get_feature_names
 
-from dm2l._utils.parameters import check_count
+from dm2l._utils.inputs import check_count
 from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.labels._parsing import read_values
@@ -119,18 +118,9 @@ class RowBlocks:
             Rows of a block; None makes one block of all.
         **options
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from dm2l.outofcore import RowBlocks
-        >>> blocks = RowBlocks.from_arrays(np.eye(5), np.eye(5, 2), rows=2)
-        >>> [len(block.T) for block in blocks]
-        [2, 2, 1]
         """
-        missing = options.get("missing_label", np.nan)
         if np.ndim(Y) == 1 and not sp.issparse(Y) and options.get("classes") is None:
-            values, seen, _ = read_values(Y, label_mask, missing)
+            values, seen, _ = read_values(Y, label_mask, options.get("missing_label", np.nan))
             options["classes"] = np.unique(np.array(values[seen].tolist()))
         parts = [indexable(part) for part in (X, Y, label_mask, sample_weight)]
         n = parts[0].shape[0]
@@ -184,10 +174,9 @@ class RowBlocks:
         if arrays := mapped_arrays(path, labels, **options):
             chunk = block_rows(rows, arrays[0].shape[1])
             return cls.from_arrays(*arrays, rows=chunk, **settings)
-        reader = table_reader(path, labels, rows=rows, **options)
-        source = cls(reader, n_rows=reader.n_rows, **settings)
-        if reader.feature_names:
-            source.feature_names = np.array(reader.feature_names, dtype=object)
+        read, n_rows, names = table_reader(path, labels, rows=rows, **options)
+        source = cls(read, n_rows=n_rows, **settings)
+        source.feature_names = np.array(names, dtype=object) if names else None
         return source
 
     def head(self, rows: int) -> RowBlocks:
@@ -216,8 +205,6 @@ class RowBlocks:
                     f"{name}={mark!r} here, {mine!r} in the row blocks, which read the labels: "
                     "give it to them."
                 )
-
-    # -- passes ---------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Block]:
         if not self._ahead:
@@ -250,11 +237,8 @@ class RowBlocks:
         before = (count, total) if self._passed is None else self._passed
         if not total:
             raise ValueError(
-                "This pass over the row blocks gave no rows."
-                if self._passed is None
-                else "This pass over the row blocks gave no rows. An earlier pass had some: a "
-                "generator that was used up cannot be gone through again; give a function that "
-                "makes a new one."
+                "This pass over the row blocks gave no rows. If an earlier one did, a generator is "
+                "used up, which cannot be gone through again: give a function that makes a new one."
             )
         if (count, total) != before:
             raise ValueError(
@@ -262,8 +246,6 @@ class RowBlocks:
                 f"{before[0]}: every pass has to give the same."
             )
         self._passed = before
-
-    # -- properties -----------------------------------------------------------------------------
 
     def first(self) -> Block:
         """The first block that has rows, without reading the others."""
@@ -295,17 +277,9 @@ class RowBlocks:
         return self.labels.n_labels
 
 
-class RemoteBlocks(RowBlocks, ABC):
+class RemoteBlocks(RowBlocks):
     """Row blocks that are elsewhere: functions go to them, and small results come back."""
 
-    @abstractmethod
-    def reducer(self, change: Callable[[Any], Any] | None = None) -> Callable[..., tuple[Any, ...]]:
-        """How to sum a function, which gives tuples, over all blocks, each changed before."""
-
-    @abstractmethod
-    def counts(self) -> tuple[Any, Any, int]:
-        """Observed positives and negatives of every label, and rows with an observed entry."""
-
-    @abstractmethod
-    def result_limit(self) -> float:
-        """Largest size in bytes of the result of a block; infinite if it is unknown."""
+    reducer: Callable[..., Any]  # how to sum a function over all blocks, each changed before
+    counts: Callable[[], Any]  # observed positives and negatives of labels, and observed rows
+    result_limit: Callable[[], float]  # bytes of the result of a block, infinite if unknown

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from copy import copy, deepcopy
 from functools import partial
-from operator import iadd
+from operator import iadd, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from dask import config
 from dask.delayed import delayed
 from distributed import futures_of, get_client
 
-from dm2l._utils.threads import one_blas_thread
+from dm2l._utils.arrays import one_blas_thread
 from dm2l.labels._form import LabelForm
 from dm2l.outofcore._block import Block, naming_block, read_block
 from dm2l.outofcore._source import RemoteBlocks
@@ -73,9 +73,6 @@ class DaskBlocks(RemoteBlocks):
     >>> with Client(processes=False, n_workers=2, dashboard_address=":0") as client:
     ...     rows = DaskBlocks(da.from_array(X, (100, -1)), da.from_array(Y, (100, -1)))
     ...     model = DM2LClassifier().fit(rows)
-    >>> alone = DM2LClassifier().fit(X, Y)
-    >>> bool(abs(model.decision_function(X) - alone.decision_function(X)).max() < 1e-8)
-    True
     >>> rows.traffic.passes
     1
     """
@@ -99,8 +96,9 @@ class DaskBlocks(RemoteBlocks):
         self._blocks: list[Any] | None = None
         self._counts: Any = None
         rows = sum(X.chunks[0]) if hasattr(X, "chunks") else np.nan
+        here, parts = self.client, self._parts  # not self, which would keep itself alive
         super().__init__(
-            partial(_fetched, self.client, self._parts),
+            lambda: (here.gather(here.compute(tasks)) for tasks in parts),
             n_rows=None if np.isnan(rows) else int(rows),
             missing_label=missing_label,
             missing_as=missing_as,
@@ -132,7 +130,7 @@ class DaskBlocks(RemoteBlocks):
             sizes, *counts = counted
             self._finish_pass(len(sizes), sum(sizes))
             self._counts = tuple(map(sum, counts))
-            self._blocks = [delayed(_block)(one) for one in checked]
+            self._blocks = [delayed(itemgetter(0))(one) for one in checked]
         return self._blocks
 
     def counts(self) -> Any:
@@ -203,7 +201,7 @@ def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
                 "dask.array.from_array and dask.dataframe.from_pandas make one."
             )
         if hasattr(part, "rechunk"):  # whole rows, those of X where their numbers are known
-            same = {0: chunks} if sum(chunks) == part.shape[0] else {}
+            same = {0: chunks} if chunks and sum(chunks) == part.shape[0] else {}
             part = part.rechunk(dict.fromkeys(range(1, part.ndim), -1) | same)
         lists[name] = list(np.ravel(part.to_delayed()))
         if len(lists[name]) != len(lists["X"]):
@@ -220,20 +218,9 @@ def _read(place: int, form: LabelForm, n_features: int, *parts: Any) -> tuple[Bl
         return read_block(parts, form, n_features), form
 
 
-def _fetched(client: Any, parts: list[list[Any]]) -> Iterator[Sequence[Any]]:
-    """Blocks brought here, one at a time."""
-    for tasks in parts:
-        yield client.gather(client.compute(tasks))
-
-
 def _summary(checked: tuple[Block, LabelForm]) -> tuple[LabelForm, int, Any, Any, Any]:
-    T = checked[0].T
-    counts = (T > 0).sum(axis=0), (T < 0).sum(axis=0), (T != 0).any(axis=1).sum()
-    return checked[1], len(T), *counts
-
-
-def _block(checked: tuple[Block, LabelForm]) -> Block:
-    return checked[0]
+    (_, T, _), form = checked
+    return form, len(T), (T > 0).sum(axis=0), (T < 0).sum(axis=0), (T != 0).any(axis=1).sum()
 
 
 def _same(value: Any) -> Any:

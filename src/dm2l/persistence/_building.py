@@ -6,6 +6,7 @@ Where a class has no entry here, its attributes are stored and set as they are.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import cache, cached_property
 from importlib import import_module
@@ -227,9 +228,22 @@ def state_of(value: Any, entry: Entry) -> State:
     }
 
 
+def _without_times(value: Any) -> State:
+    """Attributes with NaN for measured times: two fits to the same data are the same file."""
+    state = _attributes(value)
+    for name, column in (("leaderboard_", "seconds"), ("cv_results_", "mean_fit_time")):
+        if name in state:
+            times = state[name][column]
+            unknown = [math.nan] * len(times) if isinstance(times, list) else times * math.nan
+            state[name] = state[name] | {column: unknown}
+    return state
+
+
 # How objects are stored and made; all others by their attributes as they are.
 SPECIAL: dict[str, tuple[Callable[[Any], State], Callable[[Any, State], Any]]] = {
+    "AutoClassifier": (_without_times, _plain),
     "CountVectorizer": (_vectoriser_state, _vectoriser),
+    "DM2LClassifierCV": (_without_times, _plain),
     "HistGradientBoostingClassifier": (_attributes, _boosting),
     "Interval": (lambda value: value._asdict(), lambda cls, state: cls(**state)),
     "LabelCompleter": (lambda value: value.state(), lambda cls, state: cls(**state)),

@@ -64,8 +64,6 @@ class SingularValuesDisplay(Display):
     >>> Y = [[1, 1, 0], [1, 1, 1], [0, 1, 1], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
     >>> names = ["snake", "reptile", "river"]
     >>> display = SingularValuesDisplay.from_labels(Y, label_names=names)
-    >>> display.groups["snake"].round(2)
-    array([2.  , 1.41])
     >>> {name: round(rank, 1) for name, rank in display.effective_ranks().items()}
     {'snake': 1.9, 'reptile': 3.0, 'river': 2.8}
     """

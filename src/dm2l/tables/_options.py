@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from dm2l._auto._classifier import AutoClassifier
+from dm2l._auto._effort import TimeBudget
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage, usual_scoring
 from dm2l._utils.extras import require
@@ -235,7 +236,7 @@ def fit_pipeline(
             n_jobs=-1,
             random_state=options.random_state,
         )
-        model._fit_reporting(X, labels, tell)
+        model._fit_arrays(X, labels, budget=TimeBudget(None, tell))
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit warns once

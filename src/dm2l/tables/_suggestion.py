@@ -227,7 +227,8 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
     spread = np.sum((T - level) ** 2, axis=0, where=known)
     skill = np.clip(1 - left / np.maximum(spread, 1e-12), 0.0, 1.0)
     if isinstance(classifier, AutoClassifier):  # its linear model stands for it
-        X, classifier = classifier._features_of(X), classifier.models_["linear"]
+        X = classifier._features.transform(classifier._check_X(X))
+        classifier = classifier.models_["linear"]
     directions, alpha = _directions(classifier, X), _ridge(classifier, X)
     # 2 p (1 - p) decreases by twice the squared movement of the probability.
     effect = 2 * skill * answer_effects(directions, Y, alpha, slope)

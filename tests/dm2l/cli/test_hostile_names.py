@@ -25,6 +25,14 @@ def run(*arguments):
     return result
 
 
+def refused(*arguments):
+    """The usage error of a command, on which no control character shows."""
+    result = command_runner().invoke(cli, [str(argument) for argument in arguments])
+    assert result.exit_code == 2, (result.stderr, result.exception)
+    assert not CONTROL.search(result.stdout + result.stderr)
+    return result.stderr
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A table and its model, with names that nobody should print."""
@@ -104,3 +112,40 @@ def test_safe_csv_has_no_formulas_in_what_is_generated(folder, tmp_path):
     assert not any(cell.startswith("=") for row in completed for cell in row)
     run("complete", model, table, *options)
     assert "\t=" not in (tmp_path / "details.tsv").read_text()
+
+
+NAME = "a\x1b[2J\x7f\u202eb"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", f"{NAME}.csv"),  # which is not there
+        ("fit", "in.csv", "--labels", f"{NAME}*", "-o", "m.dm2l"),
+        ("fit", "in.csv", "--labels", "t*", "--decimal", NAME, "-o", "n.dm2l"),
+        ("fit", "in.csv", "--labels", "t*", "--drop", NAME, "-o", "n.dm2l"),
+        ("fit", "in.csv", "--labels", "t*", "-o", f"{NAME}/n.dm2l"),
+        ("complete", "m.dm2l", "in.csv", "--max-error-rate", NAME, "-o", "out.csv"),
+        ("complete", "m.dm2l", "in.csv", "-o", f"here{NAME}.csv"),
+        ("complete", "m.dm2l", "in.csv", "-o", "out.csv", "--keep", NAME),
+        ("review", "m.dm2l", "in.csv", "--answers", "a.jsonl", "-o", f"here{NAME}.csv"),
+        (NAME,),
+        ("fit", f"--{NAME}"),
+        (f"--{NAME}",),
+    ],
+    ids=lambda arguments: " ".join(arguments).replace(NAME, "NAME"),
+)
+def test_usage_errors_are_printed_without_control_characters(
+    arguments, folder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("in.csv", "m.dm2l"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / f"here{NAME}.csv").touch()
+    assert "Usage:" in refused(*arguments)
+
+
+def test_what_cannot_be_printed_is_spelt_out():
+    assert printable("a\x7f\x1b\x9b\u202e\n\U000e0001b") == (
+        r"a\u007f\u001b\u009b\u202e\n\udb40\udc01b"
+    )

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from dm2l._utils.files import DataFileError
 from dm2l.io import read_arff, read_csv, read_npz, read_parquet, read_svmlight
 from dm2l.io._columns import ColumnRequestError
-from dm2l.outofcore._block_readers import CsvReader
+from dm2l.outofcore._block_readers import csv_blocks
 from dm2l.tables import read_table
 from mutants import mutants
 
@@ -55,7 +55,7 @@ def parquet():
 READERS = {
     "csv": (CSV, "t.csv", lambda p: read_table(p, "tox_*")),
     "csv of numbers": (NUMBERS, "t.csv", lambda p: read_csv(p, "tox_*")),
-    "csv in blocks": (NUMBERS, "t.csv", lambda p: list(CsvReader([p], "tox_*", rows=2)())),
+    "csv in blocks": (NUMBERS, "t.csv", lambda p: list(csv_blocks([p], "tox_*", rows=2)[0]())),
     "parquet": (parquet(), "t.parquet", lambda p: read_table(p, "y")),
     "parquet of numbers": (parquet(), "t.parquet", lambda p: read_parquet(p, "y", drop="s")),
     "arff": (ARFF, "t.arff", read_arff),

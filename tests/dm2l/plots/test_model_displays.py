@@ -87,12 +87,12 @@ def test_models_with_objectives_of_their_own_have_lowest_values_of_their_own(dat
 
 def test_a_pipeline_a_search_and_a_known_lowest(data):
     pipeline = make_pipeline(StandardScaler(), DM2LClassifier()).fit(*data)
-    display = ConvergenceDisplay.from_estimator(pipeline, lowest=1.0)
+    display = ConvergenceDisplay.from_estimators({"DM2LClassifier": pipeline}, lowest=1.0)
     history = pipeline[-1].objective_history_
     assert list(display.lines_) == ["DM2LClassifier"]
     np.testing.assert_allclose(display.distance("DM2LClassifier"), history - 1)
     found = DM2LClassifierCV(lambda_ds=[0.1], alphas=[1.0], cv=2).fit(*data)
-    named = ConvergenceDisplay.from_estimator(found, name="search")
+    named = ConvergenceDisplay.from_estimators({"search": found})
     np.testing.assert_array_equal(named.histories["search"], found.objective_history_)
 
 

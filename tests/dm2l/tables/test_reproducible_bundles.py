@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from half_labelled import as_csv, make_table, spell
 
 FIT = """
@@ -11,17 +13,23 @@ import sys, warnings
 warnings.simplefilter("ignore")
 from dm2l.tables import FitOptions, fit_table, read_table, save_bundle
 table = read_table(sys.argv[1], "topic_*")
-model = fit_table(table, FitOptions("linear", 0.1, 1.0, cv=2), estimate_folds=2)
+options = {
+    "given": FitOptions("linear", 0.1, 1.0, cv=2),
+    "search": FitOptions(kernel="rbf", cv=2),
+    "auto": FitOptions(effort="quick"),
+}[sys.argv[3]]
+model = fit_table(table, options, estimate_folds=2)
 save_bundle(model, sys.argv[2])
 """
 
 
-def test_two_fits_give_the_same_bytes(tmp_path):
+@pytest.mark.parametrize("kind", ["given", "search", "auto"])
+def test_two_fits_give_the_same_bytes(kind, tmp_path):
     columns, truth, observed = make_table(40)
     (tmp_path / "in.csv").write_text(as_csv(columns, spell(truth, observed, "Yes", "No")))
     for seed in ("1", "2"):
         subprocess.run(
-            [sys.executable, "-c", FIT, tmp_path / "in.csv", tmp_path / f"{seed}.dm2l"],
+            [sys.executable, "-c", FIT, tmp_path / "in.csv", tmp_path / f"{seed}.dm2l", kind],
             env=os.environ | {"PYTHONHASHSEED": seed},
             check=True,
         )
