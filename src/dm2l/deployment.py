@@ -194,8 +194,7 @@ def _fourier_features(graph: _Graph, X: str, waves: Any) -> str:
     # A cosine is a sine a quarter of a turn ahead; an odd number of features lacks the last sine.
     both = np.hstack([frequencies, frequencies[:, : waves.n_components - m]])
     ahead = np.where(np.arange(both.shape[1]) < m, pi / 2, 0.0)
-    angles = graph("Add", graph("MatMul", X, both), ahead)
-    return graph("Div", graph("Sin", angles), m**0.5)
+    return graph("Div", graph("Sin", graph("Add", graph("MatMul", X, both), ahead)), m**0.5)
 
 
 def _kernel(graph: _Graph, X: str, model: Any) -> str:

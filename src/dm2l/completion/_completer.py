@@ -103,9 +103,9 @@ def overfits(
     few = order[known[order].any(axis=1)][:FEW]
     if not len(few):
         return False
-    own = to_numpy(score(take_rows(X, few)))
-    errors = [np.square(T[few] - part)[known[few]].mean() for part in (own, F[few])]
-    return bool(errors[1] >= OVERFIT * errors[0])
+    own, T, known = to_numpy(score(take_rows(X, few))), T[few], known[few]
+    held_out = np.square(T - F[few])[known].mean()
+    return bool(held_out >= OVERFIT * np.square(T - own)[known].mean())
 
 
 def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]:
@@ -114,7 +114,7 @@ def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]
     Of the signs ``T`` it uses the counts, so the order of labels and labels that are missing
     everywhere do not matter either.
     """
-    positive, negative = (part.sum(axis=1, dtype=np.uint64) for part in (T > 0, T < 0))
+    positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
     # The last steps of splitmix64, after which every bit depends on all.
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -133,9 +133,11 @@ def row_digests(X: Any) -> NDArray[np.uint64]:
         return found.view(np.uint64)
     # Where the rows are: a kernel matrix would take longer to leave a GPU than to be factorised.
     step, keys = _BLOCK // X.shape[1] + 1, asarray_like(keys, X)
-    parts = [X[start : start + step] for start in range(0, X.shape[0], step)]
-    found = [to_numpy((_mixed(part) * keys).sum(-1)) for part in parts]
-    return np.concatenate([np.zeros(0, np.int64), *found]).view(np.uint64)
+    found = np.zeros(X.shape[0], np.int64)
+    for start in range(0, X.shape[0], step):
+        part = _mixed(X[start : start + step])
+        found[start : start + step] = to_numpy((part * keys).sum(-1))
+    return found.view(np.uint64)
 
 
 def _mixed(values: Any) -> Any:
@@ -232,7 +234,7 @@ class LabelCompleter:
             rows = TrainingRows.of(digests, T, scores if better else None, order)
             if calibration is None:
                 # The observed rate of a label with few rows would discard its scores.
-                curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
+                curves = partial(_sigmoids, scores, known, weights)
             correlation = partial(LabelCorrelation.fit, T, scores, threshold, order)
         return cls(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation)
 
@@ -322,10 +324,7 @@ class LabelCompleter:
         return Imputation(np.where(learnt, mean, scores), p, positive, chosen, expected)
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
-        """Observed entries that features and the other labels of their row contradict.
-
-        ``refit``: learn the label correlation from these rows; their scores must be held out.
-        """
+        """Contradicted entries; ``refit`` learns label correlation from these held-out scores."""
         scored = np.isfinite(scores)
         T, scores = np.where(self.learnable & scored, T, 0), np.where(scored, scores, 0.0)
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
@@ -334,6 +333,10 @@ class LabelCompleter:
         if refit:
             correlation = LabelCorrelation.fit(others, scores)
         return LabelErrors.of(T, correlation.predict(others, scores)[1])
+
+
+def _sigmoids(scores: Floats, T: Signs, weights: Floats | None) -> Calibrator:
+    return Calibrator("sigmoid").fit(scores, T, weights, flat=False)
 
 
 class CompletionMixin:

@@ -48,9 +48,8 @@ SCORES = 4
 class LabelCorrelation:
     """Covariance of the residuals of all labels, and what is learnt from it.
 
-    Entries are decided by their conditional means, with the cutoff ``threshold``, or by their
-    probabilities, with ``cutoffs``; NaN there: too few examples of a class, means decide. ``rates``
-    are shares of positives, for labels with one class observed.
+    Conditional means decide, with ``threshold``, or probabilities, with ``cutoffs`` (NaN: too few
+    examples of a class, so means decide). ``rates`` are those of labels with one class observed.
     """
 
     covariance: LabelCovariance

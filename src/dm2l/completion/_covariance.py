@@ -1,10 +1,9 @@
 """The residual covariance of labels, and each entry of a row given the row's other known labels.
 
 With :math:`A = S_{OO}^{-1}` of the known labels ``O`` of a row and its residuals ``e``, a missing
-entry ``k`` is shifted by :math:`S_{kO} A e` and has the variance
-:math:`S_{kk} - S_{kO} A S_{Ok}`. A known entry is scored as if it were missing: the shift
-:math:`-(A e)_k / A_{kk}`, added to its own sign, is its mean given all others, with the variance
-:math:`1 / A_{kk}`.
+entry ``k`` is shifted by :math:`S_{kO} A e`, with the variance :math:`S_{kk} - S_{kO} A S_{Ok}`. A
+known entry is scored as if it were missing: the shift :math:`-(A e)_k / A_{kk}`, added to its own
+sign, is its mean given all others, with the variance :math:`1 / A_{kk}`.
 """
 
 from __future__ import annotations

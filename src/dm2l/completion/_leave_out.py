@@ -127,7 +127,7 @@ def leave_one_out_scores(
     elif features.intercept and weights is not None:
         share = problem.n / weights.max(axis=1).sum()  # these rows may be some of many
         h = h - weights / np.maximum(share * weights.sum(axis=0), weights.max(axis=0))
-    F = to_numpy(float64(features.scores(factor.to_weights(V))))
+    F = np.asarray(to_numpy(features.scores(factor.to_weights(V))), np.float64)
     unseen = without_own_row(T if entries.targets is None else entries.targets, F, h)
     return np.where(known, np.where(h < MOST, unseen, np.nan), F)
 
@@ -146,12 +146,8 @@ def out_of_fold_scores(
     for k in range(RIDGE_FOLDS):
         out = fold == k
         rest = np.where(out[:, None], 0, T).astype(np.int8)
-        objective = Objective(
-            rest,
-            0.0,
-            like=features.example,
-            entries=EntryWeights.of(rest, entries.targets, entries.weights),
-        )
+        others = EntryWeights.of(rest, entries.targets, entries.weights)
+        objective = Objective(rest, 0.0, like=features.example, entries=others)
         part = type(problem)(features, objective, problem.alpha)
         start = factor.step(factor.to_gradient(part.right()))
         found = conjugate_gradients(part, factor, tol=TOL, max_iter=STEPS, start=start)

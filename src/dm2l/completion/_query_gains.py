@@ -40,9 +40,8 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     """
     gains = np.zeros(T.shape)
     mean = conditional_moments(correlation.covariance, T, F)[0]
-    signs = np.zeros(T.shape)
-    if correlation.combiner.with_labels_:
-        signs = T @ correlation.combiner.weights_[:, SCORES:].T
+    others = correlation.combiner.weights_[:, SCORES:].T  # of the signs, if these are inputs
+    signs = T @ others if others.size else np.zeros(T.shape)
     error = np.where(T == 0, np.minimum(p, 1 - p), -1.0)
     count = np.minimum((T == 0).sum(axis=1), MOST_MISSING)
     order = np.argsort(count, kind="stable")

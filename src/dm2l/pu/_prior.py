@@ -24,10 +24,8 @@ class ClassPrior(NamedTuple):
 
     Attributes
     ----------
-    value : ndarray of shape (c,)
-        Class priors.
-    standard_error : ndarray of shape (c,)
-        From the number of positives; zero where the prior was given.
+    value, standard_error : ndarray of shape (c,)
+        Class priors, and their errors from the number of positives; zero for given priors.
     rate : ndarray of shape (c,)
         Label frequency: share of the positives that is labelled.
     """
@@ -119,9 +117,9 @@ def prior_from_signs(scores: Floats, signs: Signs) -> ClassPrior:
     known = np.isfinite(error) & (labelled.sum(axis=0) >= ENOUGH)
     if not known.any():
         known = np.isfinite(error)
+    one_each = bool((labelled.sum(axis=1) <= 1).all())
+    count = np.where(known, labelled.sum(axis=0), 0.0)
     if known.any():
-        one_each = bool((labelled.sum(axis=1) <= 1).all())
-        count = np.where(known, labelled.sum(axis=0), 0.0)
         log_rate, error = shrink(log_rate, error, count, bound, alike=one_each)
     else:
         log_rate, error = np.zeros(c), np.ones(c)

@@ -121,8 +121,7 @@ RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000
 class PUTargets:
     """Scores of positive-unlabelled labels: the fit of ``2 y - 1``, and that without the row.
 
-    ``pull`` is added to the targets for every unit of ridge, so that ridge with any ``alpha`` gives
-    ``scores``.
+    ``pull`` is added to targets for every unit of ridge, so that any ``alpha`` gives ``scores``.
     """
 
     scores: Floats
