@@ -249,15 +249,10 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
             return form, SparseLabelMatrix.of_signs(form.signs)
-        stored = self._read_sparse(Y, label_mask)
+        marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
+        stored = parse_sparse_labels(Y, label_mask=label_mask, **marks)
         none = np.zeros((0, stored.signed.shape[1]), dtype=np.int8)
         return LabelMatrix.of_signs(none, negative=stored.negative), stored
-
-    def _read_sparse(self, Y: Any, label_mask: Any = None, **options: Any) -> SparseLabelMatrix:
-        chosen = {"missing_as": self.missing_as} | options
-        return parse_sparse_labels(
-            Y, label_mask=label_mask, missing_label=self.missing_label, **chosen
-        )
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Scores of all labels, by blocks of rows."""
@@ -366,8 +361,13 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             )
         # Positives only are not ambiguous to a model that learnt from signed labels.
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
-        options = {"missing_as": "missing"} if alone else {}
-        labels = self._read_sparse(Y, label_mask, allow_empty=True, **options)
+        labels = parse_sparse_labels(
+            Y,
+            label_mask=label_mask,
+            missing_label=self.missing_label,
+            missing_as="missing" if alone else self.missing_as,
+            allow_empty=True,
+        )
         signed, certain = labels.signed, labels.missing_as == "negative"  # nothing is missing
         if method == "predict":
             positive, predicted = _ones(signed > 0), self._positives(X)

@@ -48,18 +48,6 @@ SQUARES = 4
 STORED = 120
 
 
-def entry_scores(
-    G: Array, B: Array, rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]]
-) -> Array:
-    """Some entries of ``G B'``."""
-    found = np.empty(len(rows))
-    step = max(1, CHUNK // B.shape[1])
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        found[part] = np.einsum("ij,ij->i", G[rows[part]], B[columns[part]])
-    return found
-
-
 class StoredTargets(NamedTuple):
     """Targets and weights of the stored labels.
 
@@ -128,7 +116,11 @@ class LowRankProblem:
         value = 0.5 * self._absent * float(np.vdot(G, self._weights * G))
         gradient = self._absent * self._weights * G
         if not self.uniform:
-            entries = entry_scores(G, self.B, self._rows, self._stored.indices)
+            entries, step = np.empty(len(self._rows)), max(1, CHUNK // self.B.shape[1])
+            for start in range(0, len(entries), step):
+                part = slice(start, start + step)
+                rows, columns = self._rows[part], self._stored.indices[part]
+                entries[part] = np.einsum("ij,ij->i", G[rows], self.B[columns])
             excess = self._excess * entries
             value += 0.5 * float(excess @ entries)
             gradient += self._where_stored(excess) @ self.B
