@@ -284,8 +284,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             self._check_fitted()
         return check_inputs(self, X, reset=reset, follows=self._follows_input)
 
-    def _check_fitted(self) -> None:
-        check_is_fitted(self)
+    _check_fitted = check_is_fitted
 
     def _all_scores(self, X: Any, learnt: Callable[[Any], Any] | None = None) -> Any:
         """A column for every label: scores that were ``learnt``, or a constant; in library of X."""

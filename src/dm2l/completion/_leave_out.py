@@ -176,7 +176,7 @@ def learn_jointly(
     unseen = leave_one_out_scores(problem, factor, T, W, features, entries=entries)
     filled, trust = _fill(T, goal, unseen, F)
     problem.objective.fill(filled)
-    factor = factor.again(problem)
+    factor = type(factor)(problem)
     weights = None if problem.objective.rows is None else to_numpy(problem.objective.observed)
     everything = np.ones(T.shape, dtype=bool)
     h = to_numpy(fitted_leverages(features, factor, everything, problem.alpha, weights=weights))
