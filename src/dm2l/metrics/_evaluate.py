@@ -41,7 +41,6 @@ def evaluate(
     y_pred: Any = None,
     convention: Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
-    only: Sequence[str] | None = None,
     **options: Unpack[MetricOptions],
 ) -> dict[str, MetricValue]:
     """Evaluate scores with every metric; each value comes with the counts behind it.
@@ -58,16 +57,13 @@ def evaluate(
         For the ranking metrics; None is the default of each.
     k : sequence of int, default=(1, 3, 5)
         For ``precision_at_k``; values above the number of labels are left out.
-    only : sequence of str, default=None
-        Names of the metrics to compute; None for all.
     **options : dict
         ``undefined``, ``estimate``, ``rates`` and ``sample_weight`` as in :func:`ranking_loss`.
 
     Returns
     -------
     dict of str to MetricValue
-        A metric that is undefined on all rows or labels is nan, without a warning: its ``n_units``
-        is 0.
+        A metric that is undefined on all rows or labels is nan, without a warning.
 
     Examples
     --------
@@ -95,11 +91,11 @@ def evaluate(
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return {name: task() for name, task in tasks.items() if only is None or name in only}
+        return {name: task() for name, task in tasks.items()}
 
 
-def label_table(y_true: Any, y_score: Any, *, y_pred: Any = None) -> dict[str, NDArray[Any]]:
-    """Counts, AUC and F1 of each label, nan where a label cannot be evaluated.
+def label_table(y_true: Any, y_score: Any) -> dict[str, NDArray[Any]]:
+    """Counts, AUC and F1 (of ``y_score > 0``) of each label, nan where it cannot be evaluated.
 
     Arguments are those of :func:`evaluate`; the result is ready for ``pandas.DataFrame``.
 
@@ -114,13 +110,12 @@ def label_table(y_true: Any, y_score: Any, *, y_pred: Any = None) -> dict[str, N
     """
     given = read(y_true, y_score, estimate=False)
     T, S = given.T, given.S
-    P = S > 0 if y_pred is None else read(y_true, y_pred, estimate=False).S > 0
     o = _ranking._Order(T.T, S.T)
     return {
         "n_observed": o.n_observed,
         "n_positive": o.n_positive,
         "auc": np.where(o.n_pairs > 0, o.auc(0.5), np.nan),
-        "f1": ratio(*_decisions.f1_parts(T, P), undefined=np.nan),
+        "f1": ratio(*_decisions.f1_parts(T, S > 0), undefined=np.nan),
     }
 
 
