@@ -1,4 +1,4 @@
-"""Reading a workbook of 100,000 x 50 cells: processor time and memory, beside openpyxl."""
+"""Reading a workbook of 100,000 x 50 cells: time of the processor and the clock, and memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 
 import numpy as np
 import openpyxl
@@ -48,7 +48,7 @@ def write_book(path: Path, n_rows: int) -> None:
 
 def read(path: str, reader: str) -> None:
     """Read in this process, and print what it took."""
-    start = process_time()
+    start, wall = process_time(), perf_counter()
     if reader == "dm2l":
         read_table(path, "t_*")
     else:
@@ -57,11 +57,14 @@ def read(path: str, reader: str) -> None:
         sheet.reset_dimensions()  # it announces the first row only
         for _ in sheet.iter_rows(values_only=True):
             pass
-    seconds = process_time() - start
+    figures = {
+        "seconds": round(process_time() - start, 2),
+        "wall_seconds": round(perf_counter() - wall, 2),
+    }
     # Of this process alone: getrusage knows the peak of the one that started it.
     status = Path("/proc/self/status").read_text()
     peak = int(status.partition("VmHWM:")[2].split()[0]) * 1024
-    sys.stdout.write(json.dumps({"seconds": round(seconds, 2), "peak_bytes": peak}))
+    sys.stdout.write(json.dumps(figures | {"peak_bytes": peak}))
 
 
 def main() -> None:

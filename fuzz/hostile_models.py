@@ -36,7 +36,7 @@ from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.persistence import load_model, save_model
 from dm2l.persistence._building import class_of
-from dm2l.persistence._schema import Alternative, Spec, entries
+from dm2l.persistence._schema import ENTRIES, Alternative, Spec
 from dm2l.tables import make_table_pipeline
 from fuzz.corpus import X, Y
 
@@ -119,7 +119,7 @@ def load(path: Path) -> None:
 
 def models(folder: Path) -> list[Path]:
     """One file of every kind of model; and everything that files may name is imported."""
-    for entry in entries().values():
+    for entry in ENTRIES.values():
         class_of(entry)
     all_estimators()
     y = np.nan_to_num(Y)
@@ -316,7 +316,7 @@ class Draw:
 
     def object(self, name: str | None = None, depth: int = 0) -> Json:
         """An object whose attributes are mostly what the table says, or one of any class."""
-        rng, table = self.rng, entries()
+        rng, table = self.rng, ENTRIES
         self.left -= 1
         if name is None:
             name = rng.choice(list(table) if rng.random() < 0.8 else names())
@@ -406,7 +406,7 @@ class Draw:
                     "items": {key: self.form(one.parts[0], sizes, depth + 1) for key in keys},
                 }
             case _:
-                table = entries()
+                table = ENTRIES
                 fits = [
                     name
                     for name, entry in table.items()
@@ -453,7 +453,7 @@ def attack(content: bytes, rng: random.Random) -> bytes:
         action = rng.randrange(10)
         classed = [h[k] for h, k in places if isinstance(h[k], dict) and "class" in h[k]]
         if action == 0:
-            rng.choice(classed)["class"] = rng.choice([*entries(), *rng.sample(names(), 9)])
+            rng.choice(classed)["class"] = rng.choice([*ENTRIES, *rng.sample(names(), 9)])
         elif action == 1:
             holder[key] = draw.anything()
         elif action == 2:

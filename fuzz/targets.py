@@ -29,6 +29,7 @@ from fuzz.estimators import fit_extreme, fit_odd
 from fuzz.hostile_models import attack, load, models
 from fuzz.mutations import mutate, unpacked
 from fuzz.records import change_journal
+from fuzz.servers import Refused, ask_backend, ask_page, backend_requests, change, page_requests
 from fuzz.workbooks import craft
 
 FILE = (ValueError, OSError)
@@ -175,6 +176,8 @@ TARGETS = {
     "model": Target(_models, _use),
     "bundle": Target(_bundles, _answer),
     "hostile": Target(models, load, attack, (ModelFileError,), most=300 * 2**20, longest=2.0),
+    "page": Target(page_requests, ask_page, change, (Refused,)),
+    "backend": Target(backend_requests, ask_backend, change, (Refused,)),
     "fit": Target(_numbers, fit_extreme, _draw, (ValueError,)),
     "input": Target(_numbers, fit_odd, _draw, (ValueError, TypeError)),
 }

@@ -221,7 +221,7 @@ def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, 
             )
         else:
             continue
-        raise click.UsageError(printable(why))
+        raise click.UsageError(why)
     return read_cells(table, keep) if keep else {}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from dm2l._utils.parameters import check_choice, check_number
+from dm2l._utils.inputs import check_choice, check_number
 from dm2l.simulate import (
     simulate_missing_positives,
     simulate_per_label,

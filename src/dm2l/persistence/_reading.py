@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dm2l._utils.arrays import sparse_from_parts
 from dm2l.persistence._archive import KINDS, ModelFileError, brief
 from dm2l.persistence._checks import CHECKS, Wrong, check_requests
-from dm2l.persistence._schema import Alternative, Entry, Record, Spec, entries, parse
+from dm2l.persistence._schema import ENTRIES, Alternative, Entry, Record, Spec, parse
 
 Json = Any
 MAX_DEPTH = 64
@@ -294,7 +294,7 @@ class Reader:
 
     def _read_record(self, node: Json, form: Alternative, place: str) -> Record:
         name, nodes = node.get("class"), node.get("state")
-        entry = entries().get(name) if type(name) is str else None
+        entry = ENTRIES.get(name) if type(name) is str else None
         if entry is None:
             raise ModelFileError(f"it holds an object of the unknown class {brief(name)}.")
         if not _is_one(entry, form):

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -88,26 +89,6 @@ class Record:
     entry: Entry
     state: dict[str, Any]
     sizes: dict[str, int]
-
-
-@cache
-def entries() -> dict[str, Entry]:
-    """The table, by the names of the classes."""
-    blocks = [block.splitlines() for block in re.split(r"\n(?=\S)", TABLE.strip())]
-    lines = {head.split()[0]: rest for head, *rest in blocks}
-    found = {}
-    for head, *_ in blocks:
-        named, _, groups = head.partition(":")
-        name, *module = named.split()
-        if module:
-            found[name] = _entry(name, module[0], frozenset(groups.split()), lines)
-    return found
-
-
-@cache
-def by_class() -> dict[tuple[str, str], Entry]:
-    """The same by module and name."""
-    return {(entry.module, entry.name): entry for entry in entries().values()}
 
 
 def _entry(name: str, module: str, groups: frozenset[str], lines: dict[str, list[str]]) -> Entry:
@@ -169,3 +150,18 @@ def _forms(node: ast.expr) -> Spec:
         case _:
             raise ValueError(f"{ast.unparse(node)!r} is not in the language of the table.")
     return (form,)
+
+
+def _entries() -> Iterator[Entry]:
+    blocks = [block.splitlines() for block in re.split(r"\n(?=\S)", TABLE.strip())]
+    lines = {head.split()[0]: rest for head, *rest in blocks}
+    for head, *_ in blocks:
+        named, _, groups = head.partition(":")
+        name, *module = named.split()
+        if module:
+            yield _entry(name, module[0], frozenset(groups.split()), lines)
+
+
+# Read here, so that to load a file parses nothing but this file.
+ENTRIES = {entry.name: entry for entry in _entries()}
+BY_CLASS = {(entry.module, entry.name): entry for entry in ENTRIES.values()}

@@ -19,7 +19,7 @@ from dm2l._utils.arrays import device_name, is_non_numpy, to_numpy
 from dm2l.persistence._archive import KINDS
 from dm2l.persistence._building import named, state_of
 from dm2l.persistence._reading import FUNCTIONS, MAX_DEPTH, Json
-from dm2l.persistence._schema import Entry, by_class
+from dm2l.persistence._schema import BY_CLASS, Entry
 
 
 class Writer:
@@ -55,7 +55,7 @@ class Writer:
             return {"kind": "tuple", "items": self.write(list(value), place, depth, inside=inside)}
         if type(value) is dict:
             return self._dict(value, place, depth, inside)
-        entry = by_class().get((type(value).__module__, type(value).__name__))
+        entry = BY_CLASS.get((type(value).__module__, type(value).__name__))
         if entry is not None:
             return self._object(value, entry, place, depth, inside)
         if sp.issparse(value):

@@ -8,6 +8,9 @@ import json
 import math
 import os
 import re
+import signal
+import subprocess
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -21,7 +24,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, VotingClassifier
 from sklearn.exceptions import InconsistentVersionWarning
@@ -50,7 +53,7 @@ from dm2l.persistence import (
     save_model,
 )
 from dm2l.persistence._building import SPECIAL, class_of
-from dm2l.persistence._schema import entries
+from dm2l.persistence._schema import ENTRIES
 
 
 @pytest.fixture
@@ -428,6 +431,25 @@ def test_measured_times_are_not_stored(model, data, path):
     assert np.nanmin(measured) > 0
 
 
+KILLED = """
+import os, signal, sys
+from dm2l import DM2LClassifier
+from dm2l.persistence import _archive, save_model
+_archive.np.lib.format.write_array = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+save_model(DM2LClassifier(cv=[__import__("numpy").zeros(3)]), sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system has no SIGKILL")
+def test_what_a_kill_amid_a_file_leaves_is_removed_by_the_next_save(path):
+    ended = subprocess.run([sys.executable, "-c", KILLED, path], check=False).returncode
+    assert ended == -signal.SIGKILL
+    (left,) = path.parent.iterdir()
+    assert ".part." in left.name
+    save_model(DM2LClassifier(), path)
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_an_array_that_is_held_twice_is_stored_once(data, path):
     X, Y = data
     model = DM2LClassifierCV([0.0, 0.3], [1.0], kernel="rbf", cv=2, coupling=None).fit(X, Y)
@@ -474,10 +496,10 @@ def test_every_estimator_of_the_library_is_known():
     ours = {DM2LClassifier, DM2LClassifierCV, ExtremeDM2LClassifier, AutoClassifier}
     ours |= {getattr(baselines, name) for name in baselines.__all__}
     ours.remove(baselines.ZeroFillClassifier)
-    assert ours == {class_of(entry) for entry in entries().values() if "Classifier" in entry.groups}
+    assert ours == {class_of(entry) for entry in ENTRIES.values() if "Classifier" in entry.groups}
 
 
-OURS = [entry for entry in entries().values() if entry.module.startswith("dm2l.")]
+OURS = [entry for entry in ENTRIES.values() if entry.module.startswith("dm2l.")]
 
 
 @pytest.mark.parametrize("entry", OURS, ids=lambda entry: entry.name)
@@ -489,7 +511,7 @@ def test_the_table_lists_the_parameters_of_every_class(entry):
         assert entry.parameters.keys() - entry.optional <= parameters, f"of {entry.name}"
 
 
-@pytest.mark.parametrize("entry", entries().values(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.name)
 def test_what_the_table_allows_hides_nothing_of_a_class(entry):
     """An attribute of a file must not take the place of a method or a property."""
     cls = class_of(entry)
@@ -691,6 +713,19 @@ class TestScikitLearn:
         with pytest.raises(ModelFileError, match="not trusted") as caught:
             load_model(path)
         assert name in str(caught.value)
+        names = re.findall(r"'([\w.]+)'", str(caught.value))
+        check_equal(model, load_model(path, trusted=names), X)
+
+    def test_an_estimator_of_a_user_loads_where_it_is_trusted(self, data, path):
+        X, Y = data
+        model = MaskedOneVsRestClassifier(Prior(2.0)).fit(X, Y)
+        save_model(model, path)
+        name = f"{Prior.__module__}.Prior"
+        with pytest.raises(ModelFileError, match=rf"not trusted: \['{re.escape(name)}'\]\. If you"):
+            load_model(path)
+        loaded = load_model(path, trusted=[name])
+        assert type(loaded.estimators_[0]) is Prior
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
     def test_sparse_matrices_inside(self, data, path):
         X, Y = data
@@ -718,6 +753,23 @@ class TestScikitLearn:
         for trusted in ("a.b", [int]):
             with pytest.raises(TypeError, match="trusted must be a list of names"):
                 load_model(path, trusted=trusted)
+
+
+class Prior(ClassifierMixin, BaseEstimator):
+    """An estimator that somebody wrote."""
+
+    def __init__(self, weight=1.0):
+        self.weight = weight
+
+    def fit(self, X, y):
+        self.classes_, self.rate_ = np.unique(y), float(np.mean(y)) ** self.weight
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), int(self.rate_ > 0.5))
+
+    def predict_proba(self, X):
+        return np.tile([1 - self.rate_, self.rate_], (len(X), 1))
 
 
 class Ours(DM2LClassifier):
