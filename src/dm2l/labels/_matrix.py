@@ -373,21 +373,11 @@ def frame_like(filled: NDArray[Any], y: Any) -> Any:
 
 
 class LearnableMask(NamedTuple):
-    """Labels that can be learnt, scores of the others, and rows that matter.
+    """Labels that can be learnt, scores of the others, and rows that matter."""
 
-    Attributes
-    ----------
-    learnable : ndarray of shape (n_labels,), bool
-        Labels with both classes observed.
-    constant : ndarray of shape (n_labels,)
-        Score of the others: 1 or -1 where one class was observed, 0 where nothing was.
-    keep : ndarray of shape (n_rows,), bool
-        Rows with an observed entry in a learnable label.
-    """
-
-    learnable: NDArray[np.bool_]
-    constant: NDArray[np.float64]
-    keep: NDArray[np.bool_]
+    learnable: NDArray[np.bool_]  # labels with both classes observed
+    constant: NDArray[np.float64]  # of the others: 1 or -1 for the only class, 0 without any
+    keep: NDArray[np.bool_]  # rows with an observed entry in a learnable label
 
     @classmethod
     def of(cls, T: Signs) -> Self:
