@@ -41,6 +41,7 @@ def evaluate(
     y_pred: Any = None,
     convention: Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
+    only: Sequence[str] | None = None,
     **options: Unpack[MetricOptions],
 ) -> dict[str, MetricValue]:
     """Evaluate scores with every metric; each value comes with the counts behind it.
@@ -57,6 +58,8 @@ def evaluate(
         For the ranking metrics; None is the default of each.
     k : sequence of int, default=(1, 3, 5)
         For ``precision_at_k``; values above the number of labels are left out.
+    only : sequence of str, default=None
+        Names of the metrics to compute, for large data; None computes all.
     **options : dict
         ``undefined``, ``estimate``, ``rates`` and ``sample_weight`` as in :func:`ranking_loss`.
 
@@ -91,7 +94,7 @@ def evaluate(
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return {name: task() for name, task in tasks.items()}
+        return {name: task() for name, task in tasks.items() if only is None or name in only}
 
 
 def label_table(y_true: Any, y_score: Any) -> dict[str, NDArray[Any]]:

@@ -242,6 +242,8 @@ def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
     """Labels as metrics read them: a 1-D array is one label, not classes."""
     if isinstance(y_true, SparseLabelMatrix):
         return LabelMatrix.of_signs(y_true.signs(), negative=y_true.negative)
+    if isinstance(y_true, LabelMatrix) and y_true.kind == "multilabel" and not marks:
+        return y_true
     if not sp.issparse(y_true) and np.ndim(y_true) == 1 and not isinstance(y_true, LabelMatrix):
         # A test fold may well hold a single class of one label.
         if hasattr(y_true, "to_frame"):  # pandas and polars
