@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dm2l._utils.threads import one_blas_thread
+from dm2l._utils.arrays import one_blas_thread
 
 
 def milliseconds(task: Callable[[], Any], repeats: int = 15) -> float:

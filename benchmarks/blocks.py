@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 from record import write
 
 from dm2l import DM2LClassifier
-from dm2l._utils.threads import blas_thread_count, one_blas_thread
+from dm2l._utils.arrays import blas_thread_count, one_blas_thread
 from dm2l.outofcore import GramStatistics, RowBlocks, _label_grams
 
 D, C, RHO = 200, 20, 0.3

@@ -25,7 +25,7 @@ from distributed import Client, LocalCluster
 from record import write
 
 from dm2l import DM2LClassifier
-from dm2l._utils.threads import one_blas_thread
+from dm2l._utils.arrays import one_blas_thread
 from dm2l.outofcore.cluster import DaskBlocks
 
 BLOCKS = 16

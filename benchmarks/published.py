@@ -36,7 +36,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l._solvers.nuclear import nuclear_norm
-from dm2l._utils.threads import blas_threads, one_blas_thread
+from dm2l._utils.arrays import blas_threads, one_blas_thread
 from dm2l.datasets import load_dataset
 from dm2l.simulate import simulate_per_row
 

@@ -29,7 +29,7 @@ from record import write
 from sklearn.linear_model import Ridge
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
-from dm2l._utils.threads import blas_threads
+from dm2l._utils.arrays import blas_threads
 
 Points = list[tuple[float, float]]
 

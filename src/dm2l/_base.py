@@ -16,20 +16,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from dm2l._score_model import FitResult, LearnableMask, every_label, fold_inputs, label_folds
+from dm2l._score_model import FitResult, fold_inputs, label_folds
 from dm2l._utils.arrays import (
     asarray_like,
     check_finite,
     checked_numbers,
     is_non_numpy,
+    namespace,
     to_numpy,
 )
-from dm2l._utils.inputs import check_inputs
-from dm2l._utils.parameters import check_choice
+from dm2l._utils.inputs import check_choice, check_inputs
 from dm2l.completion._calibration import Calibrator, plain_probability
 from dm2l.completion._completer import LabelCompleter, check_threshold
 from dm2l.completion._estimator import CompletionMixin
-from dm2l.labels._matrix import LabelMatrix, parse_labels
+from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
 # Rows from which on folds take the place of leave-one-out scores that are mostly undefined.
 _ENOUGH_ROWS = 20
@@ -191,7 +191,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return labels.apply_weights(sample_weight, label_weight)
 
     def _set_label_attributes(self, labels: LabelMatrix) -> None:
-        self._labels = labels.without_rows()
+        self._labels = replace(labels, signs=labels.signs[:0].copy(), entries=None)
         n_labels, names = labels.signs.shape[1], labels.names
         self.classes_: Any = labels.classes
         if labels.classes is None:
@@ -232,8 +232,14 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             scores = None
         elif scores is None:
             scores = None if self._leaves_one_out or not self._learnable.any() else held_out()
-        elif self._mostly_undefined(scores, T, result):
-            scores = held_out()
+        else:
+            # Folds take the place of scores that are mostly undefined, as of models that
+            # interpolate. Splits that are given as row numbers are not about rows of a sample.
+            known = (T != 0) & self._learnable
+            numbered = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
+            enough = known.any(axis=1).sum() >= _ENOUGH_ROWS
+            if enough and not (result.sample and numbered) and np.isnan(scores[known]).mean() > 0.5:
+                scores = held_out()
         return LabelCompleter.fit(
             X,
             T,
@@ -246,15 +252,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             weights=None if entries is None else entries.weights,
             pairwise=self.__sklearn_tags__().input_tags.pairwise,
         )
-
-    def _mostly_undefined(self, scores: Any, T: Any, result: FitResult) -> bool:
-        """Whether folds have to replace leave-one-out scores, as of models that interpolate."""
-        known = (T != 0) & self._learnable
-        # Splits that are given as row numbers are not about the rows of a sample.
-        numbered = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
-        if known.any(axis=1).sum() < _ENOUGH_ROWS or (result.sample and numbered):
-            return False
-        return bool(np.isnan(scores[known]).mean() > 0.5)
 
     def _folds(self, X: Any, T: Any) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Training and test rows of each fold of ``cv``."""
@@ -291,8 +288,20 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def _check_fitted(self) -> None:
         check_is_fitted(self)
 
-    def _all_scores(self, X: Any) -> Any:
-        return every_label(X, self._score_labels, self._learnable, self._constant)
+    def _all_scores(self, X: Any, learnt: Callable[[Any], Any] | None = None) -> Any:
+        """A column for every label: scores that were ``learnt``, or a constant; in library of X."""
+        found, learnable = None, self._learnable
+        if learnable.any():
+            with checked_numbers(X):
+                found = (learnt or self._score_labels)(X)
+                check_finite(found, "Scores")
+        if is_non_numpy(X) and learnable.all():
+            xp = namespace(found)
+            return xp.astype(found, xp.float64, copy=False)
+        columns = np.tile(self._constant, (_num_samples(X), 1))
+        if found is not None:
+            columns[:, learnable] = to_numpy(found)
+        return asarray_like(columns, X)
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:
@@ -398,4 +407,4 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             check_finite(p, "Scores")
             return scores
 
-        return to_numpy(every_label(X, learnt, self._learnable, self._constant)), p
+        return to_numpy(self._all_scores(X, learnt)), p

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,12 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
 from dm2l._fitting import Trainer
-from dm2l._score_model import FITTED, LearnableMask, SolverResult, WarmStart, Weights
-from dm2l._solvers.features import check_ridge
+from dm2l._score_model import SolverResult, WarmStart
+from dm2l._solvers.features import FITTED, Weights
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
-from dm2l._utils.parameters import check_choice, check_count, check_number, is_number
-from dm2l.labels._matrix import LabelMatrix
+from dm2l._utils.inputs import check_choice, check_count, check_number
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
@@ -285,12 +286,9 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             check_number("max_memory", self.max_memory, positive=True)
         check_number("lambda_d", self.lambda_d)
         check_number("tol", self.tol)
-        check_ridge(self.alpha)
+        check_number("alpha", self.alpha, words=("scale",))
         check_count("max_iter", self.max_iter)
-        if not is_number(self.gamma, positive=True) and self.gamma not in ("scale", "auto"):
-            raise ValueError(
-                f"gamma must be 'scale', 'auto' or a finite number > 0, got {self.gamma!r}."
-            )
+        check_number("gamma", self.gamma, positive=True, words=("scale", "auto"))
         if not callable(self.kernel) and self.kernel not in _KERNELS:
             raise ValueError(
                 f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
@@ -417,24 +415,14 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             return None
         return WarmStart(self.coef_.T if name == "coef_" else self.dual_coef_, self.intercept_)
 
-    @property
-    def _weights(self) -> Weights:
-        values = {}
-        for field, name in zip(Weights._fields, FITTED, strict=True):
-            values[field] = getattr(self, name, None)
-        return Weights(**values)
-
-    def _keep_weights(self, weights: Weights) -> None:
-        """Set what predictions need, and delete what another kernel needed in an earlier fit."""
-        for name, value in zip(FITTED, weights, strict=True):
+    def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
+        """Set fitted attributes, and warn about solutions that are not one."""
+        # Also delete what another kernel needed in an earlier fit.
+        for name, value in zip(FITTED, result.weights, strict=True):
             if value is not None:
                 setattr(self, name, value)
             elif hasattr(self, name):
                 delattr(self, name)
-
-    def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
-        """Set fitted attributes, and warn about solutions that are not one."""
-        self._keep_weights(result.weights)
         self._statistics: Any = result.statistics
         self._learnable, self._constant, self._keep = result.mask
         if self.missing_as == "unlabelled":
@@ -467,5 +455,6 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
 
     def _score_labels(self, X: Any) -> Any:
         mask = LearnableMask(self._learnable, self._constant, self._keep)
-        scores = self._weights.scores(X, mask)
+        weights = Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
+        scores = weights.scores(X, mask)
         return self._corrected(scores) if self.missing_as == "unlabelled" else scores

@@ -12,19 +12,20 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._score_model import LearnableMask, SolverResult, WarmStart, Weights
-from dm2l._solvers.cccp import solve_cccp, solve_published
+from dm2l._score_model import SolverResult, WarmStart
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
+    WORTH_SPARSE,
     FeatureMap,
     Features,
     LinearMap,
+    Weights,
     column_variances,
     default_ridge,
     without_zeros,
@@ -32,29 +33,32 @@ from dm2l._solvers.features import (
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
 from dm2l._solvers.kernels import Kernel
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap, LandmarkMap
-from dm2l._solvers.nystroem import NystroemMap
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem, Solution
-from dm2l._solvers.ridge import conjugate_gradients, masked_ridge
+from dm2l._solvers.problem import (
+    Preconditioner,
+    Problem,
+    SmoothProblem,
+    Solution,
+    conjugate_gradients,
+)
 from dm2l._utils.arrays import (
+    WORTH_FACTORING,
+    WORTH_SHARING,
     asarray_like,
+    blas_thread_count,
     device_name,
     float64,
     is_non_numpy,
     namespace,
-    to_numpy,
-)
-from dm2l._utils.threads import (
-    WORTH_FACTORING,
-    WORTH_SHARING,
-    blas_thread_count,
     one_blas_thread,
+    to_numpy,
 )
 from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.labels._matrix import LabelMatrix
-from dm2l.pu._targets import PUTargets
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
+
+if TYPE_CHECKING:  # loaded where it is needed: linear fits do without
+    from dm2l.pu._targets import PUTargets
 
 # Fits with nuclear norms to the filled targets; a third hardly improves new rows.
 _JOINT_ROUNDS = 2
@@ -80,11 +84,12 @@ class Workspace:
         """``Phi'Phi`` with the border of the ones column."""
         return self.features.gram(weights=self.objective.rows)
 
-    def problem(self, alpha: float, lambda_d: float) -> Problem:
-        """The problem with these settings; one at a time."""
+    def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
+        """The problem with this ridge, and weight of the norms if it changes; one at a time."""
         if self.pu is not None:
             self.objective.fill(self.pu.targets(alpha))
-        self.objective.set_weight(lambda_d)
+        if lambda_d is not None:
+            self.objective.set_weight(lambda_d)
         kind = KernelProblem if isinstance(self.features, KernelOperator) else Problem
         return kind(self.features, self.objective, alpha)
 
@@ -171,11 +176,13 @@ class Trainer:
                 alpha = default_ridge(variances)
             elif isinstance(alpha, str):
                 alpha = self.ridge(work.features.spread(rows))
-            problem = work.problem(alpha, self.lambda_d)
+            problem = work.problem(alpha)
             if work.pu is not None:
                 entries = EntryWeights.of(T, targets=work.pu.targets(alpha))
 
             def ridge() -> Any:
+                from dm2l._solvers.ridge import masked_ridge
+
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(asarray_like(W, problem.example))
 
@@ -226,7 +233,7 @@ class Trainer:
         missing = (T == 0) & np.isfinite(unseen)
         if not missing.any():
             return unseen
-        apart = to_numpy(float64(features.scores(solution.W))) - unseen
+        apart = np.asarray(to_numpy(features.scores(solution.W)), np.float64) - unseen
         level = np.sum(apart, axis=0, where=missing) / np.maximum(missing.sum(axis=0), 1)
         return np.asarray(unseen + level)
 
@@ -296,10 +303,11 @@ class Trainer:
 
     # -- feature map ----------------------------------------------------------------------------
 
-    def feature_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
-        """The map for these inputs, of rows with these weights, not fitted yet."""
-        if self.kernel == "linear":
-            return LinearMap(self.solver != "published", bool(self.fit_intercept))
+    def kernel_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
+        """The map of a kernel for these inputs, of rows with these weights, not fitted yet."""
+        from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap
+        from dm2l._solvers.nystroem import NystroemMap
+
         kernel = self.kernel_for(X, weights)
         if self.approximation == "fourier":
             return FourierMap(kernel.gamma, self.n_components, self.random_state)
@@ -309,7 +317,7 @@ class Trainer:
 
     def fixed_map(self, X: Any) -> FeatureMap:
         """A map fitted to these inputs that any further rows can go through too."""
-        feature_map = LinearMap(reduce=False) if self.kernel == "linear" else self.feature_map(X)
+        feature_map = LinearMap(reduce=False) if self.kernel == "linear" else self.kernel_map(X)
         feature_map.fit(X)
         return feature_map.fixed(X)
 
@@ -321,6 +329,8 @@ class Trainer:
             return weights.waves
         if weights.landmark_factor is None or weights.kernel is None:
             return None
+        from dm2l._solvers.maps import LandmarkMap
+
         error = weights.approximation_error or 0.0
         return LandmarkMap(weights.kernel, weights.X_fit, weights.landmark_factor, error)
 
@@ -368,12 +378,18 @@ class Trainer:
         needs no check, and ``alphas`` are the ridges where there are several.
         """
         published = self.solver == "published"
-        workers = blas_thread_count()
+        workers = 1 if one_blas_thread.inside else blas_thread_count()
         rows = None if entries is None else entries.rows
-        feature_map = self.feature_map(X, rows)
+        feature_map: FeatureMap
+        if self.kernel == "linear":
+            feature_map = LinearMap(not published, bool(self.fit_intercept))
+        else:
+            feature_map = self.kernel_map(X, rows)
         features: Features | None = None
         safe = safe or self.kernel in SAFE_KERNELS
         if safe and rows is None and self._in_scores:
+            from dm2l._solvers.maps import KernelColumns
+
             columns = KernelColumns(self.kernel_for(X))
             K = columns.fit(X)
             trace = float(namespace(K).linalg.trace(K))
@@ -384,7 +400,8 @@ class Trainer:
         if features is None:
             Phi = feature_map.fit(X)
             plain = Phi is X and not published
-            Phi = without_zeros(X) if plain else Phi
+            if plain and X.shape[0] * X.shape[1] >= WORTH_SPARSE:
+                Phi = without_zeros(X)
             square = feature_map.square
             if plain and Phi is not X and X.dtype == np.float64 and Phi.nnz > FEW_IN_GRAM * X.size:
                 square = partial(np.matmul, X.T, X)
@@ -393,6 +410,8 @@ class Trainer:
                 features = features.centre(in_place=scratch)
         pu = None
         if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:
+            from dm2l.pu._targets import PUTargets
+
             pu, entries = PUTargets.of(features, entries.targets, self.class_prior), None
         objective = Objective(
             T,
@@ -453,6 +472,8 @@ class Trainer:
         with one_blas_thread():
             first = None
             if self.solver == "cccp":
+                from dm2l._solvers.cccp import solve_cccp
+
                 W = self._identity(problem, feature_map) if start is None else start
                 solution = solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
             else:
@@ -465,6 +486,8 @@ class Trainer:
         return replace(solution, factor=preconditioner, ridge=first)
 
     def _solve_published(self, problem: Problem, feature_map: FeatureMap, start: Any) -> Solution:
+        from dm2l._solvers.cccp import solve_published
+
         W = self._identity(problem, feature_map) if start is None else start
         steepest, report = self.kernel == "linear", self._report if self.verbose else None
         return solve_published(problem, W, steepest=steepest, max_iter=self.max_iter, report=report)
@@ -516,7 +539,8 @@ class Trainer:
         xp, learnable = namespace(X), mask.learnable
         intercept = mask.constant.copy()
         intercept[learnable] = to_numpy(W[-1, :]) if self.fit_intercept else 0.0
-        found = feature_map.coefficients(W[:-1, :] if self.fit_intercept else W)
+        found = W[:-1, :] if self.fit_intercept else W
+        found = found if feature_map.plain else feature_map.coefficients(found)
         # Constant labels have zero weights: they take the column after the last.
         column = np.full(len(learnable), found.shape[1])
         column[learnable] = np.arange(found.shape[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,15 +13,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from dm2l._fitting import Trainer
-from dm2l._score_model import SolverResult, Weights
+from dm2l._score_model import SolverResult
+from dm2l._solvers.features import FITTED, Weights
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
 from dm2l._utils.inputs import check_inputs
 from dm2l.labels._entries import apply_weights
-from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
+    from dm2l.labels._form import LabelForm
     from dm2l.outofcore import GramStatistics
     from dm2l.outofcore._fits import Stream
 
@@ -40,8 +42,6 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     _statistics: Any  # state of the statistics of all blocks; None after other fits
     _last: Any
     _keep_result: Any
-    _weights: Any
-    _keep_weights: Any
 
     def _needs_rows(self) -> str:
         """Why a fit cannot go by blocks; empty where it can."""
@@ -122,8 +122,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
             return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
         self._statistics = stream.statistics.state()
         weights = stream.config.map_weights(stream.feature_map)
-        parts = zip(weights, self._weights, strict=True)
-        self._keep_weights(Weights(*(kept if new is None else new for new, kept in parts)))
+        for name, value in zip(FITTED, weights, strict=True):
+            if value is not None:
+                setattr(self, name, value)
         return self
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
@@ -232,12 +233,14 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         if statistics is None:
             statistics = GramStatistics.from_state(self._statistics)
         n_features = getattr(self, "n_features_in_", 0)
-        return Stream.resumed(Trainer.of(self), self._weights, n_features, statistics)
+        weights = Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
+        return Stream.resumed(Trainer.of(self), weights, n_features, statistics)
 
     def _read_block(
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
     ) -> tuple[Any, Any, LabelForm, Stream, Any]:
         """A block of rows, and the stream that it belongs to, which the first one founds."""
+        from dm2l.labels._form import LabelForm
         from dm2l.outofcore._fits import Stream
 
         if is_non_numpy(X):

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from dm2l._utils.arrays import factorize
-from dm2l._utils.parameters import check_counts
+from dm2l._utils.inputs import check_counts
 
 __all__ = ["MorganFingerprints", "is_valid_smiles", "scaffold_groups"]
 

@@ -216,13 +216,12 @@ def simulate_truncated(
 def infer_skipped_negatives(Y: Any, order: Any) -> Any:
     """Negatives implied by an ordered list of labels: those above the last positive of a row.
 
-    The result is that of :func:`simulate_uniform`.
+    Other entries become missing; the result is that of :func:`simulate_uniform`.
 
     Parameters
     ----------
     Y : array-like, data frame, signed sparse matrix or LabelMatrix of shape (n, c)
-        Observed positives. Other entries become negative above the last positive of their row,
-        and missing below.
+        Observed positives.
     order : array-like of int of shape (c,) or (n, c)
         Labels from the top of the list to its end; or of every row's own list.
 

@@ -97,8 +97,7 @@ def check_missing_label_estimator(
     Notes
     -----
     A semi-supervised method breaks ``check_unlabelled_rows_change_nothing`` on purpose; so does a
-    pipeline that scales by rows without labels, or a search whose folds they change. Models of
-    precomputed kernels cannot be checked. Warnings of the estimator go to the caller.
+    pipeline that scales by rows without labels. Models of precomputed kernels cannot be checked.
 
     Examples
     --------

@@ -10,8 +10,7 @@ from array_api_compat import numpy as ordinary
 from dm2l._solvers.features import Features
 from dm2l._solvers.nuclear import nuclear_norm, smooth_nuclear_norm, subgradient
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem
-from dm2l._solvers.ridge import conjugate_gradients
+from dm2l._solvers.problem import Preconditioner, Problem, conjugate_gradients
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from sklearn.base import clone
 
 from dm2l import DM2LClassifier
 from dm2l._fitting import Trainer
-from dm2l._score_model import FITTED, WarmStart
-from dm2l._solvers.features import without_zeros
+from dm2l._score_model import WarmStart
+from dm2l._solvers.features import FITTED, without_zeros
 from dm2l.labels import LabelMatrix
 
 KERNELS = {
@@ -119,8 +119,8 @@ def test_a_column_far_from_zero_keeps_a_matrix_dense(far):
     assert without_zeros(X) is X
 
 
-def test_matrices_with_few_zeros_and_small_ones_stay_as_they_are():
-    for X in (draw_words(share=0.3), draw_words(n=50), sp.csr_array(draw_words())):
+def test_matrices_with_few_zeros_stay_as_they_are():
+    for X in (draw_words(share=0.3), sp.csr_array(draw_words())):
         assert without_zeros(X) is X
 
 

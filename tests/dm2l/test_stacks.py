@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 import dm2l_oracles as oracle
 from dm2l._solvers.nuclear import smooth_nuclear_norm, thresholded_nuclear_norm
 from dm2l._solvers.objective import Groups, Objective
-from dm2l._utils.threads import run_all
+from dm2l._utils.arrays import run_all
 
 laws = settings(max_examples=100, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)

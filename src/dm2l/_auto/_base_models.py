@@ -16,13 +16,13 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l._auto._effort import EarlyDiscardError, Effort, LabelProgress, TimeBudget
 from dm2l._classifier import DM2LClassifier
-from dm2l._score_model import LearnableMask, fold_inputs
+from dm2l._score_model import fold_inputs
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._solvers.kernels import Kernel
 from dm2l._utils.arrays import to_numpy
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.metrics._ranking import label_discrimination
 
 Floats = NDArray[np.float64]

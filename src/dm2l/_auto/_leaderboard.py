@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from dm2l._auto._base_models import TRIAL, BaseModel, Candidate, EnsembleContext, candidates
 from dm2l._auto._effort import EarlyDiscardError, OutOfTimeError
 from dm2l._auto._quality import cross_fitted, label_auc, log_loss
-from dm2l._auto._stack import MOST_ENTRIES, Stack
+from dm2l._auto._stack import MOST_ENTRIES, Bools, Floats, Stack
 from dm2l.labels._entries import Signs
 
-Floats = NDArray[np.float64]
 Board = dict[str, list[Any]]
 
 COLUMNS = (
@@ -127,10 +126,10 @@ def add_gains(
     board: Board,
     scores: Floats,
     T: Signs,
-    shares: NDArray[np.bool_],
+    shares: Bools,
     fold: NDArray[np.intp],
     eta: Floats,
-    weights: Floats | None = None,
+    weights: Floats | None,
 ) -> None:
     """Quality of each base model and the stack, and what the stack loses without each model."""
     m = len(scores)

@@ -9,20 +9,16 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
-from dm2l._auto._stack import Stack
+from dm2l._auto._stack import Bools, Floats, Stack
 from dm2l.labels._entries import Signs
 from dm2l.model_selection import Interval
 
-Floats = NDArray[np.float64]
+FoldOfRow = NDArray[np.intp]
 Z95 = 1.959964
 
 
 def cross_fitted(
-    scores: Floats,
-    T: Signs,
-    shares: NDArray[np.bool_],
-    fold: NDArray[np.intp],
-    weights: Floats | None = None,
+    scores: Floats, T: Signs, shares: Bools, fold: FoldOfRow, weights: Floats | None = None
 ) -> Floats:
     """Log-odds of a stack of held-out scores that was fitted to the other folds."""
     result = np.full(T.shape, np.nan)
@@ -40,14 +36,14 @@ def log_loss(eta: Floats, T: Signs) -> Interval:
     return _mean_loss(*_losses(eta, T))
 
 
-def _losses(eta: Floats, T: Signs) -> tuple[NDArray[np.bool_], Floats]:
+def _losses(eta: Floats, T: Signs) -> tuple[Bools, Floats]:
     """Observed entries that have a probability, and their log-loss, 0 elsewhere."""
     known = (T != 0) & np.isfinite(eta)
     return known, np.where(known, np.logaddexp(0.0, -T * np.where(known, eta, 0.0)), 0.0)
 
 
 def label_auc(
-    eta: Floats, T: Signs, fold: NDArray[np.intp] | None = None
+    eta: Floats, T: Signs, fold: FoldOfRow | None = None
 ) -> tuple[Interval, Floats, Floats]:
     """Mean over labels with a confidence interval, and AUC and standard error of each label."""
     # Standard errors are those of DeLong, DeLong and Clarke-Pearson (1988), with rows as the units
@@ -76,7 +72,7 @@ def label_auc(
     return _interval(value[defined].mean(), Z95 * spread, 1.0), value, error
 
 
-def _wins(s: Floats, positive: NDArray[np.bool_]) -> Floats:
+def _wins(s: Floats, positive: Bools) -> Floats:
     """Share of each row's pairs with the other class that are in order, NaN without pairs."""
     if positive.all() or not positive.any():
         return np.full(len(s), np.nan)
@@ -88,9 +84,7 @@ def _wins(s: Floats, positive: NDArray[np.bool_]) -> Floats:
     return wins
 
 
-def label_table(
-    eta: Floats, T: Signs, names: Any, fold: NDArray[np.intp] | None = None
-) -> dict[str, Any]:
+def label_table(eta: Floats, T: Signs, names: Any, fold: FoldOfRow | None = None) -> dict[str, Any]:
     """Counts, AUC with interval, average precision and log-loss of every label."""
     _, value, error = label_auc(eta, T, fold)
     known, loss = _losses(eta, T)
@@ -117,7 +111,7 @@ def brier(eta: Floats, T: Signs) -> Interval:
     return _mean_loss(known, np.where(known, (expit(eta) - (T > 0)) ** 2, 0.0))
 
 
-def _mean_loss(known: NDArray[np.bool_], loss: Floats) -> Interval:
+def _mean_loss(known: Bools, loss: Floats) -> Interval:
     count = known.sum()
     if not count:
         return Interval(np.nan, np.nan, np.nan)

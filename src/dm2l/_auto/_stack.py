@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 # Penalties, in units of the log-likelihood: of slopes and weights of a label that differ from the
 # common ones, and of common weights that differ from equal ones.
@@ -60,7 +61,7 @@ def row_weights(groups: Any) -> Floats:
 class Stack:
     """Calibrated and weighted scores of m models for c labels."""
 
-    shares: NDArray[np.bool_]  # (m,), models whose scores are 2 p - 1 with a share p of trees
+    shares: Bools  # (m,), models whose scores are 2 p - 1 with a share p of trees
     centre: Floats  # (m, c), as are the next three: from scores to log-odds
     scale: Floats
     slope: Floats
@@ -71,11 +72,7 @@ class Stack:
 
     @classmethod
     def fit(
-        cls,
-        scores: Floats,
-        T: NDArray[Any],
-        shares: NDArray[np.bool_],
-        weights: Floats | None = None,
+        cls, scores: Floats, T: NDArray[Any], shares: Bools, weights: Floats | None = None
     ) -> Self:
         """Fit to held-out scores (m, n, c), NaN where there are none, signs and weights (n, c)."""
         known = (T != 0) & np.isfinite(scores).all(axis=0)
@@ -127,7 +124,7 @@ class Stack:
         return np.clip(total, -30.0, 30.0)
 
 
-def _linked(scores: Floats, shares: NDArray[np.bool_]) -> Floats:
+def _linked(scores: Floats, shares: Bools) -> Floats:
     p = SURE + (1 - 2 * SURE) * np.clip((1 + scores) / 2, 0.0, 1.0)
     return np.where(shares.reshape(-1, *[1] * (scores.ndim - 1)), logit(p), scores)
 

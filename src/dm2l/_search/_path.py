@@ -16,15 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._fitting import Trainer, Workspace
-from dm2l._score_model import LearnableMask, every_label
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import SmoothNorm
-from dm2l._solvers.problem import Preconditioner
-from dm2l._solvers.ridge import conjugate_gradients
-from dm2l._utils.arrays import is_non_numpy, to_numpy
-from dm2l._utils.threads import one_blas_thread
-from dm2l.labels._matrix import LabelMatrix
+from dm2l._solvers.problem import Preconditioner, conjugate_gradients
+from dm2l._utils.arrays import (
+    check_finite,
+    checked_numbers,
+    is_non_numpy,
+    one_blas_thread,
+    to_numpy,
+)
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu._prior import correct_scores
 
 # Smoothing adds no more to the objective than the usual tolerance of a search.
@@ -121,8 +124,11 @@ def _scores(
     W = weights[0] if k == 1 else prepared.features.xp.concat(weights, axis=1)
     W_given = prepared.features.to_original(W)
     found = fitting.weights(X, W_given, prepared.feature_map, several)
-    learnt = partial(found.scores, mask=several)
-    scores = to_numpy(every_label(X_test, learnt, *several[:2]))
+    with checked_numbers(X_test):
+        learnt = found.scores(X_test, several)
+        check_finite(learnt, "Scores")
+    scores = np.tile(several.constant, (X_test.shape[0], 1))
+    scores[:, several.learnable] = to_numpy(learnt)
     columns = np.split(scores, k, axis=1)
     if prepared.pu is None:
         return columns

@@ -25,7 +25,7 @@ from dm2l._score_model import fold_inputs
 from dm2l._search._path import score_paths
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
-from dm2l._utils.parameters import check_counts, check_numbers, is_number
+from dm2l._utils.inputs import check_counts, check_number, check_numbers
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names
@@ -129,8 +129,8 @@ class DM2LClassifierCV(DM2LParameters):
                     f"{values!r}."
                 )
             for value in () if values is None else values:
-                if not is_number(value) and not (name == "gammas" and value in ("scale", "auto")):
-                    raise ValueError(f"{name} must hold finite numbers >= 0, got {value!r}.")
+                words = ("scale", "auto") if name == "gammas" else ()
+                check_number(f"each of {name}", value, words=words)
         if not callable(self.scoring) and self.scoring not in (None, *get_scorer_names()):
             raise ValueError(
                 f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,20 +21,25 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from dm2l._solvers.kernels import KernelFactor, kernel_factor
+from dm2l._solvers.kernels import Kernel, KernelFactor, is_precomputed, kernel_factor
 from dm2l._utils.arrays import (
+    WORTH_SHARING,
     asarray_like,
     float64,
     is_non_numpy,
     namespace,
+    one_blas_thread,
+    run_all,
     scale_rows,
     solve_triangular,
+    take_columns,
     take_rows,
     to_numpy,
 )
-from dm2l._utils.parameters import is_number
-from dm2l._utils.threads import WORTH_SHARING, one_blas_thread, run_all
+from dm2l.labels._matrix import LearnableMask
 
+# Entries of a matrix from which on it is worth a look for zeros.
+WORTH_SPARSE = 2**16
 # Share of entries that are not zero up to which products of a sparse matrix are faster than those
 # of a dense one (benchmarks/blas.py).
 FEW = 0.1
@@ -64,6 +69,9 @@ class Features:
         self.n, self.d = Phi.shape
         self.size = self.d + int(intercept)
         self._transposed = Phi.T.tocsr() if sp.issparse(Phi) else None
+        penalized = np.ones(self.size)
+        penalized[self.d :] = 0.0  # no ridge on the ones column
+        self.penalized = asarray_like(penalized, self.example)
         self._square = square
         self._workers = workers if is_numpy_array(Phi) else 1
 
@@ -97,15 +105,17 @@ class Features:
 
     def to_original(self, W: Any) -> Any:
         """Weights for the features as they were given."""
-        return W if self.mean is None else self._moved(W, -self.mean)
+        if self.mean is None:
+            return W
+        mean = self.xp.astype(self.mean, W.dtype, copy=False)
+        moved = W[self.d :, :] - (mean @ W[: self.d, :])[None, :]
+        return self.xp.concat([W[: self.d, :], moved], axis=0)
 
     def from_original(self, W: Any) -> Any:
         """Weights for the features as they are held here."""
-        return W if self.mean is None else self._moved(W, self.mean)
-
-    def _moved(self, W: Any, mean: Any) -> Any:
-        """``W`` with an intercept for features of which so much was subtracted."""
-        mean = self.xp.astype(mean, W.dtype, copy=False)
+        if self.mean is None:
+            return W
+        mean = self.xp.astype(self.mean, W.dtype, copy=False)
         moved = W[self.d :, :] + (mean @ W[: self.d, :])[None, :]
         return self.xp.concat([W[: self.d, :], moved], axis=0)
 
@@ -213,13 +223,6 @@ class Features:
         whole[self.d :, self.d :] = count
         return whole
 
-    def penalty(self, alpha: float) -> Any:
-        """Diagonal of the ridge term: ``alpha``, and 0 for the ones column."""
-        diagonal = np.full(self.size, float(alpha))
-        if self.intercept:
-            diagonal[self.d] = 0.0
-        return asarray_like(diagonal, self.example)
-
 
 def without_zeros(X: Any) -> Any:
     """``X`` as a sparse matrix where it is a dense numpy array of little but zeros.
@@ -227,7 +230,7 @@ def without_zeros(X: Any) -> Any:
     A sparse matrix is centred within products only, which costs a column far from zero its digits:
     where the mean square of one exceeds a hundred times its variance, ``X`` stays as it is.
     """
-    if not is_numpy_array(X) or X.size < 2**16:
+    if not is_numpy_array(X):
         return X
     some = X[:: 1 + len(X) // 64]  # tells most matrices apart without a pass over all rows
     if np.count_nonzero(some) > 2 * FEW * some.size or np.count_nonzero(X) > FEW * X.size:
@@ -270,12 +273,6 @@ def default_ridge(variances: NDArray[np.float64]) -> float:
     """
     alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
     return alpha if alpha > 0 else 1.0
-
-
-def check_ridge(alpha: Any, name: str = "alpha") -> None:
-    """Refuse a ridge that is neither "scale" nor a finite number >= 0."""
-    if not is_number(alpha) and not (isinstance(alpha, str) and alpha == "scale"):
-        raise ValueError(f"{name} must be 'scale' or a finite number >= 0, got {alpha!r}.")
 
 
 def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None = None) -> float:
@@ -416,3 +413,55 @@ def _dense_gram(X: Any) -> NDArray[np.float64]:
     for start in range(0, n, step):
         (X[start : start + step] @ others).toarray(out=K[start : start + step])
     return K
+
+
+class Weights(NamedTuple):
+    """What predictions need, named like the attributes of a fitted estimator (:data:`FITTED`).
+
+    ``coef`` (c, d) is of a linear model, ``dual_coef`` (m, c) of any other, with the kernel and
+    the rows ``X_fit``, or ``waves`` of a Fourier approximation.
+    """
+
+    intercept: Any
+    coef: Any = None
+    dual_coef: Any = None
+    X_fit: Any = None
+    kernel: Kernel | None = None
+    waves: Any = None
+    landmark_factor: Any = None
+    approximation_error: float | None = None
+
+    def scores(self, X: Any, mask: LearnableMask) -> Any:
+        """Scores of rows, for the learnable labels."""
+        chosen = np.flatnonzero(mask.learnable)
+        intercept = take_rows(self.intercept, chosen)
+        if self.coef is not None:
+            coef = take_rows(self.coef, chosen).T
+            if is_non_numpy(X):  # not every library multiplies float32 with float64
+                xp = namespace(X)
+                coef = xp.astype(coef, X.dtype, copy=False)
+                intercept = xp.astype(intercept, X.dtype, copy=False)
+            return X @ coef + intercept
+        if self.waves is not None:
+            K = float64(self.waves.transform(X))
+        elif self.kernel is not None and is_precomputed(self.kernel):
+            pivots = np.flatnonzero(mask.keep)[self.X_fit]
+            # All columns of a large matrix need no copy; a small one costs nothing.
+            whole = X.shape[1] > 1000 and np.array_equal(pivots, np.arange(X.shape[1]))
+            K = float64(X if whole else take_columns(X, pivots))
+        else:
+            K = self.kernel(X, self.X_fit)  # type: ignore[misc]
+        return K @ take_columns(self.dual_coef, chosen) + intercept
+
+
+# Attributes of a fitted estimator that hold its weights, in the order of their fields.
+FITTED = (
+    "intercept_",
+    "coef_",
+    "dual_coef_",
+    "X_fit_",
+    "_kernel",
+    "_waves",
+    "_landmark_factor",
+    "approximation_error_",
+)

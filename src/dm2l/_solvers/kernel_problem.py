@@ -136,6 +136,8 @@ class KernelPreconditioner(Preconditioner):
     def __init__(self, problem: KernelProblem, *, keep: bool = False, single: bool = False) -> None:
         features, xp = problem.features, problem.xp
         self.rho, self.alpha = problem.rho, problem.alpha
+        # F is a difference of the gradient and A.
+        self.rounding = float(np.finfo(np.float64).eps) / self.rho
         M = features.Phi if keep else features.release()
         if single:
             M = np.multiply(M, self.rho, dtype=np.float32, casting="same_kind")
@@ -176,11 +178,6 @@ class KernelPreconditioner(Preconditioner):
         b = xp.sum(A, axis=0, keepdims=True) / (self.rho * xp.sum(self._ones))
         A = A - self.rho * self._ones * b
         return xp.concat([(gradient - self.alpha * A) / self.rho, A, b], axis=0)
-
-    def rounding(self, gradient: Any) -> Any:
-        """Rounding error of slopes, by label: ``F`` is a difference of ``gradient`` and ``A``."""
-        xp = array_namespace(gradient)
-        return float(np.finfo(np.float64).eps) / self.rho * xp.sum(gradient**2, axis=0)
 
     def again(self, problem: SmoothProblem) -> Preconditioner:
         """That of the same problem after other entries have become known; the last one."""

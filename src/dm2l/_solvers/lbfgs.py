@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace, device
+from numpy.typing import NDArray
 
 from dm2l._solvers.nuclear import Evaluation, SmoothNorm
 from dm2l._solvers.problem import Known, Preconditioner, Report, SmoothProblem, Solution
@@ -77,9 +79,30 @@ def solve_lbfgs(
         ladder = ladder[-1:]
     if known is not None and known.smoothing != ladder[0]:
         known = None
-    descent.begin(problem.xp.astype(V, problem.xp.float64), ladder[0], known)
+    # The start, or that multiple of it which is best. Along t V the objective is
+    # J(0) - t p + t^2 q/2, the nuclear norms being part of p: value and slope at the start say all.
+    # Weights for a smaller lambda_d, ridge among them, are too long, and where they are all wrong,
+    # t is 0.
+    V = problem.xp.astype(V, problem.xp.float64)
+    start = descent.evaluate(V, ladder[0], curvature=True, known=known)
+    descent.history.append(start.exact)
+    slope = descent.inner(start.gradient, V)
+    q = 2.0 * (slope - start.exact + problem.at_zero)
+    if q > 0 and slope > (1.0 - SHORTER) * q:
+        shorter = descent.evaluate(max(0.0, 1.0 - slope / q) * V, ladder[0], curvature=True)
+        if shorter.exact < start.exact:
+            start = shorter
+    descent.best = descent.latest = start
     converged = descent.run(ladder, tol, max_iter)
-    best = descent.result(tol)
+    best, latest = descent.best, descent.latest
+    # The best point, or the last one where rounding hides which is better: of two points on the way
+    # the later one has the smaller gradient. A start that nothing improved was the end of another
+    # run. Values are noise where singular values vanish, gradients are not.
+    slack = 1e-9
+    if best is not start:
+        slack = 1e-6 if tol < ROUNDING_OF_J else 1e-8
+    if latest.exact <= best.exact + slack * abs(best.exact):
+        best = latest
     seen = descent.bent  # with the last curvature that was
     if seen is not None:
         seen = best.at._replace(curvature=seen.curvature)
@@ -106,6 +129,7 @@ class _Point:
     mu: float
 
 
+@dataclass
 class _Memory:
     """The last steps ``s`` and gradient changes ``y``, and the direction they suggest.
 
@@ -114,13 +138,10 @@ class _Memory:
     accelerator as rarely.
     """
 
-    _steps: Any
-    _changes: Any
-
-    def __init__(self, size: int = MEMORY) -> None:
-        self._size = size
-        self.order: list[int] = []
-        self._products = np.zeros((size, size))
+    _steps: Any = None
+    _changes: Any = None
+    order: list[int] = field(default_factory=list)
+    _products: NDArray[np.float64] = field(default_factory=partial(np.zeros, (MEMORY, MEMORY)))
 
     def add(self, step: Any, change: Any) -> None:
         """Remember a pair, if the function curves upwards along it."""
@@ -130,11 +151,11 @@ class _Memory:
         sy, ss, yy = float(xp.vecdot(met, y)), float(xp.vecdot(met, met)), float(xp.vecdot(y, y))
         if not sy > 1e-10 * (ss * yy) ** 0.5:
             return
-        full = len(self.order) == self._size
+        full = len(self.order) == MEMORY
         slot = self.order.pop(0) if full else len(self.order)
         self.order.append(slot)
         if not full and slot % FEW == 0:
-            rows = min(FEW, self._size - slot)
+            rows = min(FEW, MEMORY - slot)
             steps = xp.zeros((rows, s.shape[0]), dtype=s.dtype, device=device(s))
             changes = xp.zeros((rows, y.shape[0]), dtype=y.dtype, device=device(y))
             if slot:
@@ -180,23 +201,8 @@ class _Descent:
     length: float = 1.0
     history: list[float] = field(default_factory=list)
     n_iter: int = 0
-
-    def begin(self, V: Any, mu: float, known: Known | None) -> None:
-        """Evaluate at the start, or at that multiple of it which is best.
-
-        Along ``t V`` the objective is ``J(0) - t p + t^2 q/2``, the nuclear norms being part of
-        ``p``: value and slope at the start say all. Weights for a smaller ``lambda_d``, ridge
-        among them, are too long, and where they are all wrong, ``t`` is 0.
-        """
-        point = self._evaluate(V, mu, curvature=True, known=known)
-        self.history.append(point.exact)
-        slope = self._inner(point.gradient, V)
-        q = 2.0 * (slope - point.exact + self.problem.at_zero)
-        if q > 0 and slope > (1.0 - SHORTER) * q:
-            shorter = self._evaluate(max(0.0, 1.0 - slope / q) * V, mu, curvature=True)
-            if shorter.exact < point.exact:
-                point = shorter
-        self.best = self._start = self._latest = point
+    best: _Point = field(init=False)
+    latest: _Point = field(init=False)
 
     def run(self, ladder: list[float], tol: float, max_iter: int) -> bool:
         """Descend, the smoothing falling along the ladder; returns whether the end was reached."""
@@ -205,7 +211,7 @@ class _Descent:
         rate = 0.5
         promises: list[float] = []
         while True:
-            point = self._latest
+            point = self.latest
             direction, slope = self._direction(point)
             promise = -0.5 * slope / abs(point.value) if point.value else 0.0
             promises = [*promises, promise][-WINDOW:]
@@ -220,12 +226,13 @@ class _Descent:
             settled = here
             if self.n_iter == max_iter:
                 return False
+            following = None
             if not self.n_iter and promise > FAR and ladder[0] == SMOOTHING[1]:
                 ladder = list(SMOOTHING[: 1 + len(ladder)])
-                self._accept(self._jump(point, direction, ladder[0]))
-                continue
-            following = None
-            if not settled and (last or promise > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6):
+                following = self._jump(point, direction, ladder[0])
+            elif not settled and (
+                last or promise > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6
+            ):
                 following = self._step(point, direction, slope, ladder[level])
                 if following is None and last:
                     return True  # slopes vanish in rounding
@@ -234,40 +241,34 @@ class _Descent:
                 settled = remaining <= NEARLY * tol
                 promises = []  # those of another smoothing do not compare
                 following = self._jump(point, direction, ladder[level])
-            self._accept(following)
+            self.n_iter += 1
+            self.history.append(following.exact)
+            self.latest = following
+            if following.exact < self.best.exact:
+                self.best = following
+            if self.report is not None:
+                self.report(self.n_iter, following.exact)
 
     def _direction(self, point: _Point) -> tuple[Any, float]:
         """Where to go, and the slope that way, which is never positive."""
         direction = self.memory.direction(point.gradient, self._precondition)
-        slope = self._inner(point.gradient, direction)
+        slope = self.inner(point.gradient, direction)
         if slope > 0:
             self.memory = _Memory()
             direction = -self._precondition(point.gradient)
-            slope = self._inner(point.gradient, direction)
+            slope = self.inner(point.gradient, direction)
         if slope > 0:  # at extreme scales rounding leaves the model of the curvature indefinite
             self.model, direction = None, -self.preconditioner.step(point.gradient)
-            slope = self._inner(point.gradient, direction)
+            slope = self.inner(point.gradient, direction)
         return direction, min(slope, 0.0)
 
     def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:
         """A step whose end is seen at another smoothing; none where the exact objective rises."""
         step = min(1.0, LENGTHENING * self.length)
-        trial = self._evaluate(point.V + step * direction, mu, curvature=True)
+        trial = self.evaluate(point.V + step * direction, mu, curvature=True)
         if trial.exact <= point.exact * (1.0 + PATIENCE):
             return trial
-        return self._evaluate(point.V, mu, curvature=True)
-
-    def result(self, tol: float) -> _Point:
-        """The best point, or the last one where rounding hides which is better.
-
-        Of two points on the way the later one has the smaller gradient. A start that nothing
-        improved was the end of another run.
-        """
-        best, latest = self.best, self._latest
-        slack = 1e-8 if best is not self._start else 1e-9
-        if tol < ROUNDING_OF_J and best is not self._start:
-            slack = 1e-6  # values are noise where singular values vanish, gradients are not
-        return latest if latest.exact <= best.exact + slack * abs(best.exact) else best
+        return self.evaluate(point.V, mu, curvature=True)
 
     def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
         """One iteration; None where no step lowers the objective.
@@ -293,12 +294,12 @@ class _Descent:
         """Shorten the step, by the parabola through what is known, until it gains enough."""
         step = min(1.0, LENGTHENING * self.length)
         for _ in range(SHORTENINGS):
-            trial = self._evaluate(point.V + step * direction, mu, curvature)
+            trial = self.evaluate(point.V + step * direction, mu, curvature)
             excess = trial.value - point.value - step * slope
             enough = trial.value <= point.value + SUFFICIENT * step * slope
             if not enough and trial.value <= point.value + ROUNDING * abs(point.value):
                 # Values no longer tell, gradients still do: not past the minimum by much.
-                enough = self._inner(trial.gradient, direction) <= (2 * SUFFICIENT - 1) * slope
+                enough = self.inner(trial.gradient, direction) <= (2 * SUFFICIENT - 1) * slope
             if enough:
                 self.length = step
                 return trial
@@ -310,7 +311,7 @@ class _Descent:
                 return None
         return None
 
-    def _evaluate(self, V: Any, mu: float, curvature: bool, known: Known | None = None) -> _Point:
+    def evaluate(self, V: Any, mu: float, curvature: bool, known: Known | None = None) -> _Point:
         if known is None:
             W = self.preconditioner.to_weights(V)
             at = self.problem.evaluate(W, SmoothNorm(mu), self.linear, curvature=curvature)
@@ -331,16 +332,7 @@ class _Descent:
         turned = gradient if self.model is None else gradient @ self.model
         return self.preconditioner.step(turned)
 
-    def _accept(self, point: _Point) -> None:
-        self.n_iter += 1
-        self.history.append(point.exact)
-        self._latest = point
-        if point.exact < self.best.exact:
-            self.best = point
-        if self.report is not None:
-            self.report(self.n_iter, point.exact)
-
-    def _inner(self, A: Any, B: Any) -> float:
+    def inner(self, A: Any, B: Any) -> float:
         """Of a gradient and a step, whose first rows are what the gradient is about."""
         flat = self.problem.xp.reshape
         return float(self.problem.xp.vecdot(flat(A, (-1,)), flat(B[: A.shape[0], :], (-1,))))

@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state, gen_batches
 from dm2l._solvers.features import FeatureMap
 from dm2l._solvers.kernels import Kernel, KernelFactor, is_precomputed, kernel_factor
 from dm2l._utils.arrays import asarray_like, float64, solve_triangular, take_rows, to_numpy
-from dm2l._utils.parameters import check_count, check_number
+from dm2l._utils.inputs import check_count, check_number
 
 KernelFunction = Callable[[Any, Any], Any]
 

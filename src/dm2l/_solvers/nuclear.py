@@ -230,7 +230,9 @@ def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> Evaluation:
     if heights is not None:
         spare = xp.astype(heights, xp.float64)[:, None] - float(min(rows, columns))
         spare = spare if Z.ndim == 3 else spare[0, :]
-    pairs = _pairs(roots, spare, mu)
+    # sum_i 1/(s_i' + s_j') over all rows, those without a singular value of their own too.
+    pairs = xp.sum(1.0 / (roots[..., None, :] + roots[..., :, None]), axis=-1)
+    pairs += spare / (roots + mu)
     if tall:
         H = (vectors * pairs[..., None, :]) @ turn(vectors)
         return norm._replace(curvature=xp.sum(H, axis=0) if H.ndim == 3 else H)
@@ -270,8 +272,7 @@ class SmoothNorm:
             )
         # The batched eigh of CUDA is fast up to 32 rows, a loop beyond, and never part of a graph.
         small = min(Z.shape[-2:]) <= 32 and isinstance(self.mu, float)
-        products = is_on_cuda(Z) and not small
-        way = norm_by_products if products else _by_eigh
+        way = _by_eigh if small or not is_on_cuda(Z) else norm_by_products
         return way(Z, self.mu, curvature, heights)
 
     def of_gram(
@@ -294,7 +295,8 @@ class SmoothNorm:
         if not curvature:
             return norm
         spare = xp.astype(heights, xp.float64)[:, None] - float(columns)
-        pairs = _pairs(roots, spare, self.mu)
+        pairs = xp.sum(1.0 / (roots[..., None, :] + roots[..., :, None]), axis=-1)
+        pairs += spare / (roots + self.mu)
         H = (vectors * pairs[..., None, :]) @ xp.matrix_transpose(vectors)
         return norm._replace(curvature=xp.sum(H, axis=0))
 
@@ -305,13 +307,6 @@ def _spectrum(S: Any) -> tuple[Any, Any]:
     xp = array_namespace(S)
     eigenvalues, vectors = xp.linalg.eigh(S)
     return xp.clip(eigenvalues, 0.0, None), vectors
-
-
-def _pairs(roots: Any, spare: Any, mu: float) -> Any:
-    """``sum_i 1/(s_i' + s_j')`` over all rows, those without a singular value of their own too."""
-    xp = array_namespace(roots)
-    pairs = xp.sum(1.0 / (roots[..., None, :] + roots[..., :, None]), axis=-1)
-    return pairs + spare / (roots + mu)
 
 
 def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> Evaluation:

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state, gen_batches
 from dm2l._solvers.kernels import Kernel, KernelFactor, check_largest
 from dm2l._solvers.maps import KernelMap
 from dm2l._utils.arrays import asarray_like, solve_triangular, take_columns, take_rows, to_numpy
-from dm2l._utils.parameters import check_count
+from dm2l._utils.inputs import check_count
 
 _DIAGONAL_ROWS = 64  # rows whose kernel is evaluated together to find their diagonal
 

@@ -24,8 +24,16 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
 from dm2l._solvers.nuclear import Evaluation, Norm, SmoothNorm, nuclear_norm, subgradient
-from dm2l._utils.arrays import CudaGraph, asarray_like, float64, is_on_cuda, to_numpy
-from dm2l._utils.threads import WORTH_SHARING, one_blas_thread, run_each
+from dm2l._utils.arrays import (
+    WORTH_SHARING,
+    CudaGraph,
+    asarray_like,
+    float64,
+    is_on_cuda,
+    one_blas_thread,
+    run_each,
+    to_numpy,
+)
 from dm2l.labels._entries import EntryWeights, Signs
 
 # Columns up to which rows that fill up a stack cost less than a stack more.
@@ -175,10 +183,11 @@ class Objective:
         ordinary = is_numpy_array(example)
         # An accelerator wants few large stacks, a processor no needless work.
         groups = self.groups = Groups(T, padding=1.1 if ordinary else 4.0)
-        groups.slots = [asarray_like(slot, example) for slot in groups.slots]
+        if not ordinary:
+            groups.slots = [asarray_like(slot, example) for slot in groups.slots]
         self._workers = workers if ordinary and groups.work > WORTH_SHARING else 1
         self._local = local and len(groups.covered) > 0
-        self.set_weight(lambda_d)
+        self.lambda_d = float(lambda_d) if self._local else 0.0
         self._covered = asarray_like(groups.covered, example)
         self._place = asarray_like(groups.place, example)
         full = len(groups.covered)
@@ -363,9 +372,9 @@ class Objective:
         local_exact: Any = 0
         bend = everyone = None
         with one_blas_thread():
-            found = run_each(
-                norm_of, [None, *self._stacks] if concave else self._stacks, self._workers
-            )
+            items = [None, *self._stacks] if concave else self._stacks
+            alone = self._workers == 1
+            found = map(norm_of, items) if alone else run_each(norm_of, items, self._workers)
             if concave:
                 everyone = next(found)
             for at in found:

@@ -12,57 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._solvers.features import Features
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
+from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem, conjugate_gradients
 from dm2l._utils.arrays import check_finite, is_non_numpy, to_numpy
 from dm2l.labels._entries import EntryWeights
-
-
-def conjugate_gradients(
-    problem: SmoothProblem,
-    preconditioner: Preconditioner,
-    *,
-    tol: float = 1e-3,
-    max_iter: int = 10,
-    start: Any = None,
-) -> Any:
-    """Masked ridge solution of all labels at once, by preconditioned conjugate gradients.
-
-    Minimises ``1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``, each label with its own step. With
-    every entry observed the start is already the solution; with holes a handful of steps, each
-    two products with ``Phi``, does for a start what a factorisation per label would.
-    """
-    xp = problem.xp
-
-    def inner(gradient: Any, step: Any) -> Any:
-        return xp.sum(gradient * step[: gradient.shape[0], :], axis=0)
-
-    right = preconditioner.to_gradient(problem.right())
-    first = preconditioner.step(right)
-    V = first if start is None else start
-    if start is None and preconditioner.rho == 1.0:
-        return V
-    residual = right - preconditioner.hessian(problem, V)
-    direction = preconditioner.step(residual)
-    size = inner(residual, direction)
-    floor = preconditioner.rounding(right)
-    goal = xp.maximum(tol**2 * inner(right, first), floor)
-    zero = xp.zeros_like(size)
-    tiny = xp.full_like(size, float(np.finfo(np.float64).tiny))
-    for _ in range(max_iter):
-        if not bool(xp.any(size > goal)):
-            break
-        image = preconditioner.hessian(problem, direction)
-        bend = inner(image, direction)
-        # Labels that are done wait for the others: rounding errors lead nowhere.
-        step = xp.where((size > floor) & (bend > 0), size / xp.maximum(bend, tiny), zero)
-        V = V + step * direction
-        residual = residual - step * image
-        turned = preconditioner.step(residual)
-        fresh = inner(residual, turned)
-        share = xp.where(size > floor, fresh / xp.maximum(size, tiny), zero)
-        direction = turned + share * direction
-        size = fresh
-    return V
 
 
 def masked_ridge(
@@ -143,7 +95,7 @@ def _direct(
     the other rows, whichever are fewer.
     """
     right = features.adjoint(T.astype(features.Phi.dtype))
-    penalty = np.diag(features.penalty(alpha))
+    penalty = np.diag(alpha * features.penalized)
     full = features.gram() if weights is None else None
     W = np.empty((features.size, T.shape[1]))
     for pattern in range(int(which.max()) + 1):

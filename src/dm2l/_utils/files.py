@@ -260,12 +260,7 @@ def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_text(
-    path: AnyPath,
-    encoding: str,
-    what: str,
-    *,
-    whole: bool = True,
-    content: bytes | None = None,
+    path: AnyPath, encoding: str, what: str, *, whole: bool = True, content: bytes | None = None
 ) -> Iterator[io.TextIOWrapper]:
     """The same, or its known content, as text; letters of another encoding are an error."""
     source = open_unpacked(path, whole=whole) if content is None else io.BytesIO(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set, Sized, ValuesView
 from contextlib import contextmanager
-from numbers import Rational
+from numbers import Integral, Rational, Real
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,15 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         sparse = "csr" if model.__sklearn_tags__().input_tags.sparse else False
         dtype = [np.float64, np.float32]
         # Sums that look for NaN may overflow.
-        with np.errstate(over="ignore", invalid="ignore"), explain_unsuitable(X):
-            X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+            except (TypeError, ValueError, OverflowError) as error:
+                refuse_unsuitable(X, error)
+                raise
     if reset:
-        check_columns(X)
+        if sp.issparse(X):
+            check_columns(X)
         check_magnitude(X, getattr(model, "feature_names_in_", None))
         model._home = device_name(X)
     elif device_name(X) != model._home:
@@ -64,16 +69,21 @@ def _check_non_numpy(model: Any, X: Any, *, reset: bool) -> Any:
 
 @contextmanager
 def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
-    """Say of the first value that no model can use where it is, in place of other errors."""
+    """Context that refuses what is unsuitable in place of other errors."""
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
-        try:
-            _refuse_values(X, error, nan_allowed)
-        except (TypeError, ValueError) as found:
-            for note in getattr(error, "__notes__", ()):
-                found.add_note(note)
-            raise
+        refuse_unsuitable(X, error, nan_allowed=nan_allowed)
+        raise
+
+
+def refuse_unsuitable(X: Any, error: Exception, *, nan_allowed: bool = False) -> None:
+    """Say of the first value that no model can use where it is, in place of another error."""
+    try:
+        _refuse_values(X, error, nan_allowed)
+    except (TypeError, ValueError) as found:
+        for note in getattr(error, "__notes__", ()):
+            found.add_note(note)
         raise
 
 
@@ -216,3 +226,40 @@ def _refuse_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
     raise ValueError(
         f"X is {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."
     )
+
+
+def check_number(
+    name: str, value: Any, *, positive: bool = False, words: tuple[str, ...] = ()
+) -> None:
+    """Refuse what is neither a finite number >= 0, or > 0, nor one of the words."""
+    number = isinstance(value, Real) and 0 <= float(value) < np.inf
+    if (number and not (positive and value == 0)) or (isinstance(value, str) and value in words):
+        return
+    listed = f"{', '.join(map(repr, words))} or " if words else ""
+    sign = ">" if positive else ">="
+    raise ValueError(f"{name} must be {listed}a finite number {sign} 0, got {value!r}.")
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is not an integer of at least 1."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+
+
+def check_choice(name: str, value: Any, *choices: str) -> None:
+    """Refuse what is none of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+
+
+def check_numbers(model: Any, *names: str, positive: bool = False) -> None:
+    """Refuse parameters of an estimator that are not finite numbers >= 0, or > 0."""
+    for name in names:
+        check_number(name, getattr(model, name), positive=positive)
+
+
+def check_counts(model: Any, *names: str) -> None:
+    """Refuse parameters of an estimator that are not integers of at least 1."""
+    for name in names:
+        check_count(name, getattr(model, name))

@@ -14,9 +14,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._score_model import FitResult
-from dm2l._solvers.features import check_ridge, ridge_value
+from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import check_finite
-from dm2l._utils.parameters import check_choice, check_numbers
+from dm2l._utils.inputs import check_choice, check_number, check_numbers
 from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
 
@@ -239,7 +239,7 @@ class LSMLClassifier(CorrelationBaseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_numbers(self, "lambda1", "lambda2", "lambda3", "lambda4")
-        check_ridge(self.rho, "rho")
+        check_number("rho", self.rho, words=("scale",))
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         intercept = bool(self.fit_intercept)
@@ -408,7 +408,7 @@ class MLLRCClassifier(CorrelationBaseline):
         super()._check_parameters()
         check_numbers(self, "lambda3")
         check_numbers(self, "lambda1", positive=True)
-        check_ridge(self.lambda2, "lambda2")
+        check_number("lambda2", self.lambda2, words=("scale",))
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         targets, rows, coef, intercept = self._start(X, labels, self.lambda2)

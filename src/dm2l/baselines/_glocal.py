@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from dm2l._score_model import FitResult
 from dm2l._solvers.features import Features, LinearMap
 from dm2l._utils.arrays import check_finite
-from dm2l._utils.parameters import check_counts, check_numbers
+from dm2l._utils.inputs import check_counts, check_numbers
 from dm2l.baselines._linear import IterativeBaseline, weighted_grams
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -58,7 +58,7 @@ class Glocal:
         self._rows = np.ones((len(T), 1)) if rows is None else rows[:, None]
         self.lam, self.lam1, self.lam2, self.lam3, self.lam4, self.lam5 = weights
         self.gram = features.gram(weights=rows)
-        self.penalty = features.penalty(1.0)
+        self.penalty = features.penalized
         # Per group: lambda2 n_m/n X'X + lambda1 X_m'X_m.
         self.metrics = []
         for m in np.unique(groups):

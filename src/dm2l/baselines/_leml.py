@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from dm2l._score_model import FitResult
-from dm2l._utils.parameters import check_choice, check_counts, check_numbers
+from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import (
     ImputedTargets,
     Inputs,

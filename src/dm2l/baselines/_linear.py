@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._base import MissingLabelClassifier
-from dm2l._score_model import FitResult, LearnableMask
-from dm2l._solvers.features import Features, LinearMap, check_ridge, ridge_value
+from dm2l._score_model import FitResult
+from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._solvers.ridge import masked_ridge
-from dm2l._utils.parameters import check_choice, check_counts, check_numbers
-from dm2l._utils.threads import blas_threads
+from dm2l._utils.arrays import blas_threads
+from dm2l._utils.inputs import check_choice, check_counts, check_number, check_numbers
 from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu._estimator import PositiveUnlabelledClassifier
 from dm2l.pu._targets import PUTargets
 
@@ -234,7 +234,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_ridge(self.alpha)
+        check_number("alpha", self.alpha, words=("scale",))
         check_choice("solver", self.solver, "auto", "direct", "cg")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:

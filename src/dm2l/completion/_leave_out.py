@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernel_problem import KernelPreconditioner
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
-from dm2l._solvers.ridge import conjugate_gradients
+from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem, conjugate_gradients
 from dm2l._utils.arrays import asarray_like, float64, to_numpy
 from dm2l.completion._covariance import Floats, Mask, conditional_moments
 from dm2l.completion._covariance_fit import FOLDS, out_of_fold_moments, quick_covariance
@@ -124,7 +123,7 @@ def leave_one_out_scores(
     elif features.intercept and weights is not None:
         share = problem.n / weights.max(axis=1).sum()  # these rows may be some of many
         h = h - weights / np.maximum(share * weights.sum(axis=0), weights.max(axis=0))
-    F = to_numpy(float64(features.scores(factor.to_weights(V))))
+    F = np.asarray(to_numpy(features.scores(factor.to_weights(V))), np.float64)
     unseen = without_own_row(T if entries.targets is None else entries.targets, F, h)
     return np.where(known, np.where(h < MOST, unseen, np.nan), F)
 

@@ -166,7 +166,7 @@ the local low-rank structure of DM2L is about. No label is missing; hide some wi
 """
 
 
-def load_digit_attributes(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
+def load_digit_attributes(*, return_X_y: bool = False) -> Any:
     """Load scikit-learn's digit images with labels such as "is 4", "even", "prime".
 
     A digit implies its attributes, and no attribute implies the digit. Nothing is downloaded.
@@ -175,8 +175,6 @@ def load_digit_attributes(*, return_X_y: bool = False, as_frame: bool = False) -
     ----------
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=False
-        ``data`` and ``target`` are pandas data frames.
 
     Returns
     -------
@@ -207,11 +205,6 @@ def load_digit_attributes(*, return_X_y: bool = False, as_frame: bool = False) -
     data: Any = images.reshape(len(images), -1)
     target: Any = np.column_stack(list(labels.values())).astype(np.int8)
     feature_names, target_names = list(raw.feature_names), list(labels)
-    if as_frame:
-        import pandas as pd  # only as_frame needs it
-
-        data = pd.DataFrame(data, columns=feature_names)
-        target = pd.DataFrame(target, columns=target_names)
     if return_X_y:
         return data, target
     return Bunch(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from dm2l._utils.parameters import check_choice, check_number
+from dm2l._utils.inputs import check_choice, check_number
 from dm2l.simulate import (
     simulate_missing_positives,
     simulate_per_label,
@@ -44,16 +44,13 @@ def make_missing_multilabel(
     ``noise``. A label is positive for the rows with the largest :math:`(ZB)_j`: a share between
     5 and 20 % for the first half of the labels (the specific ones), between 10 and 30 % for the
     second half (the general ones). Then implications ``specific => general`` are enforced: where a
-    specific label is positive, its general one becomes positive too.
-
-    With 8 labels the first four implications are ``0 => 4, 1 => 5, 2 => 6, 3 => 7``.
+    specific label is positive, its general one becomes positive too. With 8 labels the first four
+    are ``0 => 4, 1 => 5, 2 => 6, 3 => 7``.
 
     Parameters
     ----------
-    n_samples, n_features, n_labels : int
+    n_samples, n_features, n_labels, n_implications : int
         Sizes; at least two labels.
-    n_implications : int, default=4
-        Number of implications, at most that of pairs of a specific and a general label.
     rho : float in [0, 1], default=0.7
         Share of labels that stays observed.
     mask : {"uniform", "per_row", "per_label", "positives"}, default="uniform"
@@ -67,10 +64,9 @@ def make_missing_multilabel(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, n_features)
-        Features.
-    Y, truth : ndarray of shape (n_samples, n_labels)
-        Labels with 1, 0 and NaN (missing), and, if asked for, before any was hidden.
+    X, Y, truth : ndarray of float64
+        Features; labels with 1, 0 and NaN (missing); and, if asked for, labels before any was
+        hidden.
 
     Examples
     --------

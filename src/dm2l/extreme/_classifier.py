@@ -16,10 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from dm2l._base import MissingLabelClassifier
-from dm2l._solvers.features import check_ridge
 from dm2l._solvers.problem import Solution
 from dm2l._utils.arrays import checked_numbers
-from dm2l._utils.parameters import check_choice, check_counts, check_numbers
+from dm2l._utils.inputs import check_choice, check_counts, check_number, check_numbers
 from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._problem import block_length, check_memory, fit_head, label_offsets
 from dm2l.labels import ConstantLabelWarning
@@ -157,7 +156,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_ridge(self.alpha)
+        check_number("alpha", self.alpha, words=("scale",))
         check_numbers(self, "lambda_d", "tol")
         check_numbers(self, "absent_weight", "max_memory", positive=True)
         check_counts(self, "rank", "min_rows", "max_iter")
@@ -250,15 +249,10 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
             return form, SparseLabelMatrix.of_signs(form.signs)
-        stored = self._read_sparse(Y, label_mask)
+        marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
+        stored = parse_sparse_labels(Y, label_mask=label_mask, **marks)
         none = np.zeros((0, stored.signed.shape[1]), dtype=np.int8)
         return LabelMatrix.of_signs(none, negative=stored.negative), stored
-
-    def _read_sparse(self, Y: Any, label_mask: Any = None, **options: Any) -> SparseLabelMatrix:
-        chosen = {"missing_as": self.missing_as} | options
-        return parse_sparse_labels(
-            Y, label_mask=label_mask, missing_label=self.missing_label, **chosen
-        )
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Scores of all labels, by blocks of rows."""
@@ -293,7 +287,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         parts = [top_k(S, int(k)) for _, S in self._score_blocks(X)]
         return TopK(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def _all_scores(self, X: Any) -> NDArray[np.float64]:
+    def _all_scores(self, X: Any, learnt: Any = None) -> NDArray[np.float64]:
         """Scores of all labels, constant ones included."""
         n, c = _num_samples(X), len(self.offset_)
         if 8 * n * c > self.max_memory:
@@ -367,8 +361,13 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             )
         # Positives only are not ambiguous to a model that learnt from signed labels.
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
-        options = {"missing_as": "missing"} if alone else {}
-        labels = self._read_sparse(Y, label_mask, allow_empty=True, **options)
+        labels = parse_sparse_labels(
+            Y,
+            label_mask=label_mask,
+            missing_label=self.missing_label,
+            missing_as="missing" if alone else self.missing_as,
+            allow_empty=True,
+        )
         signed, certain = labels.signed, labels.missing_as == "negative"  # nothing is missing
         if method == "predict":
             positive, predicted = _ones(signed > 0), self._positives(X)

@@ -27,8 +27,7 @@ from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import Evaluation, nuclear_norm, subgradient
 from dm2l._solvers.problem import Preconditioner, Solution
-from dm2l._utils.arrays import check_finite
-from dm2l._utils.threads import blas_thread_count, one_blas_thread
+from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
 from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities
@@ -47,18 +46,6 @@ SCORES = 8
 SQUARES = 4
 # Bytes of a stored label: twice as CSR with index and value, its row, weights and score.
 STORED = 120
-
-
-def entry_scores(
-    G: Array, B: Array, rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]]
-) -> Array:
-    """Some entries of ``G B'``."""
-    found = np.empty(len(rows))
-    step = max(1, CHUNK // B.shape[1])
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        found[part] = np.einsum("ij,ij->i", G[rows[part]], B[columns[part]])
-    return found
 
 
 class StoredTargets(NamedTuple):
@@ -84,7 +71,7 @@ class LowRankProblem:
         stored, v, w, rows = targets
         n, c = stored.shape
         self.features, self._stored, self._absent = features, stored, w
-        self.penalty = features.penalty(alpha)[:, None]
+        self.penalty = float(alpha) * features.penalized[:, None]
         self.n_evaluations = 0
         self.example = np.empty(0)
         self._rows = np.repeat(np.arange(n), np.diff(stored.indptr))
@@ -129,7 +116,11 @@ class LowRankProblem:
         value = 0.5 * self._absent * float(np.vdot(G, self._weights * G))
         gradient = self._absent * self._weights * G
         if not self.uniform:
-            entries = entry_scores(G, self.B, self._rows, self._stored.indices)
+            entries, step = np.empty(len(self._rows)), max(1, CHUNK // self.B.shape[1])
+            for start in range(0, len(entries), step):
+                part = slice(start, start + step)
+                rows, columns = self._rows[part], self._stored.indices[part]
+                entries[part] = np.einsum("ij,ij->i", G[rows], self.B[columns])
             excess = self._excess * entries
             value += 0.5 * float(excess @ entries)
             gradient += self._where_stored(excess) @ self.B

@@ -86,7 +86,8 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     """Positions of the label columns: the last ``labels``, or those that are asked for."""
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if not 1 <= labels < len(names):
-            known = f"{where} has {len(names)} columns, and one at least must be a feature."
+            most = len(names) - 1
+            known = f"{where} has {len(names)} columns, of which 1 to {most} can be labels."
             raise ColumnRequestError(f"labels={labels} asks for that many last columns; {known}")
         return list(range(len(names) - int(labels), len(names)))
     asked = [labels] if isinstance(labels, str) else list(labels) if np.iterable(labels) else []

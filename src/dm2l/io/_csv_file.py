@@ -294,12 +294,7 @@ class LineReader:
 
 
 def check_rows(
-    lines: TextIO,
-    path: AnyPath,
-    separator: str,
-    width: int,
-    *,
-    skip_blanks: bool = False,
+    lines: TextIO, path: AnyPath, separator: str, width: int, *, skip_blanks: bool = False
 ) -> Iterator[str]:
     """The same lines; an error where a row is not as long as the header: pandas fills it up."""
     cutter = _RecordCutter(separator, skip_blanks=skip_blanks)

@@ -48,30 +48,26 @@ def parts(value: Any) -> tuple[str, list[np.ndarray[Any, Any]]]:
     return type(value).__name__, []
 
 
-def main(path: str, memory: str, seconds: str, names: str) -> None:
-    """Read, and write to standard output."""
+def run(arguments: list[str]) -> None:
+    """Read, and write to standard output; the last line of messages says what is wrong."""
+    path, memory, seconds, names = arguments
     limit(int(memory), int(seconds))
     given, usual = json.loads(names)
-    there = [name for name, _, _ in whosmat(path, appendmat=False)]
-    wanted = [name for name in there if name in given or name.lower() in usual]
-    read = loadmat(path, variable_names=wanted, appendmat=False) if wanted else {}
-    arrays, variables = [], {}
-    for name in wanted:
-        what, made = parts(read[name])
-        made = [np.ascontiguousarray(one, dtype=one.dtype.newbyteorder("=")) for one in made]
-        variables[name] = [what, [[one.dtype.str, one.shape] for one in made]]
-        arrays += made
-    out = sys.stdout.buffer
-    out.write(json.dumps({"there": there, "variables": variables}).encode() + b"\n")
-    for array in arrays:
-        out.write(array.data if array.size else b"")
-    out.flush()
-
-
-def run(arguments: list[str]) -> None:
-    """Read, or end with what is wrong; the last line that a traceback has will do for the rest."""
     try:
-        main(*arguments)
+        there = [name for name, _, _ in whosmat(path, appendmat=False)]
+        wanted = [name for name in there if name in given or name.lower() in usual]
+        read = loadmat(path, variable_names=wanted, appendmat=False) if wanted else {}
+        arrays, variables = [], {}
+        for name in wanted:
+            what, made = parts(read[name])
+            made = [np.ascontiguousarray(one, dtype=one.dtype.newbyteorder("=")) for one in made]
+            variables[name] = [what, [[one.dtype.str, one.shape] for one in made]]
+            arrays += made
+        out = sys.stdout.buffer
+        out.write(json.dumps({"there": there, "variables": variables}).encode() + b"\n")
+        for array in arrays:
+            out.write(array.data if array.size else b"")
+        out.flush()
     except NotImplementedError:
         sys.exit("version 7.3")
     except MemoryError:

@@ -119,11 +119,7 @@ class SvmlightRows(io.RawIOBase):
     """
 
     def __init__(
-        self,
-        file: IO[bytes],
-        path: AnyPath,
-        n_features: int | None,
-        zero_based: Base,
+        self, file: IO[bytes], path: AnyPath, n_features: int | None, zero_based: Base
     ) -> None:
         self._lines = enumerate(file, start=1)
         self._path, self._n_features, self._zero_based = path, n_features, zero_based

@@ -35,7 +35,7 @@ def read_csv(
     r"""Read features and labels from a CSV file with a header line.
 
     Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, in any
-    case, or ticks (``x``, ``*``, ``✓``) and nothing else.
+    case, or check marks (``x``, ``*``, ``✓``) and nothing else.
 
     Parameters
     ----------

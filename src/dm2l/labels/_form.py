@@ -80,7 +80,7 @@ class LabelForm:
 
     def _take(self, found: LabelMatrix, coding: int | None) -> None:
         """Check a block, with negatives coded as ``coding``, and remember what it adds."""
-        known = found.without_rows() if self._labels is None else self._labels
+        known = found if self._labels is None else self._labels
         if known.kind != found.kind or known.n_labels != found.n_labels:
             raise ValueError(
                 f"This block has {found.n_labels} labels ({found.kind}), but earlier ones had "
@@ -104,6 +104,8 @@ class LabelForm:
             dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)
         self._labels = replace(
             known,
+            signs=known.signs[:0].copy(),
+            entries=None,
             negative=self._coding or 0,
             dtype=dtype,
             names=found.names if known.names is None else known.names,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
+from dm2l._utils.arrays import take_block, take_rows
 from dm2l.labels._entries import EntryWeights, Signs, apply_weights
 from dm2l.labels._parsing import check_mask, column_text, parse_classes, parse_matrix, read_values
 from dm2l.labels._sparse import SparseLabelMatrix, check_missing_as, read_sparse
@@ -165,14 +166,6 @@ class LabelMatrix:
         """Number of label columns."""
         return int(self.signs.shape[1])
 
-    def learnable(self) -> NDArray[np.bool_]:
-        """Labels of which both classes were observed."""
-        return np.asarray((self.signs > 0).any(axis=0) & (self.signs < 0).any(axis=0))
-
-    def without_rows(self) -> LabelMatrix:
-        """Names, classes and coding alone: what a fitted model keeps of its training labels."""
-        return replace(self, signs=self.signs[:0].copy(), entries=None)
-
     def masked(self, mask: Any) -> LabelMatrix:
         """Keep observed entries where ``mask`` is True."""
         signs = np.where(mask, self.signs, 0).astype(np.int8)
@@ -201,8 +194,8 @@ class LabelMatrix:
 
     def warn_constant(self, stacklevel: int = 3) -> None:
         """Warn about labels that have nothing, or only one class, observed."""
-        empty = ~(self.signs != 0).any(axis=0)
-        single = ~self.learnable() & ~empty
+        positive, negative = (self.signs > 0).any(axis=0), (self.signs < 0).any(axis=0)
+        empty, single = ~(positive | negative), positive ^ negative
         for which, what in ((empty, "nothing observed"), (single, "only one class observed")):
             if which.any() and self.kind == "multilabel":
                 shown = [column_text(int(j), self.names) for j in np.flatnonzero(which)[:5]]
@@ -363,3 +356,56 @@ def frame_like(filled: NDArray[Any], y: Any) -> Any:
     if hasattr(y, "columns"):  # polars
         return type(y)(filled, schema=list(y.columns))
     return filled
+
+
+class LearnableMask(NamedTuple):
+    """Labels that can be learnt, scores of the others, and rows that matter.
+
+    Attributes
+    ----------
+    learnable : ndarray of shape (n_labels,), bool
+        Labels with both classes observed.
+    constant : ndarray of shape (n_labels,)
+        Score of the others: 1 or -1 where one class was observed, 0 where nothing was.
+    keep : ndarray of shape (n_rows,), bool
+        Rows with an observed entry in a learnable label.
+    """
+
+    learnable: NDArray[np.bool_]
+    constant: NDArray[np.float64]
+    keep: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, T: Signs) -> Self:
+        """What can be learnt from these signs."""
+        positive, negative = (T > 0).any(axis=0), (T < 0).any(axis=0)
+        learnable = np.asarray(positive & negative)
+        constant = np.asarray(positive.astype(np.float64) - negative.astype(np.float64))
+        return cls(learnable, constant, (T[:, learnable] != 0).any(axis=1))
+
+    def labels(self, labels: LabelMatrix) -> LabelMatrix:
+        """The learnable labels of the rows that matter."""
+        signs = np.ascontiguousarray(labels.signs[:, self.learnable][self.keep])
+        entries = labels.entries
+        if entries is not None:
+            entries = entries.take(self.keep, self.learnable)
+        return replace(labels, signs=signs, entries=entries)
+
+    def of_labels(self, value: Any) -> Any:
+        """One number for all labels, or those of the learnable labels."""
+        return value if np.ndim(value) == 0 else np.asarray(value)[self.learnable]
+
+    def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numbers of these rows and labels in an array of all, NaN elsewhere."""
+        everything = np.full((len(self.keep), len(self.learnable)), np.nan)
+        everything[np.ix_(self.keep, self.learnable)] = values
+        return everything
+
+    def rows(self, X: Any, *, pairwise: bool = False) -> Any:
+        """Inputs of the rows that matter; ``pairwise``: and columns, of a kernel matrix."""
+        if pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
+        if self.keep.all():
+            return X
+        kept = np.flatnonzero(self.keep)
+        return take_block(X, kept, kept) if pairwise else take_rows(X, kept)

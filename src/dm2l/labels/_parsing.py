@@ -33,7 +33,7 @@ def read_values(
         mask = check_mask(label_mask, values.shape, names)
         observed &= mask
         null = null & mask
-    if not is_nan(missing_label):
+    if not (isinstance(missing_label, float) and np.isnan(missing_label)):
         # Masked arrays and nullable columns have nulls of their own: only a bare NaN is ambiguous.
         bare = values.dtype.kind == "f" and names is None and missing_label is not None
         bad = null & null_entries(values) & bare

@@ -80,16 +80,16 @@ class SparseLabelMatrix:
 
     def positives(self) -> NDArray[np.int64]:
         """Observed positives of each label."""
-        return self._count(self.signed.data > 0)
+        return np.bincount(
+            self.signed.indices[self.signed.data > 0], minlength=self.signed.shape[1]
+        )
 
     def negatives(self) -> NDArray[np.int64]:
         """Negatives of each label, stored or implied."""
+        n, c = self.signed.shape
         if self.missing_as == "missing":
-            return self._count(self.signed.data < 0)
-        return self.signed.shape[0] - self.positives()
-
-    def _count(self, which: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.bincount(self.signed.indices[which], minlength=self.signed.shape[1])
+            return np.bincount(self.signed.indices[self.signed.data < 0], minlength=c)
+        return n - self.positives()
 
     def at(self, labels: NDArray[np.intp]) -> NDArray[np.int8]:
         """Signs of some labels of each row, given by an array of shape (n, k)."""

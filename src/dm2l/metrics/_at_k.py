@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -197,22 +197,14 @@ def _over_best(
     return given.finish(result)
 
 
-@dataclass(frozen=True)
-class _Places:
-    """The first ``k`` observed labels of each row, best first; signs of 0 after the last."""
+class _Places(NamedTuple):
+    """The first ``k`` observed labels of each row, best first."""
 
     labels: NDArray[np.intp]
-    signs: NDArray[np.int8]
+    hits: NDArray[np.bool_]
+    count: Any  # observed labels among the first k
     truth: SparseLabelMatrix
     n_observed: NDArray[np.int64]
-
-    @property
-    def hits(self) -> NDArray[np.bool_]:
-        return self.signs > 0
-
-    @property
-    def count(self) -> NDArray[np.int64]:
-        return (self.signs != 0).sum(axis=1)
 
     def best(self, gains: Array, discounts: Array) -> Array:
         """Most that ``k`` places can hold, each place worth its discount, in each row."""
@@ -262,7 +254,7 @@ def _find_places(given: Given, k: int) -> _Places:
     # A stable sort by "not observed" moves the observed ones up and keeps their order.
     order = np.argsort(signs == 0, axis=1, kind="stable")[:, :k]
     labels, signs = (np.take_along_axis(part, order, axis=1) for part in (labels, signs))
-    return _Places(labels, signs, truth, truth.n_observed())
+    return _Places(labels, signs > 0, (signs != 0).sum(axis=1), truth, truth.n_observed())
 
 
 def _check_list(scores: tuple[Any, ...], n: int, c: int) -> NDArray[np.intp]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels._entries import Signs
-from dm2l.metrics._complete import CompleteRows, cross_fitted_probabilities
+from dm2l.metrics._complete import cross_fitted_probabilities
 from dm2l.metrics._rates import observation_rates
 from dm2l.metrics._reading import (
     Given,
@@ -63,9 +63,8 @@ def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
 
     .. math:: \frac{2 TP}{2 TP + FP + FN}
 
-    Undefined (nan with a warning) when nothing is positive and nothing is predicted.
-
-    Higher is better. Arguments and result are those of :func:`hamming_loss`.
+    Undefined (nan with a warning) when nothing is positive and nothing is predicted. Higher is
+    better; arguments and result are those of :func:`hamming_loss`.
 
     Examples
     --------
@@ -73,12 +72,7 @@ def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     >>> f1_micro([[1, 0], [0, 1]], [[1, 1], [0, 1]])
     0.8
     """
-    given = read_decisions(y_true, y_pred, **options)
-    if given.complete is not None:
-        return _estimated_f1(given, given.complete, macro=False)
-    twice, total = (v.sum(keepdims=True) for v in f1_parts(given.T, given.S, given.weights))
-    entries = np.array([np.count_nonzero(given.T)])
-    return given.average(ratio(twice, total), entries, total > 0, unit="label matrices")
+    return _f1(read_decisions(y_true, y_pred, **options), macro=False)
 
 
 def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
@@ -87,9 +81,7 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     .. math:: \frac1c \sum_j \frac{2 TP_j}{2 TP_j + FP_j + FN_j}
 
     Labels with no observed positive and none predicted are dropped; ``undefined=0.0`` counts them
-    as scikit-learn does.
-
-    Higher is better. Arguments and result are those of :func:`hamming_loss`; the units are labels.
+    as scikit-learn does. Higher is better; arguments and result are those of :func:`hamming_loss`.
 
     Examples
     --------
@@ -97,12 +89,7 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     >>> f1_macro([[1, 0], [0, 1]], [[1, 0], [0, 0]], undefined=0.0)
     0.5
     """
-    given = read_decisions(y_true, y_pred, **options)
-    if given.complete is not None:
-        return _estimated_f1(given, given.complete, macro=True)
-    twice, total = f1_parts(given.T, given.S, given.weights)
-    entries = np.count_nonzero(given.T, axis=0)
-    return given.average(ratio(twice, total), entries, total > 0, unit="labels")
+    return _f1(read_decisions(y_true, y_pred, **options), macro=True)
 
 
 def calibrated_log_loss(
@@ -155,8 +142,15 @@ def f1_parts(
     return 2.0 * hit, 2.0 * hit + wrong
 
 
-def _estimated_f1(given: Given, rows: CompleteRows, *, macro: bool) -> float | MetricValue:
-    """F1 of the complete labels, with an estimated number of correct predictions."""
+def _f1(given: Given, *, macro: bool) -> float | MetricValue:
+    """F1; of the complete labels with an estimated number of correct predictions."""
+    rows = given.complete
+    if rows is None:
+        counts: Any = np.count_nonzero(given.T, axis=0)
+        parts = (*f1_parts(given.T, given.S, given.weights), counts)
+        twice, total, entries = parts if macro else (part.sum(keepdims=True) for part in parts)
+        unit = "labels" if macro else "label matrices"
+        return given.average(ratio(twice, total), entries, total > 0, unit=unit)
     predicted = given.S[:, rows.seen].astype(np.float64)
     w = rows.weights[:, None]
     twice = 2 * w * rows.labels * predicted

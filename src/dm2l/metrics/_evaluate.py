@@ -59,15 +59,14 @@ def evaluate(
     k : sequence of int, default=(1, 3, 5)
         For ``precision_at_k``; values above the number of labels are left out.
     only : sequence of str, default=None
-        Names of the metrics to compute; None for all.
+        Names of the metrics to compute, for large data; None computes all.
     **options : dict
         ``undefined``, ``estimate``, ``rates`` and ``sample_weight`` as in :func:`ranking_loss`.
 
     Returns
     -------
     dict of str to MetricValue
-        A metric that is undefined on all rows or labels is nan, without a warning: its ``n_units``
-        is 0.
+        A metric that is undefined on all rows or labels is nan, without a warning.
 
     Examples
     --------
@@ -98,8 +97,8 @@ def evaluate(
         return {name: task() for name, task in tasks.items() if only is None or name in only}
 
 
-def label_table(y_true: Any, y_score: Any, *, y_pred: Any = None) -> dict[str, NDArray[Any]]:
-    """Counts, AUC and F1 of each label, nan where a label cannot be evaluated.
+def label_table(y_true: Any, y_score: Any) -> dict[str, NDArray[Any]]:
+    """Counts, AUC and F1 (of ``y_score > 0``) of each label, nan where it cannot be evaluated.
 
     Arguments are those of :func:`evaluate`; the result is ready for ``pandas.DataFrame``.
 
@@ -114,13 +113,12 @@ def label_table(y_true: Any, y_score: Any, *, y_pred: Any = None) -> dict[str, N
     """
     given = read(y_true, y_score, estimate=False)
     T, S = given.T, given.S
-    P = S > 0 if y_pred is None else read(y_true, y_pred, estimate=False).S > 0
     o = _ranking._Order(T.T, S.T)
     return {
         "n_observed": o.n_observed,
         "n_positive": o.n_positive,
         "auc": np.where(o.n_pairs > 0, o.auc(0.5), np.nan),
-        "f1": ratio(*_decisions.f1_parts(T, P), undefined=np.nan),
+        "f1": ratio(*_decisions.f1_parts(T, S > 0), undefined=np.nan),
     }
 
 

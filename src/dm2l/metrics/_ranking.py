@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -325,18 +325,8 @@ class _Order:
         return ratio(self.n_pairs - self.sum_over_positives(wrong), self.n_pairs)
 
 
-class _Label(NamedTuple):
-    """Observed entries of a label with both classes, by rising scores, and their weights."""
-
-    column: int
-    rows: NDArray[np.intp]
-    scores: Array
-    yes: NDArray[np.bool_]
-    w_yes: Array
-    w_no: Array
-
-
-def _labels(T: Signs, S: Array, weights: Array) -> Iterator[_Label]:
+def _labels(T: Signs, S: Array, weights: Array) -> Iterator[tuple[Any, ...]]:
+    """Labels with both classes: column, rows by rising scores, these, positives, two weights."""
     weights = np.broadcast_to(weights, T.shape)
     for k in range(T.shape[1]):
         at = np.flatnonzero(T[:, k])
@@ -344,7 +334,7 @@ def _labels(T: Signs, S: Array, weights: Array) -> Iterator[_Label]:
         weight, yes = weights[at, k], T[at, k] > 0
         if yes.any() and not yes.all():
             w_yes, w_no = np.where(yes, weight, 0.0), np.where(yes, 0.0, weight)
-            yield _Label(k, at, S[at, k], yes, w_yes, w_no)
+            yield k, at, S[at, k], yes, w_yes, w_no
 
 
 def _weighted_label_auc(T: Signs, S: Array, weights: Array, ties: float) -> Array:
@@ -363,8 +353,8 @@ def _estimated_label_auc(given: Given, ties: float, fill: float | None) -> float
     n, c = rows.T.shape
     values, counts, shares = np.zeros(c), np.zeros(c), np.zeros((n, c))
     lone, spreads = [], []
-    for label in _labels(rows.T, rows.S, rows.sample[:, None] / rows.rates):
-        k, at, scores, yes, w_yes, w_no = label
+    weights = rows.sample[:, None] / rows.rates
+    for k, at, scores, yes, w_yes, w_no in _labels(rows.T, rows.S, weights):
         P, N, m = w_yes.sum(), w_no.sum(), int(yes.sum())
         below = _below(scores, w_no, ties) / N
         above = 1 - _below(scores, w_yes, 1 - ties) / P

@@ -23,9 +23,9 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
 
     .. math:: p_j = \frac{1}{1 + C (N_j + b)^{-a}}, \qquad C = (\log N - 1) (b + 1)^a
 
-    with ``N`` rows and ``N_j`` observed positives of label ``j``. Rare labels are missed
-    more often. The defaults were fitted to encyclopaedia articles and are in general use; for shop
-    items ``a=0.6, b=2.6`` was found.
+    with ``N`` rows and ``N_j`` observed positives of label ``j``. The defaults were fitted to
+    encyclopaedia articles and are in general use; for shop items ``a=0.6, b=2.6`` was found (Jain,
+    Prabhu and Varma, "Extreme Multi-label Loss Functions", KDD 2016).
 
     Parameters
     ----------
@@ -33,11 +33,6 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
         Training labels; only observed positives count.
     a, b : float, default=0.55, 1.5
         Constants of the curve.
-
-    References
-    ----------
-    H. Jain, Y. Prabhu and M. Varma, "Extreme Multi-label Loss Functions for Recommendation,
-    Tagging, Ranking & Other Missing Label Applications", KDD 2016.
 
     Examples
     --------
@@ -72,7 +67,7 @@ def observation_weights(
     Parameters
     ----------
     y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
-        Labels 0/1 or -1/+1, NaN where missing.
+        Labels, NaN where missing.
     rates : array-like, tuple of two, or callable
         Observation rates, above 0 and at most 1: one number, one per label, one per row (a column)
         or one per entry; a tuple holds those of positives and of negatives. A callable is given
@@ -95,13 +90,10 @@ def observation_weights(
     --------
     >>> from dm2l.metrics import observation_weights
     >>> Y = [[1, 0], [float("nan"), 1], [0, 0]]
-    >>> weights, effective = observation_weights(Y, (0.5, 1.0), return_effective=True)
-    >>> weights
+    >>> observation_weights(Y, (0.5, 1.0))
     array([[2., 1.],
            [0., 2.],
            [1., 1.]])
-    >>> effective.round(2)
-    array([1.8 , 2.67])
     """
     T = parse_labels(y_true).signs
     if callable(rates):

@@ -98,7 +98,8 @@ class Given:
         if fill is not None:
             values = np.where(lacking, fill, values)
         if not used.any():
-            _warn(f"The metric is undefined on all {len(values)} {unit}; the result is nan.")
+            message = f"The metric is undefined on all {len(values)} {unit}; the result is nan."
+            warnings.warn(message, UndefinedMetricWarning, stacklevel=3)
         chosen = None if weights is None else weights[used]
         return self.finish(
             MetricValue(
@@ -172,18 +173,16 @@ class Given:
 
     def _nothing(self) -> float | MetricValue:
         rows: Any = self.complete
-        _warn(
+        warnings.warn(
             "The value of the complete labels cannot be estimated: of a label with missing entries "
             "positives alone are observed, or nothing that the metric needs. The result is nan; "
-            "estimate=False evaluates the observed labels alone."
+            "estimate=False evaluates the observed labels alone.",
+            UndefinedMetricWarning,
+            stacklevel=4,
         )
         return self.finish(
             MetricValue(float("nan"), rows.n_entries, 0, len(rows.T), "estimate", float("nan"))
         )
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UndefinedMetricWarning, stacklevel=4)
 
 
 def standard_error(shares: Array) -> float:

@@ -34,17 +34,15 @@ def cross_val_decision(
     ----------
     estimator : estimator
         Cloned for each fold, never fitted itself.
-    X : array-like, data frame or sparse matrix of shape (n, d)
-        Features.
-    Y : array-like, data frame, sparse matrix or LabelMatrix of shape (n, c) or (n,)
-        Labels, NaN where missing.
+    X, Y : array-like, data frame or sparse matrix of shape (n, d) and (n, c)
+        Features, and labels with NaN where missing, also as a LabelMatrix.
     cv : int, splitter or iterable of (train, test), default=5
         An integer stands for ``MultilabelKFold(cv, shuffle=False)``. Test sets must hold every row
         once.
     label_mask : array-like of bool of the shape of Y, default=None
         True where the entry may be used. Its training rows go to ``fit`` as ``label_mask=``.
     n_jobs : int or None, default=None
-        Number of folds to fit at a time; None means 1, -1 one per core.
+        Number of folds to fit at a time; -1: one per core.
     method : str, default="decision_function"
         Method of the fitted estimator to call on the test rows.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -15,29 +15,24 @@ from dm2l import metrics
 from dm2l.metrics._ranking import label_discrimination, ranking_and_discrimination
 from dm2l.metrics._reading import read_labels
 
-
-class _Recipe(NamedTuple):
-    metric: Any
-    greater_is_better: bool = True
-    response_method: str = "decision_function"
-
-
-_RECIPES = {
-    "f1_macro": _Recipe(metrics.f1_macro, response_method="predict"),
-    "f1_micro": _Recipe(metrics.f1_micro, response_method="predict"),
-    "instance_auc": _Recipe(metrics.instance_auc),
-    "label_auc": _Recipe(metrics.label_auc),
-    "label_discrimination": _Recipe(label_discrimination),
-    "label_ranking_average_precision": _Recipe(metrics.label_ranking_average_precision),
-    "neg_calibrated_log_loss": _Recipe(metrics.calibrated_log_loss, greater_is_better=False),
-    "neg_coverage_error": _Recipe(metrics.coverage_error, greater_is_better=False),
-    "neg_hamming_loss": _Recipe(metrics.hamming_loss, False, "predict"),
-    "neg_one_error": _Recipe(metrics.one_error, greater_is_better=False),
-    "neg_ranking_loss": _Recipe(metrics.ranking_loss, greater_is_better=False),
-    **{f"ndcg_at_{k}": _Recipe(partial(metrics.ndcg_at_k, k=k)) for k in (1, 3, 5)},
-    **{f"precision_at_{k}": _Recipe(partial(metrics.precision_at_k, k=k)) for k in (1, 3, 5)},
-    "ranking_and_discrimination": _Recipe(ranking_and_discrimination),
+# "neg_" marks a loss, whose sign is turned.
+_METRICS: dict[str, Any] = {
+    "f1_macro": metrics.f1_macro,
+    "f1_micro": metrics.f1_micro,
+    "instance_auc": metrics.instance_auc,
+    "label_auc": metrics.label_auc,
+    "label_discrimination": label_discrimination,
+    "label_ranking_average_precision": metrics.label_ranking_average_precision,
+    "neg_calibrated_log_loss": metrics.calibrated_log_loss,
+    "neg_coverage_error": metrics.coverage_error,
+    "neg_hamming_loss": metrics.hamming_loss,
+    "neg_one_error": metrics.one_error,
+    "neg_ranking_loss": metrics.ranking_loss,
+    **{f"ndcg_at_{k}": partial(metrics.ndcg_at_k, k=k) for k in (1, 3, 5)},
+    **{f"precision_at_{k}": partial(metrics.precision_at_k, k=k) for k in (1, 3, 5)},
+    "ranking_and_discrimination": ranking_and_discrimination,
 }
+_OF_DECISIONS = ("f1_macro", "f1_micro", "neg_hamming_loss")
 
 
 def get_scorer_names() -> list[str]:
@@ -49,7 +44,7 @@ def get_scorer_names() -> list[str]:
     >>> get_scorer_names()[:3]
     ['f1_macro', 'f1_micro', 'instance_auc']
     """
-    return sorted(_RECIPES)
+    return sorted(_METRICS)
 
 
 def get_scorer(name: str, **options: Any) -> Any:
@@ -79,11 +74,11 @@ def get_scorer(name: str, **options: Any) -> Any:
     >>> get_scorer("neg_ranking_loss")(model, X, [[0, 1], [np.nan, 1], [1, np.nan]])
     -0.0
     """
-    recipe = _recipe(name)
+    _check_name(name)
     return make_scorer(
         _metric,
-        greater_is_better=recipe.greater_is_better,
-        response_method=recipe.response_method,
+        greater_is_better=not name.startswith("neg_"),
+        response_method="predict" if name in _OF_DECISIONS else "decision_function",
         name=name,
         **options,
     )
@@ -101,17 +96,13 @@ def _metric(
 ) -> float:
     """Metric of a scorer, of labels as scikit-learn hands them over."""
     marks = {"label_mask": label_mask, "missing_label": missing_label, "missing_as": missing_as}
-    return float(_RECIPES[name].metric(read_labels(y_true, **marks), y_score, **options))
+    return float(_METRICS[name](read_labels(y_true, **marks), y_score, **options))
 
 
 def check_pu_scoring(name: str) -> None:
     """Refuse a scorer that positive-unlabelled labels give no estimate of."""
-    usable = [
-        known
-        for known in get_scorer_names()
-        if known.startswith(("precision_at", "ndcg"))
-        or known in ("instance_auc", "label_auc", "neg_ranking_loss")
-    ]
+    kinds = ("precision_at", "ndcg", "instance_auc", "label_auc", "neg_ranking_loss")
+    usable = [known for known in get_scorer_names() if known.startswith(kinds)]
     if name not in usable:
         raise ValueError(
             f"{name!r} cannot be estimated from positive-unlabelled labels: it needs observed "
@@ -122,23 +113,22 @@ def check_pu_scoring(name: str) -> None:
 def get_selection_metric(name: str) -> Callable[..., float]:
     """Metric of labels and scores, larger for better ones; observed if no estimate is possible."""
     # Which of the two depends on the labels alone, so that all candidates are compared alike.
-    return partial(_measure, _recipe(name))  # can be pickled
+    _check_name(name)
+    return partial(_measure, name)  # can be pickled
 
 
-def _recipe(name: str) -> _Recipe:
-    if name not in _RECIPES:
-        raise ValueError(f"{name!r} is not a scorer. Known scorers: {', '.join(sorted(_RECIPES))}.")
-    return _RECIPES[name]
+def _check_name(name: str) -> None:
+    if name not in _METRICS:
+        raise ValueError(f"{name!r} is not a scorer. Known scorers: {', '.join(sorted(_METRICS))}.")
 
 
-def _measure(recipe: _Recipe, y_true: Any, y_score: Any, sample_weight: Any = None) -> float:
-    if recipe.response_method == "predict":
+def _measure(name: str, y_true: Any, y_score: Any, sample_weight: Any = None) -> float:
+    if name in _OF_DECISIONS:
         y_score = (np.asarray(y_score) > 0).astype(np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value = float(recipe.metric(y_true, y_score, sample_weight=sample_weight))
+        value = float(_METRICS[name](y_true, y_score, sample_weight=sample_weight))
         if np.isnan(value):
-            value = float(
-                recipe.metric(y_true, y_score, estimate=False, sample_weight=sample_weight)
-            )
-    return value if recipe.greater_is_better else -value
+            marks: Any = {"estimate": False, "sample_weight": sample_weight}
+            value = float(_METRICS[name](y_true, y_score, **marks))
+    return -value if name.startswith("neg_") else value

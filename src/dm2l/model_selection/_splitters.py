@@ -124,18 +124,17 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     differ by at most one. Missing labels cannot change the folds. Rows of one group stay in one
     fold; then folds are as even as the groups allow.
 
-    Iterative stratification [1]_ places one row after the other, rarest label first. Here
-    ``n_splits`` rows at a time, one for each fold, are placed by an assignment problem that
-    lowers :math:`\sum_{gf} (n_{gf} - n_g / k)^2 / n_g`, where a group g is the observed positives
-    or the observed negatives of a label.
+    Iterative stratification (Sechidis et al., ECML PKDD 2011) places one row after the other,
+    rarest label first. Here ``n_splits`` rows at a time, one for each fold, are placed by an
+    assignment problem that lowers :math:`\sum_{gf} (n_{gf} - n_g / k)^2 / n_g`, where a group g is
+    the observed positives or the observed negatives of a label.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds, at least 2.
     shuffle : bool, default=True
-        Break ties between rows at random. If False they are broken by the order of the rows, and
-        the folds are the same at every call.
+        Break ties between rows at random; if False, by the order of the rows.
     random_state : int, RandomState instance or None, default=None
         Seed of the shuffling. None gives other folds at every call.
     groups : None, "duplicates" or array-like of shape (n,), default=None
@@ -145,11 +144,6 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
         Value that marks a missing label.
     missing_as : {None, "missing", "negative"}, default=None
         Meaning of an entry that is not stored in a sparse ``y`` of positives only.
-
-    References
-    ----------
-    .. [1] K. Sechidis, G. Tsoumakas, I. Vlahavas, "On the stratification of multi-label data",
-       ECML PKDD 2011.
 
     Examples
     --------

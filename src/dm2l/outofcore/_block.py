@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from dm2l._utils.arrays import is_non_numpy
-from dm2l._utils.parameters import check_count
+from dm2l._utils.inputs import check_count
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._form import LabelForm
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.extras import require
 from dm2l._utils.files import PARQUET, TEXT, DataFileError, open_unpacked, suffix_of
-from dm2l._utils.parameters import check_count
+from dm2l._utils.inputs import check_count
 from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
 from dm2l.io._label_reader import LabelReader

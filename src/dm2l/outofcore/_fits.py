@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from dm2l._fitting import Trainer
-from dm2l._score_model import LearnableMask, SolverResult, WarmStart, Weights
-from dm2l._solvers.features import FeatureMap, Features
+from dm2l._score_model import SolverResult, WarmStart
+from dm2l._solvers.features import FeatureMap, Features, Weights
 from dm2l._solvers.ridge import ridge_by_steps
-from dm2l._utils.arrays import float64, is_non_numpy
+from dm2l._utils.arrays import blas_thread_count, blas_threads, float64, is_non_numpy
 from dm2l._utils.files import available_memory
-from dm2l._utils.threads import blas_thread_count, blas_threads
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.outofcore._block import Block, block_rows, stacked
 from dm2l.outofcore._gram_problem import GramProblem, PassSums, StatisticsSums, sum_over_blocks
 from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS

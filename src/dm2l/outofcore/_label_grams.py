@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.threads import one_blas_thread, run_all
+from dm2l._utils.arrays import one_blas_thread, run_all
 from dm2l.labels._entries import Signs
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import sparse_from_parts, take_rows
-from dm2l.completion._training_rows import row_digests, row_keys
+from dm2l.completion._completer import row_digests, row_keys
 from dm2l.labels._entries import Signs
 from dm2l.outofcore._block import stacked
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import _get_feature_names
 
-from dm2l._utils.parameters import check_count
+from dm2l._utils.inputs import check_count
 from dm2l.labels._form import LabelForm
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.labels._parsing import read_values

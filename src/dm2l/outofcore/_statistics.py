@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterable
@@ -16,9 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.arrays import scale_rows
+from dm2l._utils.arrays import blas_thread_count, run_all, scale_rows
 from dm2l._utils.files import FAULTS, atomic_write
-from dm2l._utils.threads import blas_thread_count, run_all
 from dm2l.labels._entries import Signs
 from dm2l.outofcore._label_grams import Array, LearnableRows, add_label_grams, square
 from dm2l.outofcore._sample import MAX_ROWS, MEMBERS, RowSample
@@ -26,12 +24,13 @@ from dm2l.outofcore._sample import MAX_ROWS, MEMBERS, RowSample
 # Rows that are prepared together, so that they stay in the cache.
 CHUNK = 1024
 _EPS = float(np.finfo(np.float64).eps)
-_FORMAT = 1
+_FORMAT = 2
 _ROWS = ("rows", "positive_rows")
 _PATTERNS = [
     f"{rows}_{part}" for rows in _ROWS for part in ("gram", "counted", "patterns", "pending")
 ]
-_MEMBERS = ("facts", "positives", "negatives", "offset", "H", "G", *_PATTERNS, *MEMBERS)
+_NAMES = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
+_MEMBERS = ("format", "begun", *_NAMES, *_PATTERNS, *MEMBERS)
 
 
 class _Buffer:
@@ -184,7 +183,8 @@ class RowStatistics:
         return self
 
     def __iadd__(self, other: Self) -> Self:
-        return self._combine(other, 1)
+        self._combine(other, 1)
+        return self
 
     def __isub__(self, other: Self) -> Self:
         return self._combine(other, -1)
@@ -375,8 +375,7 @@ class GramStatistics(RowStatistics):
 
     def state(self) -> dict[str, Any]:
         """The statistics as arrays and numbers, which are not copied."""
-        names = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
-        state = {"begun": self._begun} | {name: getattr(self, name) for name in names}
+        state = {"begun": self._begun} | {name: getattr(self, name) for name in _NAMES}
         for name, rows in zip(_ROWS, self._rows, strict=True):
             patterns = [np.frombuffer(pattern, dtype=bool) for pattern in rows.pending]
             shape = (len(patterns), self.n_labels)
@@ -409,14 +408,12 @@ class GramStatistics(RowStatistics):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an uncompressed npz file without pickle, which is replaced when complete."""
         upper = np.triu_indices(self.n_features + 1)
-        state = self.state()
-        facts = {name: state.pop(name) for name in ("begun", "n_features", "n_labels")}
         arrays: dict[str, Any] = {  # of symmetric matrices the upper triangle
             name: value[..., upper[0], upper[1]] if _symmetric(name) else value
-            for name, value in state.items()
+            for name, value in self.state().items()
         }
         with atomic_write(Path(path)) as partial, partial.open("wb") as file:
-            np.savez(file, facts=np.array(json.dumps({"format": _FORMAT, **facts})), **arrays)
+            np.savez(file, format=_FORMAT, **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -424,13 +421,11 @@ class GramStatistics(RowStatistics):
         from dm2l.io._npz_file import read_members  # no fit in memory needs a reader
 
         try:
-            arrays = read_members(path, _MEMBERS)
-            state = json.loads(str(arrays.pop("facts")))
+            state = read_members(path, _MEMBERS)
             if state["format"] != _FORMAT:
                 raise ValueError(f"its format is {state['format']}, this dm2l reads {_FORMAT}")
             size = int(state["n_features"]) + 1
-            for name, value in arrays.items():
-                state[name] = _whole(value, size) if _symmetric(name) else value
+            state |= {name: _whole(state[name], size) for name in filter(_symmetric, state)}
             return cls.from_state(state)._checked()
         except FAULTS as error:
             raise ValueError(f"{path} holds no statistics of dm2l: {error}.") from error

@@ -14,7 +14,7 @@ from dask import config
 from dask.delayed import delayed
 from distributed import futures_of, get_client
 
-from dm2l._utils.threads import one_blas_thread
+from dm2l._utils.arrays import one_blas_thread
 from dm2l.labels._form import LabelForm
 from dm2l.outofcore._block import Block, naming_block, read_block
 from dm2l.outofcore._source import RemoteBlocks

@@ -213,7 +213,7 @@ ErrorRateBound dm2l.completion._error_rate
   confidence: f[2,k]
   count: i[2,k]
 
-TrainingRows dm2l.completion._training_rows
+TrainingRows dm2l.completion._completer
   digests: u8[n]
   starts: i8[...]
   labels: i4[e]

@@ -46,11 +46,7 @@ class Display:
     """Base of all displays: ``ax_`` and ``figure_`` are where it was drawn."""
 
     ax_: Axes
-
-    @property
-    def figure_(self) -> Any:
-        """The figure of ``ax_``."""
-        return self.ax_.figure
+    figure_: Any
 
     def _axes(self, ax: Axes | None, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
         """The caller's axes, or those of a new figure of that many inches, which pyplot shows."""
@@ -58,7 +54,7 @@ class Display:
             plt = require("matplotlib.pyplot", "plot")
             size = {"figsize": (width, height), "layout": "constrained"}
             ax = plt.subplots(facecolor="white", **size)[1]
-        self.ax_ = ax
+        self.ax_, self.figure_ = ax, ax.figure
         return ax
 
 

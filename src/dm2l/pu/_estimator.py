@@ -14,9 +14,14 @@ from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult
 from dm2l._utils.arrays import float64
 from dm2l.completion._calibration import Calibrator, best_f1_thresholds
-from dm2l.completion._completer import FEWEST_POSITIVES, Imputation, LabelCompleter
+from dm2l.completion._completer import (
+    FEWEST_POSITIVES,
+    Imputation,
+    LabelCompleter,
+    TrainingRows,
+    row_digests,
+)
 from dm2l.completion._label_errors import LabelErrors
-from dm2l.completion._training_rows import TrainingRows, row_digests
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._prior import (

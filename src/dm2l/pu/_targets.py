@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from dm2l._solvers.features import Features
-from dm2l._utils.arrays import asarray_like, float64, to_numpy
-from dm2l._utils.threads import WORTH_FACTORING, blas_threads
+from dm2l._utils.arrays import WORTH_FACTORING, asarray_like, blas_threads, float64, to_numpy
 from dm2l.pu._prior import ClassPrior, Floats, check_class_prior, prior_from_signs
 
 ROUNDS = 30

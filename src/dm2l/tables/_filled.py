@@ -152,10 +152,11 @@ def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spellin
 def _text_writer(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool, safe: bool
 ) -> tuple[list[Spelling], Callable[[Path], None]]:
-    text = table.csv_file().text()
+    file: Any = table.file
+    text, separator = file.text(), file.separator
     byte_order_mark = "\ufeff" if text.startswith("\ufeff") else ""
     text = text.removeprefix("\ufeff")
-    lines = list(records(text, table.separator))
+    lines = list(records(text, separator))
     header = next(i for i, record in enumerate(lines) if not record.blank)
     names = [
         unquote(cell).strip() or f"column {j + 1}" for j, cell in enumerate(lines[header].cells)
@@ -176,12 +177,12 @@ def _text_writer(
             if inline and p == p:
                 number = f"{p:.4f}".replace(".", table.decimal)
                 look = "yes" if completion.look[row, k] else "no"
-                added[2 * k : 2 * k + 2] = quote(number, table.separator), look
+                added[2 * k : 2 * k + 2] = quote(number, separator), look
         cells += added
     if inline:
         quoted = all(cell.startswith('"') for cell in lines[header].cells)
         new = _new_names(table.label_names, names, str(table.path))
-        lines[header].cells.extend(quote(name, table.separator, always=quoted) for name in new)
+        lines[header].cells.extend(quote(name, separator, always=quoted) for name in new)
 
     def write(path: Path) -> None:
         if path.suffix.lower() in EXCEL:
@@ -193,11 +194,11 @@ def _text_writer(
             for record in lines:
                 for j, text in enumerate(map(unquote, record.cells)):
                     if harmless(text) != text:
-                        record.cells[j] = quote(harmless(text), table.separator)
+                        record.cells[j] = quote(harmless(text), separator)
         # In one piece: some encodings begin whatever they encode with a byte order mark.
-        text = "".join(table.separator.join(record.cells) + record.end for record in lines)
+        text = "".join(separator.join(record.cells) + record.end for record in lines)
         with atomic_write(path) as partial:
-            partial.write_bytes((byte_order_mark + text).encode(table.encoding))
+            partial.write_bytes((byte_order_mark + text).encode(file.encoding))
 
     return spellings, write
 

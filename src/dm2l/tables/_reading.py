@@ -40,9 +40,9 @@ class Table:
         1, 0 and NaN where a label is missing.
     words : LabelVocabulary
         Positive values and cutoffs with which labels were read.
-    path, separator, decimal, encoding, bunch, columns, cells, content
-        The file, how its text is written, what its reader has returned, all its columns, the label
-        columns as they are, and the bytes of a text file of moderate size.
+    path, decimal, file, bunch, columns, cells
+        The file, its decimal point, its reader if it is text, what its reader has returned if it
+        holds numbers, all its columns, and the label columns as they are.
     """
 
     path: Path
@@ -51,14 +51,12 @@ class Table:
     feature_names: list[str]
     label_names: list[str]
     Y: NDArray[np.float64]
-    separator: str = ","
     decimal: str = "."
-    encoding: str = "utf-8"
+    file: CsvFile | None = field(default=None, repr=False)
     bunch: Any = None
     words: LabelVocabulary = field(default_factory=LabelVocabulary)
     columns: list[str] = field(default_factory=list, repr=False)
     cells: Any = field(default=None, repr=False)
-    content: bytes | None = field(default=None, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -69,16 +67,6 @@ class Table:
     def unnamed(self) -> bool:
         """Whether the file names no features, so that a model goes by their places."""
         return self.bunch is not None and self.bunch.feature_names is None
-
-    def csv_file(self) -> CsvFile:
-        """The text file again, opened only if it is too large to be kept."""
-        return CsvFile(
-            self.path,
-            separator=self.separator,
-            decimal=self.decimal,
-            encoding=self.encoding,
-            content=self.content,
-        )
 
 
 def read_table(
@@ -174,10 +162,8 @@ def read_table(
         names,
         chosen,
         answers,
-        separator=file.separator,
         decimal=file.decimal,
-        encoding=encoding,
-        content=file.content,
+        file=file,
     )
 
 
@@ -230,9 +216,9 @@ def table_from_frame(
 def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
     """Columns that are not labels, as the table's file has them, text letter by letter."""
     frame = table.frame[list(names)]
-    if suffix_of(table.path) in TEXT:
+    if table.file is not None:
         text = dict.fromkeys(names, str)
-        frame = table.csv_file().frame(text, usecols=list(names), na_filter=False)
+        frame = table.file.frame(text, usecols=list(names), na_filter=False)
         frame = frame.where(frame != "")
     cells = frame.astype(object).where(frame.notna(), None)
     return {name: cells[name].tolist() for name in names}

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from dm2l import DM2LClassifier
-from dm2l.completion._training_rows import TrainingRows, row_digests
+from dm2l.completion._completer import TrainingRows, row_digests
 from dm2l.datasets import load_digit_attributes
 from dm2l.persistence import load_model, save_model
 from dm2l.simulate import simulate_uniform

@@ -92,12 +92,8 @@ def test_heavy_ink_and_leaning_mean_what_they_say(digits):
     assert leans[digits.digit == 6].mean() < 0.1
 
 
-def test_digit_attributes_as_frames_and_as_a_pair(digits):
-    frames = load_digit_attributes(as_frame=True)
-    assert isinstance(frames.data, pd.DataFrame)
-    assert list(frames.target.columns) == digits.target_names
-    assert list(frames.data.columns) == digits.feature_names
-    np.testing.assert_array_equal(frames.target.to_numpy(), digits.target)
+def test_digit_attributes_as_a_pair(digits):
+    assert (len(digits.feature_names), len(digits.target_names)) == (64, 19)
     X, Y = load_digit_attributes(return_X_y=True)
     np.testing.assert_array_equal(X, digits.data)
     np.testing.assert_array_equal(Y, digits.target)

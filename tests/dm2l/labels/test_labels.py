@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
-from dm2l.labels._matrix import parse_labels
+from dm2l.labels._matrix import LearnableMask, parse_labels
 from dm2l.labels._parsing import column_text, read_values
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 
@@ -287,7 +287,9 @@ def test_numpy_scalars_and_python_numbers_may_stand_together_in_an_object_array(
 
 def test_learnable_labels_have_both_classes_observed():
     labels = parse_labels([[1, 1, 0, np.nan], [0, np.nan, 0, np.nan]])
-    np.testing.assert_array_equal(labels.learnable(), [True, False, False, False])
+    np.testing.assert_array_equal(
+        LearnableMask.of(labels.signs).learnable, [True, False, False, False]
+    )
     assert labels.n_labels == 4
 
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
 from dm2l import DM2LClassifier
-from dm2l._utils.threads import blas_thread_count
+from dm2l._utils.arrays import blas_thread_count
 from dm2l.datasets import make_missing_multilabel
 from dm2l.outofcore import RowBlocks, _fits
 from dm2l.outofcore._gram_problem import gradient_sums, score_sums

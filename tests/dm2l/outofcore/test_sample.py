@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm2l.completion._training_rows import row_digests, row_keys
+from dm2l.completion._completer import row_digests, row_keys
 from dm2l.outofcore import _sample
 from dm2l.outofcore._sample import RowSample
 

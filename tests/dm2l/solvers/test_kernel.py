@@ -19,8 +19,7 @@ from dm2l._solvers.kernels import kernel_factor
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem
-from dm2l._solvers.ridge import conjugate_gradients
+from dm2l._solvers.problem import Preconditioner, Problem, conjugate_gradients
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import EntryWeights

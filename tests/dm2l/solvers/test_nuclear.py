@@ -16,7 +16,7 @@ from dm2l._solvers.nuclear import (
     subgradient,
     thresholded_nuclear_norm,
 )
-from dm2l._utils.threads import blas_thread_count, one_blas_thread
+from dm2l._utils.arrays import blas_thread_count, one_blas_thread
 
 laws = settings(max_examples=150, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
