@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels._entries import Signs
-from dm2l.metrics._complete import cross_fitted_probabilities
-from dm2l.metrics._rates import observation_rates
+from dm2l.metrics._complete import cross_fitted_probabilities, observation_rates
 from dm2l.metrics._reading import (
     Given,
     Kind,

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from dm2l.labels._entries import Signs
-from dm2l.metrics._complete import tie_runs
-from dm2l.metrics._rates import Array
+from dm2l.metrics._complete import Array, tie_runs
 from dm2l.metrics._reading import Convention, Given, MetricOptions, MetricValue, ratio, read
 
 # A tie counts half unless the paper's text is wanted to the letter: there scores that are all the

@@ -16,8 +16,7 @@ from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels
 from dm2l.labels._parsing import refuse_shuffled
 from dm2l.labels._sparse import SparseLabelMatrix
-from dm2l.metrics._complete import CompleteRows
-from dm2l.metrics._rates import Array
+from dm2l.metrics._complete import Array, CompleteRows
 
 Convention = Literal["paper", "published", "sklearn"]
 Undefined = Literal["skip", "raise"] | float | None

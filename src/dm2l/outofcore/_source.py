@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _get_feature_names
 
 from dm2l._utils.inputs import check_count
-from dm2l.labels._form import LabelForm
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelForm, LabelMatrix
 from dm2l.labels._parsing import read_values
 from dm2l.outofcore._block import (
     Block,

@@ -20,8 +20,14 @@ from dm2l._solvers.nuclear import SmoothNorm, smooth_nuclear_norm
 from dm2l._solvers.problem import Preconditioner
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.extreme._classifier import TopK, top_k
-from dm2l.extreme._groups import SharedRows, wide_norms
-from dm2l.extreme._problem import LowRankProblem, StoredTargets, bytes_needed, label_basis
+from dm2l.extreme._problem import (
+    LowRankProblem,
+    SharedRows,
+    StoredTargets,
+    bytes_needed,
+    label_basis,
+    wide_norms,
+)
 from dm2l.labels import SparseLabelMatrix
 from dm2l.metrics import hamming_loss, precision_at_k, propensities
 
