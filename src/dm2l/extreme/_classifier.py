@@ -21,7 +21,6 @@ from dm2l._utils.arrays import checked_numbers
 from dm2l._utils.inputs import check_choice, check_counts, check_number, check_numbers
 from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._problem import block_length, check_memory, fit_head, label_offsets
-from dm2l.labels import ConstantLabelWarning
 from dm2l.labels._entries import checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels, parse_sparse_labels
 from dm2l.labels._sparse import SparseLabelMatrix
@@ -217,15 +216,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         learnable, self.offset_ = label_offsets(labels)
         # Constant labels have a column of scores like the others.
         self._learnable, self._constant = np.ones(n_labels, dtype=bool), self.offset_
-        if not learnable.all() and form.kind == "multilabel":
-            shown = ", ".join(map(str, self.label_names_[~learnable][:5]))
-            more = "" if (~learnable).sum() <= 5 else ", ..."
-            warnings.warn(
-                f"{(~learnable).sum()} label(s) have at most one class observed and get a constant "
-                f"score: {shown}{more}.",
-                ConstantLabelWarning,
-                stacklevel=2,
-            )
+        seen = np.stack([labels.positives() > 0, -1 * (labels.negatives() > 0)]).astype(np.int8)
+        replace(form, signs=seen).warn_constant()
         if learnable.any():
             with checked_numbers(X):
                 head = fit_head(self, X, labels, learnable, rows)

@@ -160,16 +160,13 @@ class RowStatistics:
         return self
 
     def __iadd__(self, other: Self) -> Self:
-        self._combine(other, 1)
-        return self
+        return self._combine(other, 1)
 
     def __isub__(self, other: Self) -> Self:
         return self._combine(other, -1)
 
     def __add__(self, other: Self) -> Self:
-        total = deepcopy(self)
-        total += other
-        return total
+        return deepcopy(self)._combine(other, 1)
 
     def __sub__(self, other: Self) -> Self:
         return deepcopy(self)._combine(other, -1)
@@ -409,11 +406,8 @@ class GramStatistics(RowStatistics):
 
     def _checked(self) -> Self:
         size, c = self.n_features + 1, self.n_labels
-        arrays: list[Any] = [
-            ("G", self.G, "f", (c, size, size)),
-            ("offset", self.offset, "f", (size - 1,)),
-        ]
-        arrays += [("H", self.H, "f", (c, size, size))]
+        arrays: list[Any] = [("offset", self.offset, "f", (size - 1,))]
+        arrays += [(name, getattr(self, name), "f", (c, size, size)) for name in ("G", "H")]
         arrays += [(name, getattr(self, name), "i", (c,)) for name in ("positives", "negatives")]
         for rows in self._rows:
             arrays += [("a Gram matrix", gram, "f", (size, size)) for gram in rows.each()]
