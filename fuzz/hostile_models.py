@@ -144,21 +144,31 @@ def models(folder: Path) -> list[Path]:
     return [folder / f"seed-{name}.dm2l" for name in made]
 
 
-def taken_apart(content: bytes) -> tuple[Json, Arrays]:
-    """The tree of a model file, and its arrays."""
+@cache
+def _parts(content: bytes) -> tuple[bytes, Arrays]:
+    """The manifest of a good file, and its arrays."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        manifest = json.loads(archive.read("manifest.json"))
-        arrays = {name: np.load(archive.open(name)) for name in manifest["members"]}
-    return manifest["model"], arrays
+        text = archive.read("manifest.json")
+        members = {name: archive.read(name) for name in json.loads(text)["members"]}
+    arrays = {name: np.load(io.BytesIO(member)) for name, member in members.items()}
+    _stored.update((id(arrays[name]), member) for name, member in members.items())
+    return text, arrays
+
+
+_stored: dict[int, bytes] = {}  # members that hold the arrays of good files
+
+
+def taken_apart(content: bytes) -> tuple[Json, Arrays]:
+    """The tree of a model file, and its arrays, none of which may be changed in place."""
+    text, arrays = _parts(content)
+    return json.loads(text)["model"], dict(arrays)
 
 
 def packed(root: Json, arrays: Arrays) -> bytes:
     """A file with right hashes, whatever the tree and the arrays."""
     contents, members = {}, {}
     for name in sorted(_members(root) & arrays.keys()):
-        buffer = io.BytesIO()
-        np.save(buffer, arrays[name], allow_pickle=False)
-        contents[name] = buffer.getvalue()
+        contents[name] = _stored.get(id(arrays[name])) or _npy(arrays[name])
         members[name] = {"sha256": hashlib.sha256(contents[name]).hexdigest()}
     manifest = {"format": "dm2l model", "version": 2, "members": members, "model": root}
     text = json.dumps(manifest).encode()
@@ -169,6 +179,12 @@ def packed(root: Json, arrays: Arrays) -> bytes:
         for name, content in contents.items():
             archive.writestr(zipfile.ZipInfo(name), content)
     return packed.getvalue()
+
+
+def _npy(array: np.ndarray[Any, Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
 
 
 def _members(root: Json) -> set[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from experiments.tables.records import load
+from typing import Any
+
+from experiments.tables.records import ROOT, load
 
 FUZZ = "fuzz/results"
 
@@ -10,24 +12,48 @@ FUZZ = "fuzz/results"
 def last() -> str:
     """The last long run."""
     run = load("last", FUZZ)
-    machine = run["machine"]
     lines = [
         f"The last long run, of {run['started']}: {run['cases']:,} cases in {run['minutes']:.0f} "
-        f"minutes on {run['jobs']} cores (Python {machine['python']}, numpy {machine['numpy']}, "
-        f"scipy {machine['scipy']}, scikit-learn {machine['scikit-learn']}), from number "
-        f"{run['seed']} on; {run['findings']} findings.",
+        f"minutes on {run['jobs']} cores ({_versions(run)}), from number {run['seed']} on; "
+        f"{run['findings']} findings.",
         "",
         "| kind | cases | came through | refused | longest | most memory |",
         "|---|---|---|---|---|---|",
+        *(f"| {kind} {_cells(tally)}" for kind, tally in run["kinds"].items()),
     ]
-    for kind, tally in run["kinds"].items():
-        through = tally["results"].get("read", 0)
-        refused = tally["cases"] - through
-        lines.append(
-            f"| {kind} | {tally['cases']:,} | {through:,} | {refused:,} "
-            f"| {tally['worst_seconds']:.1f} s | {tally['worst_bytes'] / 2**20:.0f} MiB |"
-        )
     return "\n".join(lines)
+
+
+def attacks() -> str:
+    """Runs of single kinds, each until its number of cases was reached or the time was over."""
+    names = sorted(path.stem for path in (ROOT / FUZZ).glob("attack_*.json"))
+    lines = [
+        "| kind | date | cases | came through | refused | longest | most memory | findings |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    runs = [load(name, FUZZ) for name in names]
+    for run in runs:
+        for kind, tally in run["kinds"].items():
+            cells = f"| {kind} | {run['started']} {_cells(tally)} {len(tally['findings'])} |"
+            lines.append(cells)
+    versions = dict.fromkeys(_versions(run) for run in runs)
+    seeds = sorted({run["seed"] for run in runs})
+    from_numbers = " or ".join(map(str, seeds))
+    return "\n".join([*lines, "", f"From number {from_numbers} on; {'; '.join(versions)}."])
+
+
+def _versions(run: dict[str, Any]) -> str:
+    machine = run["machine"]
+    names = {"python": "Python", "numpy": "numpy", "scipy": "scipy", "scikit-learn": "scikit-learn"}
+    return ", ".join(f"{words} {machine[name]}" for name, words in names.items())
+
+
+def _cells(tally: dict[str, Any]) -> str:
+    through = tally["results"].get("read", 0)
+    return (
+        f"| {tally['cases']:,} | {through:,} | {tally['cases'] - through:,} "
+        f"| {tally['worst_seconds']:.1f} s | {tally['worst_bytes'] / 2**20:.0f} MiB |"
+    )
 
 
 def fits() -> str:
@@ -50,6 +76,19 @@ def kills() -> str:
         for name, one in load("kills", FUZZ)["commands"].items()
     ]
     return "\n".join(lines)
+
+
+def workbook() -> str:
+    """What a large sheet costs."""
+    found = load("workbook")["workbook"]
+    costs = [
+        f"{one['seconds']:.0f} s of one core and {one['peak_bytes'] / 2**20:.0f} MiB"
+        for one in (found["dm2l"], found["openpyxl"])
+    ]
+    return (
+        f"A workbook of {found['rows']:,} x 50 cells ({found['bytes'] / 2**20:.0f} MiB) takes "
+        f"{costs[0]} to read (openpyxl alone: {costs[1]})."
+    )
 
 
 def checks() -> str:
