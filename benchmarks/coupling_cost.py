@@ -35,8 +35,7 @@ from threadpoolctl import threadpool_limits
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.completion import _covariance
-from dm2l.completion._covariance import conditional_moments, residuals
-from dm2l.completion._covariance_fit import em_factor
+from dm2l.completion._covariance import conditional_moments, em_factor, residuals
 from dm2l.outofcore import RowBlocks
 
 PARTS = ("arts", "complete", "blocks", "labels")

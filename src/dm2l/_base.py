@@ -27,8 +27,7 @@ from dm2l._utils.arrays import (
 )
 from dm2l._utils.inputs import check_choice, check_inputs
 from dm2l.completion._calibration import Calibrator, plain_probability
-from dm2l.completion._completer import LabelCompleter, check_threshold
-from dm2l.completion._estimator import CompletionMixin
+from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_threshold
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
 # Rows from which on folds take the place of leave-one-out scores that are mostly undefined.
@@ -285,8 +284,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             self._check_fitted()
         return check_inputs(self, X, reset=reset, follows=self._follows_input)
 
-    def _check_fitted(self) -> None:
-        check_is_fitted(self)
+    _check_fitted = check_is_fitted
 
     def _all_scores(self, X: Any, learnt: Callable[[Any], Any] | None = None) -> Any:
         """A column for every label: scores that were ``learnt``, or a constant; in library of X."""

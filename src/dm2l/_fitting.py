@@ -227,9 +227,7 @@ class Trainer:
         W = solution.ridge
         if W is None:
             W = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
-        unseen = leave_one_out_scores(
-            problem, factor, T, W, features, problem.alpha, exact=exact, entries=entries
-        )
+        unseen = leave_one_out_scores(problem, factor, T, W, features, exact=exact, entries=entries)
         missing = (T == 0) & np.isfinite(unseen)
         if not missing.any():
             return unseen

@@ -24,15 +24,10 @@ from dm2l.labels._matrix import LearnableMask
 class FitResult:
     """What a score model leaves behind, besides the attributes that it predicts from.
 
-    Attributes
-    ----------
-    leave_one_out_scores : ndarray of shape (n, c) or None
-        Scores of all rows and labels, those of known entries from a model that was fitted without
-        their row; NaN where there are none. None if the model has no such scores.
-    out_of_fold : bool
-        Whether they come from models of folds, so that calibration and thresholds need no others.
-    sample : tuple of (X, signs) or None
-        Rows of these scores, if they are a sample of those fitted to.
+    ``leave_one_out_scores`` (n, c) of known entries are those of a model that was fitted without
+    their row, NaN or None where there are none. ``out_of_fold``: they come from models of folds, so
+    that calibration and thresholds need no others. ``sample``: inputs and signs of their rows, if
+    these are a sample of those fitted to.
     """
 
     leave_one_out_scores: NDArray[np.float64] | None = None
@@ -86,24 +81,10 @@ class WarmStart(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SolverResult(FitResult):
-    """What a fit of DM2L leaves behind.
-
-    Attributes
-    ----------
-    mask : LearnableMask
-        Labels that were learnt, and rows that mattered.
-    solution : Solution or None
-        Weights on the features, and the course of the solver; None if no label can be learnt.
-    weights : Weights
-        What predictions need.
-    prior : dm2l.pu._prior.ClassPrior or None
-        Of the labels that were learnt, from positive-unlabelled labels.
-    statistics : dict or None
-        State of the sufficient statistics, if the fit gathered them.
-    """
+    """What a fit of DM2L leaves behind."""
 
     mask: LearnableMask
-    solution: Solution | None
+    solution: Solution | None  # None if no label can be learnt
     weights: Weights
-    prior: Any = None
-    statistics: dict[str, Any] | None = None
+    prior: Any = None  # ClassPrior of the learnt labels, from positive-unlabelled ones
+    statistics: dict[str, Any] | None = None  # state of the statistics that the fit gathered

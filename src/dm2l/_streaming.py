@@ -17,7 +17,6 @@ from dm2l._score_model import SolverResult
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
 from dm2l._utils.inputs import check_inputs
-from dm2l.labels._entries import apply_weights
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
@@ -256,7 +255,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
             form = LabelForm.resumed(self._labels, negatives, *marks)
         T = form.read(y, label_mask)
         check_consistent_length(np.empty(X.shape[0]), T)
-        T, entries = apply_weights(T, sample_weight)
+        labels = LabelMatrix.of_signs(T).apply_weights(sample_weight, None)
+        T, entries = labels.signs, labels.entries
         if stream is None:
             stream = Stream.begun(self._block_trainer(form.labels), X, T)
         return X, T, form, stream, None if entries is None else entries.rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,9 @@ class EntrySampling(BaseEstimator):
         candidates : array of shape (n_candidates, 2) of int, or mask of ``Y``'s shape, default=None
             Entries that may be queried, as pairs or as a mask; None for all that are missing.
         batch_size : int, default=1
-            How many; fewer if there are not that many.
+            Number of entries; fewer if fewer may be queried.
         return_utilities : bool, default=False
-            Whether the values are returned, too.
+            Whether to return the values, too.
 
         Returns
         -------
@@ -88,7 +89,7 @@ class EntrySampling(BaseEstimator):
             Values of the entries given those chosen before; NaN for what may not be queried. Only
             with ``return_utilities=True``.
         """
-        if type(batch_size) is bool or not isinstance(batch_size, (int, np.integer)):
+        if isinstance(batch_size, bool) or not isinstance(batch_size, Integral):
             raise TypeError(f"batch_size must be an integer, got {batch_size!r}.")
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}.")

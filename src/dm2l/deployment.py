@@ -29,18 +29,16 @@ _KERNELS = ("rbf", "poly", "polynomial", "sigmoid", "cosine", "tanimoto")
 def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     """Write a fitted model as an ONNX graph.
 
-    The graph takes ``X``, float32 of shape (n, n_features), and returns ``scores`` and
-    ``probabilities``, float32, and ``labels``, int64 in the coding of the training labels, as
-    ``decision_function``, ``predict_proba`` and ``predict`` do. It computes in float64, because
-    weights of kernels are large and cancel. Names of labels and columns are in its metadata.
-    ``complete``, which takes the known labels of a row, has no counterpart.
+    The graph takes ``X``, float32, and returns ``scores``, ``probabilities`` (float32) and
+    ``labels`` (int64), as ``decision_function``, ``predict_proba`` and ``predict`` do. It computes
+    in float64, because weights of kernels are large and cancel. Names of labels and columns are in
+    its metadata. ``complete`` has no counterpart.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted linear or kernel model of this library: :class:`dm2l.DM2LClassifier` and its
-        search, exact, Nystroem or Fourier, or a linear baseline; or a pipeline of StandardScaler
-        and MaxAbsScaler and such a model.
+        A fitted linear or kernel model of dm2l, or a pipeline of StandardScaler, MaxAbsScaler and
+        such a model.
     max_bytes : int, default=2**28
         Limit of the size of the graph, at most ``2**31``. Exact kernels keep their training rows:
         some 33,000 rows of 1,000 columns.
@@ -72,9 +70,8 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
         scores = _correct_scores(graph, scores, last.class_prior_)
     completer = last._completer
     probabilities = _probabilities(graph, scores, completer.calibrator or completer.curves)
-    decided = (scores, last.thresholds_)
-    if last._completer.calibrator is not None and last.threshold is None:
-        decided = (probabilities, np.float64(0.5))
+    by_probability = completer.calibrator is not None and last.threshold is None
+    decided = (probabilities, 0.5) if by_probability else (scores, last.thresholds_)
     labels = graph(
         "Where", graph("Greater", *decided), np.int64(1), np.int64(last._labels.negative)
     )
@@ -126,49 +123,34 @@ class _Graph:
         for name, result in zip(outputs, found, strict=True):
             self._nodes.append(helper.make_node("Cast", [result], [name], to=outputs[name]))
         n_labels = len(about["label_names"])
-        graph = helper.make_graph(
-            self._nodes,
-            "dm2l",
-            [helper.make_tensor_value_info("X", kinds.FLOAT, ["n", n_features])],
-            [
-                helper.make_tensor_value_info(name, kind, ["n", n_labels])
-                for name, kind in outputs.items()
-            ],
-            self._constants,
-        )
-        model = helper.make_model(
-            graph,
-            producer_name="dm2l",
-            producer_version=__version__,
-            ir_version=_IR,
-            opset_imports=[helper.make_opsetid("", _OPSET)],
-        )
+        value = helper.make_tensor_value_info
+        inputs = [value("X", kinds.FLOAT, ["n", n_features])]
+        results = [value(name, kind, ["n", n_labels]) for name, kind in outputs.items()]
+        graph = helper.make_graph(self._nodes, "dm2l", inputs, results, self._constants)
+        made_by = {"producer_name": "dm2l", "producer_version": __version__}
+        opsets = [helper.make_opsetid("", _OPSET)]
+        model = helper.make_model(graph, ir_version=_IR, opset_imports=opsets, **made_by)
         helper.set_model_props(model, {name: json.dumps(value) for name, value in about.items()})
         return model
 
 
 def _check(model: Any) -> None:
     """Raise an error that says why a model cannot be exported."""
-    name = type(model).__name__
-    if not isinstance(model, MissingLabelClassifier):
-        raise ValueError(f"{name} cannot be exported: it is no linear or kernel model of dm2l.")
-    check_is_fitted(model)
     why = ""
-    if hasattr(model, "label_vectors_"):
+    if isinstance(model, MissingLabelClassifier):
+        check_is_fitted(model)
+    if not isinstance(model, MissingLabelClassifier):
+        why = "it is no linear or kernel model of dm2l"
+    elif hasattr(model, "label_vectors_"):
         why = "its answers are sparse, which ONNX has no form for"
     elif not hasattr(model, "coef_") and not hasattr(model, "dual_coef_"):
         why = "it asks other estimators, and has no weights of its own"
     elif model._labels.kind != "multilabel":
         why = "it was fitted to a 1-D y, and graphs are written for label matrices"
     elif hasattr(model, "dual_coef_") and model._kernel.kernel not in _KERNELS:
-        kernel = model._kernel.kernel
-        why = f"kernel={kernel!r} has no graph; {', '.join(_KERNELS)} have one"
-        if not isinstance(kernel, str):
-            why = f"its kernel is {kernel!r}, and a function of Python cannot be written as a graph"
-        elif kernel == "precomputed":
-            why = "with kernel='precomputed' it does not know the kernel"
+        why = f"kernel={model._kernel.kernel!r} has no graph; {', '.join(_KERNELS)} have one"
     if why:
-        raise ValueError(f"{name} cannot be exported: {why}.")
+        raise ValueError(f"{type(model).__name__} cannot be exported: {why}.")
 
 
 def _prepare(graph: _Graph, X: str, step: Any) -> str:
@@ -199,10 +181,10 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
 def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:
     """Scores below the class prior, as :func:`dm2l.pu._prior.correct_scores` has them."""
     pi = np.where(prior > 0, prior, 1.0)
-    p = graph("Div", graph("Add", scores, np.float64(1)), 2 * pi)
-    small = graph("Exp", graph("Sub", graph("Min", p, np.float64(1)), np.float64(1)))
-    small = graph("Sub", graph("Mul", small, 2 * pi), np.float64(1))
-    below = graph("And", graph("Less", p, np.float64(1)), prior > 0)
+    p = graph("Div", graph("Add", scores, 1.0), 2 * pi)
+    small = graph("Exp", graph("Sub", graph("Min", p, 1.0), 1.0))
+    small = graph("Sub", graph("Mul", small, 2 * pi), 1.0)
+    below = graph("And", graph("Less", p, 1.0), prior > 0)
     return graph("Where", below, small, scores)
 
 
@@ -212,39 +194,38 @@ def _fourier_features(graph: _Graph, X: str, waves: Any) -> str:
     # A cosine is a sine a quarter of a turn ahead; an odd number of features lacks the last sine.
     both = np.hstack([frequencies, frequencies[:, : waves.n_components - m]])
     ahead = np.where(np.arange(both.shape[1]) < m, pi / 2, 0.0)
-    angles = graph("Add", graph("MatMul", X, both), ahead)
-    return graph("Div", graph("Sin", angles), np.float64(m**0.5))
+    return graph("Div", graph("Sin", graph("Add", graph("MatMul", X, both), ahead)), m**0.5)
 
 
 def _kernel(graph: _Graph, X: str, model: Any) -> str:
     """The kernel with the rows that the model keeps."""
     kernel, P = model._kernel, model.X_fit_
     P = float64(P.toarray() if sp.issparse(P) else to_numpy(P))
-    gamma, squares = np.float64(kernel.gamma), (P * P).sum(axis=1)
+    gamma, squares = float(kernel.gamma), (P * P).sum(axis=1)
     if kernel.kernel == "cosine":
         P = P / np.maximum(np.sqrt(squares), 1e-300)[:, None]
-        X = graph("Div", X, graph("Max", graph("Sqrt", graph.squares(X)), np.float64(1e-300)))
+        X = graph("Div", X, graph("Max", graph("Sqrt", graph.squares(X)), 1e-300))
     inner = graph("MatMul", X, np.ascontiguousarray(P.T))
     if kernel.kernel == "cosine":
         return inner
     if kernel.kernel == "rbf":
         apart = graph("Sub", graph("Add", graph.squares(X), squares), graph("Add", inner, inner))
-        return graph("Exp", graph("Mul", graph("Max", apart, np.float64(0)), -gamma))
+        return graph("Exp", graph("Mul", graph("Max", apart, 0.0), -gamma))
     if kernel.kernel == "tanimoto":
         union = graph("Sub", graph("Add", graph.squares(X), squares), inner)
-        nothing = graph("LessOrEqual", union, np.float64(0))
-        union = graph("Where", nothing, np.float64(1), union)
-        alike = graph("Where", nothing, np.float64(1), graph("Div", inner, union))
-        return graph("Exp", graph("Mul", graph("Sub", alike, np.float64(1)), gamma))
-    affine = graph("Add", graph("Mul", inner, gamma), np.float64(kernel.coef0))
+        nothing = graph("LessOrEqual", union, 0.0)
+        union = graph("Where", nothing, 1.0, union)
+        alike = graph("Where", nothing, 1.0, graph("Div", inner, union))
+        return graph("Exp", graph("Mul", graph("Sub", alike, 1.0), gamma))
+    affine = graph("Add", graph("Mul", inner, gamma), float(kernel.coef0))
     if kernel.kernel == "sigmoid":
         return graph("Tanh", affine)
-    return graph("Pow", affine, np.float64(kernel.degree))
+    return graph("Pow", affine, float(kernel.degree))
 
 
 def _probabilities(graph: _Graph, scores: str, calibrator: Any) -> str:
     # (1 + tanh(f)) / 2 is the logistic curve of 2f.
-    plain = graph("Sigmoid", graph("Mul", scores, np.float64(2)))
+    plain = graph("Sigmoid", graph("Mul", scores, 2.0))
     if calibrator is None or np.isnan(calibrator.rates).all():
         return plain
     rates, fitted = calibrator.rates, calibrator.fitted_labels
@@ -269,7 +250,6 @@ def _polygons(graph: _Graph, scores: str, calibrator: Any) -> str:
         start[k, use], width[k, use], rise[k, use] = knots[:-1], np.diff(knots), np.diff(values)
         first[k] = values[0]
     far = graph("Div", graph("Sub", graph("Unsqueeze", scores, np.array([2])), start), width)
-    far = graph("Min", graph("Max", far, np.float64(0)), np.float64(1))
-    return graph(
-        "Add", graph("ReduceSum", graph("Mul", far, rise), np.array([2]), keepdims=0), first
-    )
+    far = graph("Min", graph("Max", far, 0.0), 1.0)
+    risen = graph("ReduceSum", graph("Mul", far, rise), np.array([2]), keepdims=0)
+    return graph("Add", risen, first)

@@ -163,8 +163,7 @@ def _frame(Y: NDArray[Any]) -> Any:
         import pandas as pd
     except ImportError:
         raise SkipTest("pandas is not installed") from None
-    columns = [f"label {j}" for j in range(Y.shape[1])]
-    return pd.DataFrame(Y, columns=columns, index=[f"row {i}" for i in range(len(Y))])
+    return pd.DataFrame(Y).rename(index="row {}".format, columns="label {}".format)
 
 
 def _require(holds: bool, message: str) -> None:

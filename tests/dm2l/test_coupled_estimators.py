@@ -264,7 +264,7 @@ def test_unseen_scores_are_those_of_refits_without_the_row():
     T = np.where(rng.random((120, 3)) < 0.7, np.sign(X[:, :3] + rng.normal(size=(120, 3))), 0)
     problem, factor, W = ridge_problem(X, T, 5.0)
     F = problem.features.scores(W)
-    found = leave_one_out_scores(problem, factor, T, W, problem.features, 5.0)
+    found = leave_one_out_scores(problem, factor, T, W, problem.features)
     errors, before = [], []
     for i in range(20):
         rest = np.delete(np.arange(120), i)
@@ -284,7 +284,7 @@ def test_folds_tell_where_rows_all_but_determine_their_own_scores(monkeypatch):
     X = rng.normal(size=(60, 200))
     T = np.where(rng.random((60, 3)) < 0.7, np.sign(X[:, :3] + rng.normal(size=(60, 3))), 0)
     problem, factor, W = ridge_problem(X, T, 5.0)
-    found = leave_one_out_scores(problem, factor, T, W, problem.features, 5.0)
+    found = leave_one_out_scores(problem, factor, T, W, problem.features)
     fold = np.random.default_rng(0).permutation(60) % 5
     for k in range(5):
         rest = fold != k

@@ -377,7 +377,7 @@ def test_another_number_of_rows_in_X_and_Y_is_refused(coupled, data, n_X, n_Y, m
 
 def test_complete_refuses_an_unknown_method_and_a_1d_model(coupled, data):
     X, Y, _ = data
-    with pytest.raises(ValueError, match="'decision_function', got 'vote'"):
+    with pytest.raises(ValueError, match="'decision_function'; got 'vote'"):
         clone(coupled).fit(X, Y).complete(X, Y, method="vote")
     y = (X[:, 0] > 0).astype(int)
     with pytest.raises(ValueError, match="1-D y"):

@@ -149,7 +149,7 @@ def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(model, make, error
 def test_a_column_of_objects_where_numbers_were_is_refused(model, column, error, parts):
     new = clone(model).fit(frame([1.0, 2.0, 0.0, 1.0]), Y)
     with pytest.raises(error) as caught:
-        new.predict(frame(column))
+        new.predict(frame(pd.Series(column, dtype=object)))
     for part in parts:
         assert part in str(caught.value)
 

@@ -287,30 +287,15 @@ class FeatureMap(ABC):
 
     Scores are ``basis(x) A`` with ``A = coefficients(W)``: on the inputs themselves, on kernels
     with rows of the training set, or on random Fourier features.
-
-    Attributes
-    ----------
-    n_coefficients : int
-        Number of rows of ``A``.
-    example : array
-        Stands for the library and device of the features.
-    error : float
-        What an approximation leaves out of the kernel; 0 where the map is exact.
-    offset : array of shape (d,) or None
-        What the inputs were centred by; their coefficients then move the intercept.
-    plain : bool
-        Whether rows are their own features.
-    square : callable or None
-        Gives ``Phi'Phi``, where there is a cheaper way than the product.
     """
 
     # No defaults: model files store what an instance has, not what its class provides.
-    error: float
-    n_coefficients: int
-    example: Any
-    offset: Any = None
-    plain = False
-    square: Callable[[], Any] | None = None
+    error: float  # what an approximation leaves out of the kernel; 0 where the map is exact
+    n_coefficients: int  # rows of A
+    example: Any  # stands for the library and device of the features
+    offset: Any = None  # (d,): what inputs were centred by; it moves the intercept
+    plain = False  # whether rows are their own features
+    square: Callable[[], Any] | None = None  # gives Phi'Phi, if cheaper than the product
 
     @abstractmethod
     def fit(self, X: Any) -> Any:

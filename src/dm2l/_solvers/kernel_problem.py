@@ -179,11 +179,6 @@ class KernelPreconditioner(Preconditioner):
         A = A - self.rho * self._ones * b
         return xp.concat([(gradient - self.alpha * A) / self.rho, A, b], axis=0)
 
-    def again(self, problem: SmoothProblem) -> Preconditioner:
-        """That of the same problem after other entries have become known; the last one."""
-        assert isinstance(problem, KernelProblem)
-        return KernelPreconditioner(problem)
-
     def hessian(self, problem: SmoothProblem, V: Any) -> Any:
         """Of loss and ridge, times ``V``."""
         return problem.product(V)

@@ -51,7 +51,19 @@ class _FactorMap(FeatureMap):
         return self._factor.L.T @ coefficients
 
 
-class KernelMap(_FactorMap):
+class _PivotRows(FeatureMap):
+    """A map whose coefficients belong to the training rows ``pivots``."""
+
+    _kernel: KernelFunction
+    pivots: NDArray[np.intp]
+
+    def stored(self, X: Any) -> dict[str, Any]:
+        """The pivot rows, or their numbers where ``X`` is the kernel matrix."""
+        kept = self.pivots if is_precomputed(self._kernel) else take_rows(X, self.pivots)
+        return {"kernel": self._kernel, "X_fit": kept}
+
+
+class KernelMap(_FactorMap, _PivotRows):
     """``Phi`` with ``K = Phi Phi'``; predicts through the pivot rows."""
 
     def fit(self, X: Any) -> Any:
@@ -74,10 +86,6 @@ class KernelMap(_FactorMap):
         rows = take_rows(X, self.pivots)
         return LandmarkMap(self._kernel, rows, self._factor.L, self.error)
 
-    def stored(self, X: Any) -> dict[str, Any]:
-        """The pivot rows, or their numbers where ``X`` is the kernel matrix."""
-        return _stored_rows(self._kernel, X, self.pivots)
-
 
 class LandmarkMap(_FactorMap):
     """Features of any rows by way of some that were chosen: ``Phi = K(X, P) L'^-1``."""
@@ -87,13 +95,11 @@ class LandmarkMap(_FactorMap):
         self._keep(KernelFactor(L, np.arange(rows.shape[0]), L, error=error))
         self.rows = rows
 
-    def fit(self, X: Any) -> Any:
-        """Features of rows: nothing is left to be fitted."""
-        return self.transform(X)
-
     def transform(self, X: Any) -> Any:
         """Features of rows, in float64."""
         return solve_triangular(self._factor.L, self._kernel(X, self.rows).T).T
+
+    fit = transform  # nothing is left to be fitted
 
     def inputs(self, X: Any) -> Any:
         """The chosen rows."""
@@ -105,7 +111,7 @@ class LandmarkMap(_FactorMap):
         return {"kernel": self._kernel, **kept}
 
 
-class KernelColumns(FeatureMap):
+class KernelColumns(_PivotRows):
     """``Phi = K`` with ``A`` as the weights: as the paper states its equation (4)."""
 
     def __init__(self, kernel: KernelFunction) -> None:
@@ -115,7 +121,7 @@ class KernelColumns(FeatureMap):
     def fit(self, X: Any) -> Any:
         """Return the kernel matrix."""
         K = self._kernel(X, X)
-        self._X, self.n_coefficients = X, X.shape[0]
+        self._X, self.n_coefficients, self.pivots = X, X.shape[0], np.arange(X.shape[0])
         # The matrix itself is for others to overwrite.
         self.example = asarray_like(np.empty((0, 0)), K)
         return K
@@ -123,14 +129,6 @@ class KernelColumns(FeatureMap):
     def transform(self, X: Any) -> Any:
         """Kernel with the training rows."""
         return self._kernel(X, self._X)
-
-    def stored(self, X: Any) -> dict[str, Any]:
-        """All rows, or their numbers where ``X`` is the kernel matrix."""
-        return _stored_rows(self._kernel, X, np.arange(X.shape[0]))
-
-
-def _stored_rows(kernel: KernelFunction, X: Any, rows: NDArray[np.intp]) -> dict[str, Any]:
-    return {"kernel": kernel, "X_fit": rows if is_precomputed(kernel) else take_rows(X, rows)}
 
 
 class FourierMap(FeatureMap):
@@ -146,13 +144,8 @@ class FourierMap(FeatureMap):
     [1]_. Where ``m >= d/4`` the frequencies are made orthogonal, ``d`` at a time, which leaves the
     distribution of each as it is, hence the expectation, and lowers the variance [2]_.
 
-    Attributes
-    ----------
-    frequencies : array of shape (d, m)
-        In columns; all that is kept.
-    error : float
-        Root mean square of :math:`e^{-\gamma \|x_i - x_j\|^2} - \phi(x_i)'\phi(x_j)` over 1000
-        random pairs of different training rows. The entries of ``K`` lie between 0 and 1.
+    ``frequencies`` (d, m) are all that is kept. ``error`` is the root mean square of
+    :math:`e^{-\gamma \|x_i - x_j\|^2} - \phi(x_i)'\phi(x_j)` over 1000 random pairs of rows.
 
     References
     ----------
@@ -236,7 +229,7 @@ class FourierMap(FeatureMap):
     @property
     def n_coefficients(self) -> int:  # type: ignore[override]
         """Number of features."""
-        return int(self.n_components)
+        return self.n_components
 
     @property
     def example(self) -> Any:

@@ -214,12 +214,7 @@ class NystroemMap(KernelMap):
 
     Predicts through the pivot rows, as the exact :class:`dm2l._solvers.maps.KernelMap` does.
 
-    Attributes
-    ----------
-    pivots : ndarray of shape (r,)
-        Rows that were chosen.
-    error : float
-        ``trace(K - Phi Phi') / trace(K)``.
+    ``pivots`` are the rows that were chosen, ``error`` is ``trace(K - Phi Phi') / trace(K)``.
     """
 
     def __init__(

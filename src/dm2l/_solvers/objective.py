@@ -141,14 +141,8 @@ class Groups:
 class Objective:
     """Value and gradient of ``J`` in the scores ``F``.
 
-    Attributes
-    ----------
-    observed : array of shape (n, c)
-        Weights of the entries: 1 where observed and 0 at holes, unless others were given.
-    targets : array of shape (n, c)
-        Targets times ``observed``.
-    rows : ndarray of shape (n,) or None
-        What the rows weigh; None: one.
+    ``observed`` (n, c) are the weights of the entries, 0 where missing; ``targets`` are multiplied
+    by them; ``rows`` (n,) are the weights of the rows, None if these are one.
     """
 
     def __init__(

@@ -266,10 +266,6 @@ class Preconditioner:
         """``V = R'W``."""
         return self._R.T @ W
 
-    def again(self, problem: SmoothProblem) -> Preconditioner:
-        """The preconditioner of the same problem with other observed entries; replaces this one."""
-        return Preconditioner(problem)
-
     def step(self, gradient: Any) -> Any:
         """The step that a gradient in ``V`` turns into: itself, for ``V`` is round."""
         return gradient

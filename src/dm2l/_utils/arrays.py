@@ -190,7 +190,7 @@ def check_magnitude(X: Any, names: Any = None) -> None:
 def check_columns(X: Any) -> None:
     """Refuse a sparse matrix with more columns than memory has space for their weights."""
     n_columns = X.shape[1]
-    if n_columns <= WIDE:
+    if not sp.issparse(X) or n_columns <= WIDE:
         return
     from dm2l._utils.files import available_memory  # most fits do not need it
 

@@ -258,7 +258,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
                 W = features.to_original(centred)
             else:
                 unseen = leave_one_out_scores(
-                    problem, factor, T, centred, features, alpha, entries=entries
+                    problem, factor, T, centred, features, entries=entries
                 )
         self._store(X, *feature_map.on_inputs(W, intercept))
         return FitResult(leave_one_out_scores=unseen)

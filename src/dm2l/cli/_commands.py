@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from dm2l import __version__
-from dm2l._utils.files import printable
 
 # The first line of each command's help, here so that the list loads none of them.
 COMMANDS = {
@@ -48,6 +47,9 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
+            # Not before it is needed: --help loads no array library.
+            from dm2l._utils.files import printable
+
             error.message = printable(error.message)  # type: ignore[misc]
             raise
 

@@ -371,7 +371,7 @@ def data_problems() -> Iterator[None]:
 
 
 def _one_line(message: object) -> str:
-    return printable(str(message).replace("\n", " "))
+    return str(message).replace("\n", " ")
 
 
 @contextmanager

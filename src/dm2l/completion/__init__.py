@@ -5,7 +5,6 @@ estimated from the known entries. Conditioning on the other known labels of a ro
 variance of every entry.
 """
 
-from dm2l.completion._error_rate import CompletionSummary, ErrorRateBound
-from dm2l.completion._label_errors import LabelErrors
+from dm2l.completion._errors import CompletionSummary, ErrorRateBound, LabelErrors
 
 __all__ = ["CompletionSummary", "ErrorRateBound", "LabelErrors"]

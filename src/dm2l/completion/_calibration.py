@@ -90,11 +90,7 @@ class Calibrator:
         return (logistic.coef_[0], logistic.intercept_) if logistic.coef_[0, 0] > 0 else None
 
     def predict(self, scores: NDArray[Any]) -> Floats:
-        """Probabilities.
-
-        A label whose held-out scores do not rise with its answers gets its observed rate, one
-        with nothing observed (or any, of a fit that was not ``flat``) :func:`plain_probability`.
-        """
+        """Probabilities: by its curve, its observed rate, or :func:`plain_probability`."""
         result = np.where(np.isnan(self.rates), plain_probability(scores), self.rates)
         if self.method == "sigmoid":
             labels = self.fitted_labels
@@ -114,10 +110,7 @@ class Calibrator:
 
 
 def best_f1_thresholds(
-    scores: Floats,
-    T: Signs,
-    min_positives: float = 1,
-    weights: Floats | None = None,
+    scores: Floats, T: Signs, min_positives: float = 1, weights: Floats | None = None
 ) -> Floats:
     """Threshold of each label that maximises F1 on held-out scores of observed entries."""
     thresholds = np.zeros(T.shape[1])

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_torch_array
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from dm2l._utils.arrays import asarray_like, namespace, take_rows, to_numpy
+from dm2l._utils.arrays import asarray_like, is_non_numpy, namespace, take_rows, to_numpy
+from dm2l._utils.inputs import check_choice
 from dm2l.completion._calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.completion._correlation import LabelCorrelation
-from dm2l.completion._error_rate import check_max_error_rate
-from dm2l.completion._label_errors import LabelErrors, suspects
-from dm2l.labels._entries import Signs
+from dm2l.completion._covariance import Floats, LabelCovariance, Mask
+from dm2l.completion._errors import CompletionSummary, LabelErrors, check_max_error_rate, suspects
+from dm2l.labels._entries import Signs, checked_weights
+from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like, parse_new_rows
+from dm2l.labels._parsing import read_values
 
-Floats = NDArray[np.float64]
 # Numbers at a time: intermediate results stay in the cache, which is six times faster.
 _BLOCK = 2**18
 # Ratio of squared errors, held-out scores to the model's own, from which the former are kept.
 OVERFIT = 1.02
 FEW = 500  # rows that are enough to estimate the ratio
-# With fewer positives the best cutoff is noise, often "predict all of them".
-FEWEST_POSITIVES = 5
 
 
 @dataclass(frozen=True)
@@ -102,18 +103,16 @@ def overfits(
     few = order[known[order].any(axis=1)][:FEW]
     if not len(few):
         return False
-    own = to_numpy(score(take_rows(X, few)))
-    T, known = T[few], known[few]
+    own, T, known = to_numpy(score(take_rows(X, few))), T[few], known[few]
     held_out = np.square(T - F[few])[known].mean()
     return bool(held_out >= OVERFIT * np.square(T - own)[known].mean())
 
 
 def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]:
-    """A pseudo-random number for each row, from its content.
+    """A pseudo-random number for each row, from its content: sorting by it ignores the order given.
 
-    Sorting by it gives an order that does not depend on the order in which rows came. Of the signs
-    ``T`` it uses the counts alone, so that it does not depend on the order of labels either, nor
-    on labels that are missing everywhere.
+    Of the signs ``T`` it uses the counts, so the order of labels and labels that are missing
+    everywhere do not matter either.
     """
     positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
@@ -149,13 +148,17 @@ def _mixed(values: Any) -> Any:
     return bits ^ ((bits >> 20) & (2**44 - 1))
 
 
+# With fewer positives the best cutoff is noise, often "predict all of them".
+FEWEST_POSITIVES = 5
+
+
 class Imputation(NamedTuple):
     """Scores, probabilities and decisions of all entries, and the missing ones that are filled."""
 
     scores: Floats
     probabilities: Floats
-    positive: NDArray[np.bool_]
-    chosen: NDArray[np.bool_]
+    positive: Mask
+    chosen: Mask
     expected_wrong: float
 
 
@@ -180,7 +183,7 @@ class LabelCompleter:
     def __init__(
         self,
         thresholds: Floats,
-        learnable: NDArray[np.bool_],
+        learnable: Mask,
         calibrator: Calibrator | None = None,
         by_probability: bool = True,
         training_rows: TrainingRows | None = None,
@@ -201,7 +204,7 @@ class LabelCompleter:
         X: Any,
         T: Signs,
         scores: Floats | None,
-        learnable: NDArray[np.bool_],
+        learnable: Mask,
         *,
         held_out: Callable[[], Floats],
         own_scores: Callable[[Any], Any],
@@ -212,9 +215,8 @@ class LabelCompleter:
     ) -> Self:
         """Learn from held-out ``scores`` of known entries, NaN where there are none.
 
-        Label correlation needs them. ``held_out`` gives those for ``calibration`` and
-        ``threshold="f1"``, ``own_scores`` those of the model itself for some rows of ``X``, which
-        is a kernel matrix if ``pairwise``. ``weights`` are those of the entries.
+        Without them there is no label correlation. ``held_out`` gives those for ``calibration``
+        and ``threshold="f1"``, ``own_scores`` those of the model for some rows of ``X``.
         """
         calibrator = rows = curves = correlation = None
         if calibration is not None:
@@ -261,7 +263,7 @@ class LabelCompleter:
 
     # -- features alone -------------------------------------------------------------------------
 
-    def decide(self, scores: Floats) -> NDArray[np.bool_]:
+    def decide(self, scores: Floats) -> Mask:
         """Whether entries are positive, by features alone."""
         if self.by_probability and self.calibrator is not None:
             return self.calibrator.predict(scores) > 0.5
@@ -290,10 +292,9 @@ class LabelCompleter:
         probabilities: Floats | None = None,
         max_error_rate: Any = None,
     ) -> Imputation:
-        """Scores, probabilities and decisions of all entries, given the known labels of their rows.
+        """Scores, probabilities and decisions, given those by features alone and known labels.
 
-        Training rows are recognised by ``X``; ``scores`` and ``probabilities`` are by features
-        alone. ``max_error_rate`` chooses the missing entries that are filled.
+        Training rows are recognised by ``X``.
         """
         missing, learnt, correlation = T == 0, self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
@@ -323,13 +324,9 @@ class LabelCompleter:
         return Imputation(np.where(learnt, mean, scores), p, positive, chosen, expected)
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
-        """Observed entries that features and the other labels of their row contradict.
-
-        ``refit``: learn the label correlation from these rows; their scores must be held out.
-        """
-        T = T * self.learnable.astype(np.int8)
-        T = np.where(np.isfinite(scores), T, 0)
-        scores = np.where(np.isfinite(scores), scores, 0.0)
+        """Contradicted entries; ``refit`` learns label correlation from these held-out scores."""
+        scored = np.isfinite(scores)
+        T, scores = np.where(self.learnable & scored, T, 0), np.where(scored, scores, 0.0)
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
         # Suspected errors are no evidence about the other labels of their row.
         others = np.where(suspects(T, correlation.predict(T, scores)[1]), 0, T)
@@ -340,3 +337,185 @@ class LabelCompleter:
 
 def _sigmoids(scores: Floats, T: Signs, weights: Floats | None) -> Calibrator:
     return Calibrator("sigmoid").fit(scores, T, weights, flat=False)
+
+
+class CompletionMixin:
+    """Methods around the :class:`LabelCompleter` of a fitted estimator, which gives the scores."""
+
+    def complete(
+        self: Any,
+        X: Any,
+        y: Any,
+        *,
+        label_mask: Any = None,
+        method: Literal["predict", "predict_proba", "decision_function"] = "predict",
+        max_error_rate: float | tuple[float, float] | None = None,
+        return_summary: bool = False,
+    ) -> Any:
+        """Fill in the missing labels of ``y``; observed entries stay as they are.
+
+        With ``coupling`` missing labels are filled given the features *and* the known labels of
+        their row: scores are conditional means, probabilities are calibrated on known entries that
+        were scored as if missing, and decisions follow them. Rows of the fit are recognised by
+        their content, and scored as if they had not been in it. Without ``coupling``, and in rows
+        without a known label, features alone decide.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like or data frame of shape (n_samples, n_labels)
+            Labels with missing entries; all may be missing.
+        label_mask : array-like of bool, default=None
+            Entries under False count as missing.
+        method : {"predict", "predict_proba", "decision_function"}, default="predict"
+            What missing labels are filled with. Observed entries are 0/1 among probabilities, and
+            -1/+1 among scores.
+        max_error_rate : float or (float, float), default=None
+            Fill as many missing labels as keep the expected error rate among them at or below
+            this, or the rates among those filled with yes, and with no. Needs ``coupling``;
+            :class:`dm2l.completion.ErrorRateBound` has the assumptions.
+        return_summary : bool, default=False
+            Whether to return how many labels were filled as well.
+
+        Returns
+        -------
+        filled : ndarray or DataFrame
+            Like ``y``; in the coding of the training labels where ``y`` has no negative.
+        summary : CompletionSummary
+            Only with ``return_summary``: numbers of labels filled with yes and no, and left.
+        """
+        check_is_fitted(self)
+        check_choice("method", method, "predict", "predict_proba", "decision_function")
+        if max_error_rate is not None:
+            max_error_rate = self._completer.check_bound(max_error_rate, method)
+        given = self._parse_like(X, y, label_mask, "complete")
+        if not (given.signs < 0).any() and given.dtype != bool:
+            given = replace(given, negative=self._labels.negative)
+        found = self._score_and_impute(self._check_X(X), given.signs, max_error_rate)
+        missing = given.signs == 0
+        left = missing & ~found.chosen
+        if method == "predict":
+            filled = fill_with_labels(given, found.positive, left, self.missing_label)
+        else:  # observed entries on the scale of the answers: 0/1, or -1/+1 for scores
+            proba = method == "predict_proba"
+            answers = found.probabilities if proba else found.scores
+            filled = np.where(missing, answers, given.signs > 0 if proba else given.signs)
+        framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
+        if not return_summary:
+            return framed
+        parts = found.chosen & found.positive, found.chosen & ~found.positive, left
+        n_yes, n_no, n_left = (int(part.sum()) for part in parts)
+        return framed, CompletionSummary(n_yes, n_no, n_left, found.expected_wrong)
+
+    def _score_and_impute(self: Any, X: Any, T: Any, max_error_rate: Any = None) -> Imputation:
+        """Scores, probabilities and decisions given the known labels ``T``, in one pass."""
+        own = self._label_answers is not None and self._completer.calibrator is None
+        scores, p = self._answers(X) if own else (to_numpy(self._all_scores(X)), None)
+        return self._completer.impute(X, T, scores, p, max_error_rate)
+
+    @property
+    def label_covariance_(self: Any) -> LabelCovariance:
+        """Residual covariance between labels; absent without ``coupling``.
+
+        ``label_covariance_.matrix()`` is an array of shape (n_labels, n_labels).
+        """
+        correlation = self._completer.correlation
+        if correlation is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no label_covariance_: it takes a fit to a label matrix "
+                "with coupling='residual' or 'joint'."
+            )
+        return correlation.covariance
+
+    def find_label_errors(self: Any, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
+        """Find observed labels that the features and the other labels of their row contradict.
+
+        Rows of the fit are recognised by their content, and scored by models of ``cv`` folds, as
+        the model itself has fitted their errors; with ``coupling=None``, which keeps no record of
+        them, all rows are. With ``missing_as="unlabelled"`` the result is about unlabelled entries
+        that are probably positive.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like or data frame of shape (n_samples, n_labels)
+            Labels with missing entries.
+        label_mask : array-like of bool, default=None
+            Entries under False count as missing.
+
+        Returns
+        -------
+        LabelErrors
+            All observed (or unlabelled) entries of labels that were learnt, the most probable
+            error first.
+        """
+        check_is_fitted(self)
+        labels = self._parse_like(X, y, label_mask, "find_label_errors")
+        X = self._check_X(X)
+        scores = np.array(to_numpy(self._all_scores(X)))
+        rows = self._completer.training_rows
+        trained = np.ones(len(scores), dtype=bool) if rows is None else rows.recognise(X)
+        if trained.any():
+            some = np.flatnonzero(trained)
+            inputs = X if trained.all() else take_rows(X, some)
+            scores[some] = self._cross_fit(inputs, labels.masked(self._learnable)[some])
+        return self._completer.find_label_errors(labels.signs, scores, refit=bool(trained.any()))
+
+    def _parse_like(self: Any, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
+        """Labels of new rows, coded like those of the fit."""
+        if self._labels.kind != "multilabel":
+            raise ValueError(f"{method} needs a label matrix; this model was fitted to a 1-D y.")
+        return parse_new_rows(
+            X,
+            y,
+            self._labels,
+            n_features=getattr(self, "n_features_in_", None),
+            label_mask=label_mask,
+            missing_label=self.missing_label,
+            missing_as=self.missing_as,
+        )
+
+    def score(
+        self: Any, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None
+    ) -> float:
+        """Share of the observed labels that are predicted correctly.
+
+        This is the accuracy, or one minus the Hamming loss over the observed entries. Ranking
+        metrics are in :mod:`dm2l.metrics`, and as scorers in :mod:`dm2l.model_selection`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples, n_labels) or (n_samples,)
+            Labels with missing entries.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        label_mask : array-like of bool, default=None
+            True where a label may be used.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        predicted = to_numpy(self.predict(X))
+        if self._labels.kind == "multilabel":
+            T = self._parse_like(X, y, label_mask, "score").signs
+            observed, right = T != 0, (T > 0) == (predicted == 1)
+        else:
+            values, observed, _ = read_values(y, label_mask, self.missing_label)
+            values, observed = values.ravel(), observed.ravel()
+            check_consistent_length(values, predicted)
+            right = values == predicted
+        if not observed.any():
+            raise ValueError("Y has nothing observed, so there is nothing to score against.")
+        if sample_weight is None:
+            return float(right[observed].mean())
+        weights = checked_weights("sample_weight", sample_weight, right.shape[:1])
+        weights = np.broadcast_to(weights, right.T.shape).T[observed]  # of the row of each entry
+        if not weights.any():
+            raise ValueError("Weights are zero wherever something was observed.")
+        return float(np.average(right[observed], weights=weights))

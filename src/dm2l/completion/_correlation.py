@@ -11,21 +11,27 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from dm2l.completion._calibration import best_f1_thresholds
-from dm2l.completion._covariance import Floats, LabelCovariance, conditional_moments, row_blocks
-from dm2l.completion._covariance_fit import FOLDS, WORK, out_of_fold_moments, quick_covariance
-from dm2l.completion._error_rate import ErrorRateBound
+from dm2l.completion._covariance import (
+    FOLDS,
+    WORK,
+    Floats,
+    LabelCovariance,
+    conditional_moments,
+    out_of_fold_moments,
+    quick_covariance,
+    row_blocks,
+)
+from dm2l.completion._errors import ErrorRateBound
 from dm2l.labels._entries import Signs
 
-# Probabilities have a few weights a label: more rows cost time and gain little. With many labels a
-# row is more expensive and more informative.
+# Rows for probabilities, which have a few weights a label; fewer with many labels.
 MOST_ROWS, FEWEST_ROWS = 2000, 500
-# A covariance overfits its rows, the more so the more labels there are: probabilities are learnt in
-# folds of rows unless there are so many rows for each label (benchmarks/completion.py).
+# A covariance overfits its rows: probabilities are learnt in folds of rows unless there are so many
+# rows for each label (benchmarks/completion.py).
 PLENTY = 50
 # Examples of either class that a label's probabilities need to be trusted with decisions.
 ENOUGH = 5
-# Penalty on the difference of a label's weights of its scores from those of all labels together:
-# without it rare labels lose order, with more the log-loss of common ones rises.
+# Penalty on the difference of a label's weights of its scores from those of all labels together.
 OWN_PENALTY = 10.0
 # Penalty on the weights of other labels' signs (benchmarks/completion.py).
 LABEL_PENALTY = 30.0
@@ -42,10 +48,8 @@ SCORES = 4
 class LabelCorrelation:
     """Covariance of the residuals of all labels, and what is learnt from it.
 
-    ``combiner`` gives probabilities from scores and the other labels of a row. Entries are decided
-    by their conditional means, with the cutoff ``threshold``, or by their probabilities, with those
-    in ``cutoffs``; NaN there: too few examples of a class, means decide. ``rates`` are shares of
-    positives, for labels with one class observed.
+    Conditional means decide, with ``threshold``, or probabilities, with ``cutoffs`` (NaN: too few
+    examples of a class, so means decide). ``rates`` are those of labels with one class observed.
     """
 
     covariance: LabelCovariance
@@ -57,16 +61,9 @@ class LabelCorrelation:
 
     @classmethod
     def fit(
-        cls,
-        T: Signs,
-        F: Floats,
-        threshold: Any = None,
-        order: NDArray[np.intp] | None = None,
+        cls, T: Signs, F: Floats, threshold: Any = None, order: NDArray[np.intp] | None = None
     ) -> Self:
-        """Learn from signs and held-out scores ``F`` of known entries, NaN where there are none.
-
-        Samples of rows are drawn in ``order``, which should be random; None makes one.
-        """
+        """Learn from signs and held-out scores (or NaN), sampling rows in a random ``order``."""
         scored = np.isfinite(F)
         seen, T, F = T, np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
@@ -122,11 +119,9 @@ class Combiner:
     features, its mean over the label's known entries, mean m and standard deviation s given the
     other labels, and the signs of the other labels, 0 where missing. The first three calibrate; the
     signs, with a large penalty, model what a Gaussian cannot, such as labels that are not missing
-    at random. Weights of the scores are shrunk to those of one model of all labels.
-
-    It is fitted to known entries, each scored as if it were missing, by a covariance that was
-    fitted to other rows. With more than 64 labels, or ``labels=False``, signs are no inputs. The
-    ``inputs`` of all methods are the arrays f, m and :math:`s^2`, each (n, c) as the signs ``T``.
+    at random. Weights of the scores are shrunk to those of one model of all labels. With more than
+    64 labels, or ``labels=False``, signs are no inputs. The ``inputs`` of all methods are the
+    arrays f, m and :math:`s^2`, each (n, c) as the signs ``T``, of entries scored as if missing.
     """
 
     weights_: Floats
@@ -142,10 +137,7 @@ class Combiner:
         return self
 
     def cross_fit(self, T: Signs, *inputs: Floats, folds: NDArray[np.intp]) -> Floats:
-        """Fit once without each fold of rows, and take the mean of the weights.
-
-        Returns the probabilities of all entries by the model that was fitted without their row.
-        """
+        """Probabilities by models without each fold of rows; keeps the mean of their weights."""
         self._scale(T, *inputs)
         p, weights = np.empty(T.shape), []
         for k in range(int(folds.max(initial=0)) + 1):

@@ -10,10 +10,16 @@ from numpy.typing import NDArray
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernel_problem import KernelPreconditioner
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem, conjugate_gradients
+from dm2l._solvers.problem import Preconditioner, Problem, conjugate_gradients
 from dm2l._utils.arrays import asarray_like, float64, to_numpy
-from dm2l.completion._covariance import Floats, Mask, conditional_moments
-from dm2l.completion._covariance_fit import FOLDS, out_of_fold_moments, quick_covariance
+from dm2l.completion._covariance import (
+    FOLDS,
+    Floats,
+    Mask,
+    conditional_moments,
+    out_of_fold_moments,
+    quick_covariance,
+)
 from dm2l.labels._entries import EntryWeights, Signs
 
 # Largest leverage: a residual divided by 1 - h is unbounded otherwise.
@@ -25,7 +31,7 @@ RIDGE_FOLDS, STEPS = 5, 30
 # Of the gradient of ridge solutions, whose error is divided by 1 - h too.
 TOL = 0.01
 # Up to so many features, or rows of a kernel matrix, leverages are exact; else means of so many
-# random projections, which take a fraction of the time (benchmarks/coupling_cost.py).
+# random projections (benchmarks/coupling_cost.py).
 EXACT, EXACT_ROWS = 256, 1500
 PROJECTIONS = 128
 _WIDTH = 512  # columns at a time, for exact leverages
@@ -44,10 +50,9 @@ def fitted_leverages(
 ) -> Any:
     r"""How much each known entry pulls its own score, :math:`h_{ij} = \phi_i' H_j^{-1} \phi_i`.
 
-    For ridge on the known entries of each label, with the curvature
-    :math:`H_j = \Phi_{O_j}'\Phi_{O_j} + \alpha I`. The factor that the solver used knows the common
-    share :math:`\rho` of known entries; what it gives is carried over to the share of each label as
-    if all eigenvalues of :math:`\Phi'\Phi` were one.
+    The curvature is :math:`H_j = \Phi_{O_j}'\Phi_{O_j} + \alpha I`. The solver's factor is that of
+    the common share :math:`\rho` of known entries; its leverages are carried over to the share of
+    each label as if all eigenvalues of :math:`\Phi'\Phi` were one.
     """
     xp, rho = features.xp, factor.rho
     h: Any = 0.0
@@ -94,26 +99,25 @@ def without_own_row(targets: NDArray[Any], F: Floats, h: Floats) -> Floats:
 
 
 def leave_one_out_scores(
-    problem: SmoothProblem,
+    problem: Any,
     factor: Preconditioner,
     T: Signs,
     W: Any,
     features: Features,
-    alpha: float,
     *,
     exact: bool = False,
     entries: EntryWeights | None = None,
 ) -> Any:
     """Scores of masked ridge as if each known entry's row had not been there, in numpy.
 
-    In closed form where entries hardly influence their own scores, else by folds. The intercept
-    stays that of all rows: without a positive of a rare label it is lower, and positives would seem
-    to score below negatives.
+    The intercept stays that of all rows: without a positive of a rare label it is lower, and
+    positives would seem to score below negatives.
     """
     known, entries = T != 0, entries or EntryWeights()
     weights = entries.weights
     V = conjugate_gradients(problem, factor, tol=TOL, start=factor.to_variables(W))
-    h = to_numpy(fitted_leverages(features, factor, known, alpha, exact=exact, weights=weights))
+    h = fitted_leverages(features, factor, known, problem.alpha, exact=exact, weights=weights)
+    h = to_numpy(h)
     if h[known].mean() > TOO_BENT:
         if isinstance(problem, Problem) and problem.features is features:
             return out_of_fold_scores(problem, factor, T, V, entries)
@@ -133,8 +137,7 @@ def out_of_fold_scores(
 ) -> Any:
     """Out-of-fold scores of masked ridge for known entries, scores of all rows for missing ones.
 
-    All folds share the factor, so that each costs a few products with the features. None starts
-    from the solution ``V`` of all rows: on the way some of what is left out would stay.
+    Folds do not start from the solution ``V`` of all rows: some of what is left out would stay.
     """
     features = problem.features
     W = factor.to_weights(V)
@@ -143,12 +146,8 @@ def out_of_fold_scores(
     for k in range(RIDGE_FOLDS):
         out = fold == k
         rest = np.where(out[:, None], 0, T).astype(np.int8)
-        objective = Objective(
-            rest,
-            0.0,
-            like=features.example,
-            entries=EntryWeights.of(rest, entries.targets, entries.weights),
-        )
+        others = EntryWeights.of(rest, entries.targets, entries.weights)
+        objective = Objective(rest, 0.0, like=features.example, entries=others)
         part = type(problem)(features, objective, problem.alpha)
         start = factor.step(factor.to_gradient(part.right()))
         found = conjugate_gradients(part, factor, tol=TOL, max_iter=STEPS, start=start)
@@ -174,10 +173,10 @@ def learn_jointly(
     features = problem.features
     goal = T if entries is None or entries.targets is None else entries.targets
     F = to_numpy(float64(features.scores(W)))
-    unseen = leave_one_out_scores(problem, factor, T, W, features, problem.alpha, entries=entries)
+    unseen = leave_one_out_scores(problem, factor, T, W, features, entries=entries)
     filled, trust = _fill(T, goal, unseen, F)
     problem.objective.fill(filled)
-    factor = factor.again(problem)
+    factor = type(factor)(problem)
     weights = None if problem.objective.rows is None else to_numpy(problem.objective.observed)
     everything = np.ones(T.shape, dtype=bool)
     h = to_numpy(fitted_leverages(features, factor, everything, problem.alpha, weights=weights))

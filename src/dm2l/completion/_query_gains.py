@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,11 @@ from scipy.special import expit
 from dm2l.completion._correlation import SCORES, Combiner, LabelCorrelation
 from dm2l.completion._covariance import (
     FactorCovariance,
+    Floats,
     LabelCovariance,
     conditional_moments,
     row_blocks,
 )
-
-Floats = NDArray[np.float64]
 
 # Of rows with more missing entries, the most uncertain ones: the others have nothing to gain.
 MOST_MISSING = 100
@@ -42,9 +40,8 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     """
     gains = np.zeros(T.shape)
     mean = conditional_moments(correlation.covariance, T, F)[0]
-    signs = np.zeros(T.shape)
-    if correlation.combiner.with_labels_:
-        signs = T @ correlation.combiner.weights_[:, SCORES:].T
+    others = correlation.combiner.weights_[:, SCORES:].T  # of the signs, if these are inputs
+    signs = T @ others if others.size else np.zeros(T.shape)
     error = np.where(T == 0, np.minimum(p, 1 - p), -1.0)
     count = np.minimum((T == 0).sum(axis=1), MOST_MISSING)
     order = np.argsort(count, kind="stable")
@@ -104,8 +101,7 @@ def _moved(
         eta = eta + slope[:, :, None] * (z - combiner.centre_[a][at][:, :, None])
     if combiner.with_labels_:
         eta = eta + answer * combiner.weights_[at[:, :, None], SCORES + at[:, None, :]]
-    moved: Floats = expit(eta)
-    return moved
+    return np.asarray(expit(eta))
 
 
 def _spared(p: Floats, chance: Floats, yes: Floats, no: Floats) -> Floats:
@@ -119,13 +115,12 @@ def _error(p: Floats) -> Floats:
     return np.minimum(p, 1 - p)
 
 
-def trust(correlation: LabelCorrelation, T: NDArray[Any], F: Floats) -> float:
+def trust(T: NDArray[Any], F: Floats) -> float:
     """Share of the expected gains of answers that comes true, from 0 to 1.
 
-    The covariance is an estimate, and the answers with the largest expected gains are overestimated
-    the most. So label correlation is learnt from one half of the rows, known entries of the other
-    half are treated as missing and answered, and the errors avoided at other known entries are
-    compared with the expected ones: for the twentieth of the answers that would be queried first.
+    The largest are overestimated the most. So label correlation is learnt from half of the rows,
+    known entries of the other half are treated as missing and answered, and errors avoided are
+    compared with the expected ones, for the twentieth of the answers that would be queried first.
     """
     rng = np.random.default_rng(0)
     rows = rng.permutation(np.flatnonzero((T != 0).sum(axis=1) > 1))[:MOST_ROWS]
@@ -133,8 +128,7 @@ def trust(correlation: LabelCorrelation, T: NDArray[Any], F: Floats) -> float:
     for here, there in ((rows[::2], rows[1::2]), (rows[1::2], rows[::2])):
         if len(here) and len(there):
             half = LabelCorrelation.fit(T[here], F[here])
-            part = replace(correlation, covariance=half.covariance, combiner=half.combiner)
-            found += [_asked_again(part, T[there], F[there], rng) for _ in range(DRAWS)]
+            found += [_asked_again(half, T[there], F[there], rng) for _ in range(DRAWS)]
     if not found:
         return 0.0
     error, expected, spared = np.concatenate(found, axis=1)
@@ -159,11 +153,6 @@ def _asked_again(
     without, yes, no = beliefs
     given = np.where((T[one] > 0)[:, None], yes, no)
     wrong = [((p > 0.5) != (T > 0)).astype(np.float64) for p in (without, given)]
-    expected = _spared(without, without[one][:, None], yes, no)
-    return np.stack(
-        [
-            _error(without[one]),
-            np.sum(expected, axis=1, where=others),
-            np.sum(wrong[0] - wrong[1], axis=1, where=others),
-        ]
-    )
+    both = _spared(without, without[one][:, None], yes, no), wrong[0] - wrong[1]
+    expected, spared = (np.sum(values, axis=1, where=others) for values in both)
+    return np.stack([_error(without[one]), expected, spared])

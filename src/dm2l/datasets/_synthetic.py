@@ -78,7 +78,18 @@ def make_missing_multilabel(
     >>> bool((truth[:, 4] >= truth[:, 0]).all())  # label 0 implies label 4
     True
     """
-    _check_sizes(n_samples, n_features, n_labels, n_implications, noise)
+    sizes = {"n_samples": n_samples, "n_features": n_features, "n_labels": n_labels}
+    for name, value in (sizes | {"n_implications": n_implications}).items():
+        least = {"n_labels": 2, "n_implications": 0}.get(name, 1)
+        if not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    most = (n_labels // 2) * (n_labels - n_labels // 2)
+    if n_implications > most:
+        raise ValueError(
+            f"{n_labels} labels allow at most {most} implications between the first and the "
+            f"second half, got n_implications={n_implications}."
+        )
+    check_number("noise", noise)
     check_choice("mask", mask, *_MASKS)
     rng = check_random_state(random_state)
     rank = min(n_features, n_labels)
@@ -109,20 +120,3 @@ def implications(n_labels: int, n_implications: int) -> list[tuple[int, int]]:
         (e % specific, specific + (e % specific + e // specific) % general)
         for e in range(n_implications)
     ]
-
-
-def _check_sizes(
-    n_samples: int, n_features: int, n_labels: int, n_implications: int, noise: float
-) -> None:
-    sizes = {"n_samples": n_samples, "n_features": n_features, "n_labels": n_labels}
-    for name, value in (sizes | {"n_implications": n_implications}).items():
-        least = {"n_labels": 2, "n_implications": 0}.get(name, 1)
-        if not isinstance(value, Integral) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-    most = (n_labels // 2) * (n_labels - n_labels // 2)
-    if n_implications > most:
-        raise ValueError(
-            f"{n_labels} labels allow at most {most} implications between the first and the "
-            f"second half, got n_implications={n_implications}."
-        )
-    check_number("noise", noise)

@@ -138,7 +138,7 @@ class CsvFile:
     """A text file whose header line gives the ``names`` of its columns.
 
     ``skip_blanks``: blanks before a cell are no part of it. ``whole``: all rows have to fit into
-    memory; a file of moderate size is then opened once, and ``content`` holds its bytes.
+    memory; a file of moderate size is then opened once.
     """
 
     def __init__(
@@ -150,18 +150,17 @@ class CsvFile:
         encoding: str = "utf-8",
         skip_blanks: bool = False,
         whole: bool = True,
-        content: bytes | None = None,
     ) -> None:
         check_separator(separator)
         check_encoding(encoding)
-        self.path, self.encoding, self.content = Path(path), encoding, content
-        self._skip_blanks = skip_blanks
-        if content is None and whole and self.path.stat().st_size <= _KEPT:
+        self.path, self.encoding, self._skip_blanks = Path(path), encoding, skip_blanks
+        content = None
+        if whole and self.path.stat().st_size <= _KEPT:
             with open_unpacked(self.path) as file:
                 # In pieces: a read of so many bytes at once takes their memory before it begins.
                 pieces = takewhile(len, (file.read(_PIECE) for _ in range(_KEPT // _PIECE + 1)))
                 content = b"".join(pieces)
-            self.content = content = content if len(content) <= _KEPT else None
+            content = content if len(content) <= _KEPT else None
         self._text = partial(open_text, path, encoding, "a table", whole=whole, content=content)
         with self._text() as lines:
             beginning = (lines.read(_BEGINNING) + lines.readline()).removeprefix("\ufeff")

@@ -60,32 +60,6 @@ class EntryWeights:
         return None if self.weights is None else self.weights.max(axis=1)
 
 
-def apply_weights(
-    T: Signs, sample_weight: Any = None, label_weight: Any = None, *, one_dimensional: bool = False
-) -> tuple[Signs, EntryWeights | None]:
-    """Signs without entries of weight zero, and the weights of the others if any is not one."""
-    # one_dimensional: signs of a 1-D y, whose label_weight has shape (n,).
-    if sample_weight is None and label_weight is None:
-        return T, None
-    weights = np.ones((1, 1))
-    if sample_weight is not None:
-        rows = checked_weights("sample_weight", sample_weight, T.shape[:1])
-        weights = rows[:, None]
-    if label_weight is not None:
-        shape = T.shape[:1] if one_dimensional else T.shape
-        seen = (T != 0).any(axis=1) if one_dimensional else T != 0
-        cells = checked_weights("label_weight", label_weight, shape, seen)
-        weights = weights * cells.reshape(len(T), -1)
-    weights = np.broadcast_to(weights, T.shape)
-    lost = (T != 0) & (weights == 0)
-    if lost.any():
-        T = np.where(lost, 0, T).astype(np.int8)
-        if not T.any():
-            raise ValueError("Weights are zero wherever something was observed.")
-    plain = bool((weights[T != 0] == 1).all())
-    return T, None if plain else EntryWeights.of(T, weights=weights)
-
-
 def checked_weights(
     name: str,
     given: Any,

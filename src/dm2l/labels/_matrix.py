@@ -19,7 +19,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from dm2l._utils.arrays import take_block, take_rows
-from dm2l.labels._entries import EntryWeights, Signs, apply_weights
+from dm2l.labels._entries import EntryWeights, Signs, checked_weights
 from dm2l.labels._parsing import check_mask, column_text, parse_classes, parse_matrix, read_values
 from dm2l.labels._sparse import SparseLabelMatrix, check_missing_as, read_sparse
 
@@ -177,13 +177,27 @@ class LabelMatrix:
         """Multiply the weights of the entries; entries of weight zero become missing."""
         if sample_weight is None and label_weight is None:
             return self
-        T, entries = apply_weights(
-            self.signs, sample_weight, label_weight, one_dimensional=self.kind != "multilabel"
-        )
-        if self.entries is not None:
-            weights = [e.weights for e in (self.entries, entries) if e and e.weights is not None]
-            product = np.prod(weights, axis=0) if weights else None
-            entries = EntryWeights.of(T, self.entries.targets, product)
+        T = self.signs
+        weights: Any = np.ones((1, 1))
+        if sample_weight is not None:
+            weights = checked_weights("sample_weight", sample_weight, T.shape[:1])[:, None]
+        if label_weight is not None:
+            seen = T != 0 if self.kind == "multilabel" else (T != 0).any(axis=1)
+            cells = checked_weights("label_weight", label_weight, self.shape, seen)
+            weights = weights * cells.reshape(len(T), -1)
+        weights = np.broadcast_to(weights, T.shape)
+        lost = (T != 0) & (weights == 0)
+        if lost.any():
+            T = np.where(lost, 0, T).astype(np.int8)
+            if not T.any():
+                raise ValueError("Weights are zero wherever something was observed.")
+        held = self.entries or EntryWeights()
+        if held.weights is not None:
+            weights = held.weights * weights
+        elif (weights[T != 0] == 1).all():
+            weights = None
+        plain = weights is None and held.targets is None
+        entries = None if plain else EntryWeights.of(T, held.targets, weights)
         return replace(self, signs=T, entries=entries)
 
     def decode(self, positive: NDArray[np.bool_]) -> NDArray[Any]:
@@ -359,21 +373,11 @@ def frame_like(filled: NDArray[Any], y: Any) -> Any:
 
 
 class LearnableMask(NamedTuple):
-    """Labels that can be learnt, scores of the others, and rows that matter.
+    """Labels that can be learnt, scores of the others, and rows that matter."""
 
-    Attributes
-    ----------
-    learnable : ndarray of shape (n_labels,), bool
-        Labels with both classes observed.
-    constant : ndarray of shape (n_labels,)
-        Score of the others: 1 or -1 where one class was observed, 0 where nothing was.
-    keep : ndarray of shape (n_rows,), bool
-        Rows with an observed entry in a learnable label.
-    """
-
-    learnable: NDArray[np.bool_]
-    constant: NDArray[np.float64]
-    keep: NDArray[np.bool_]
+    learnable: NDArray[np.bool_]  # labels with both classes observed
+    constant: NDArray[np.float64]  # of the others: 1 or -1 for the only class, 0 without any
+    keep: NDArray[np.bool_]  # rows with an observed entry in a learnable label
 
     @classmethod
     def of(cls, T: Signs) -> Self:

@@ -128,15 +128,12 @@ def null_entries(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.array(flags, dtype=bool).reshape(values.shape)
 
 
-def is_nan(value: Any) -> bool:
-    """Whether a scalar is NaN."""
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
-
-
 def is_null(value: Any) -> bool:
     """Whether a scalar is None, NaN or pandas.NA."""
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
     # pandas.NA is recognised by name: pandas is not a dependency.
-    return value is None or is_nan(value) or type(value).__name__ in ("NAType", "NaTType")
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def equals(values: NDArray[Any], mark: Any) -> NDArray[np.bool_]:

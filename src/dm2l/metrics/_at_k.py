@@ -194,7 +194,7 @@ def _over_best(
             )
         filled: Any = float("nan") if rows is undefined else undefined
         result = result._replace(value=result.value / most if most > 0 else float(filled))
-    return given.finish(result)
+    return given.finish(*result)
 
 
 class _Places(NamedTuple):

@@ -51,7 +51,7 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
         wrong = np.where(given.S[:, rows.seen], 1 - rows.labels, rows.labels).mean(axis=1)
         counted = replace(given, undefined=None, return_counts=True)
         result: Any = counted.estimate(wrong, np.ones(len(wrong)))
-        return given.finish(result._replace(n_units=rows.n_entries))
+        return given.finish(*result._replace(n_units=rows.n_entries))
     wrong = ((T > 0) != given.S)[T != 0].astype(np.float64)
     one_each = np.ones(len(wrong), dtype=np.int64)
     w = None if given.weights is None else np.broadcast_to(given.weights[:, None], T.shape)[T != 0]
@@ -129,7 +129,7 @@ def calibrated_log_loss(
         value = float((weights * loss).sum() / total)
         error = standard_error((weights * (loss - value)).sum(axis=1) / total)
     kind: Kind = "complete" if T.all() else "estimate" if estimated else "observed"
-    return given.finish(MetricValue(value, n, n, 0, kind, error))
+    return given.finish(value, n, n, 0, kind, error)
 
 
 def f1_parts(

@@ -195,15 +195,14 @@ def evaluate_positive_unlabelled(
         "f1_macro": (2 * pi * recall / (predicted + pi), 2 * pi * miss / (predicted + pi)),
         "hamming_loss": (np.maximum(predicted + pi - 2 * pi * recall, 0.0), 2 * pi * miss),
     }
+
+    def estimate(value: Any, error: Any, units: int, n_undefined: int) -> MetricValue:
+        counts = int(n_positive.sum()), units, n_undefined
+        return MetricValue(float(value), *counts, "estimate", float(error))
+
+    n_labels = int(use.sum())
     result = {
-        name: MetricValue(
-            float(value.mean()),
-            int(n_positive.sum()),
-            int(use.sum()),
-            int(c - use.sum()),
-            "estimate",
-            float(np.sqrt((error**2).sum()) / len(error)),
-        )
+        name: estimate(value.mean(), np.sqrt((error**2).sum()) / len(error), n_labels, c - n_labels)
         for name, (value, error) in per_label.items()
     }
     counted = observed * (prior / np.maximum(share, 1e-12))
@@ -211,12 +210,5 @@ def evaluate_positive_unlabelled(
     for at in k:
         if at <= c:
             gain = np.take_along_axis(counted, order[:, :at], axis=1).mean(axis=1)
-            result[f"precision_at_{at}"] = MetricValue(
-                float(gain.mean()),
-                int(n_positive.sum()),
-                n,
-                0,
-                "estimate",
-                float(gain.std() / n**0.5),
-            )
+            result[f"precision_at_{at}"] = estimate(gain.mean(), gain.std() / n**0.5, n, 0)
     return result

@@ -267,7 +267,7 @@ def ranking_and_discrimination(
     by_label, weight = _by_label(given)
     labels = float(np.average(by_label, weights=weight)) if weight.any() else 0.0
     value = (rows.value + labels) / 2
-    return given.finish(rows._replace(value=value, standard_error=float("nan")))
+    return given.finish(*rows._replace(value=value, standard_error=float("nan")))
 
 
 def _by_label(given: Given) -> tuple[Array, Array]:

@@ -71,9 +71,9 @@ class Given:
     undefined: Undefined
     return_counts: bool
 
-    def finish(self, result: MetricValue) -> float | MetricValue:
+    def finish(self, value: float, *counts: Any) -> float | MetricValue:
         """The value, with its counts if they are asked for."""
-        return result if self.return_counts else result.value
+        return MetricValue(value, *counts) if self.return_counts else value
 
     def average(
         self,
@@ -101,15 +101,9 @@ class Given:
             message = f"The metric is undefined on all {len(values)} {unit}; the result is nan."
             warnings.warn(message, UndefinedMetricWarning, stacklevel=3)
         chosen = None if weights is None else weights[used]
-        return self.finish(
-            MetricValue(
-                float(np.average(values[used], weights=chosen)) if used.any() else float("nan"),
-                int(n_observed[used].sum()),
-                int(used.sum()),
-                int(lacking.sum()),
-                "complete" if self.known else "observed",
-            )
-        )
+        counts = (int(count) for count in (n_observed[used].sum(), used.sum(), lacking.sum()))
+        value = float(np.average(values[used], weights=chosen)) if used.any() else float("nan")
+        return self.finish(value, *counts, "complete" if self.known else "observed")
 
     def estimate(
         self, gained: Array, counted: Array, fill: float | None = None, most: float = 1.0
@@ -134,9 +128,7 @@ class Given:
         error = standard_error(rows.weights * (gained - value * counted) / total)
         value = float(np.clip(value, min(0.0, fill or 0.0), max(most, fill or 0.0)))
         missed = max(0, round(lacking))
-        return self.finish(
-            MetricValue(value, rows.n_entries, round(total), missed, "estimate", error)
-        )
+        return self.finish(value, rows.n_entries, round(total), missed, "estimate", error)
 
     def estimate_by_label(
         self, values: Array, counts: Array, shares: Array, fill: float | None = None
@@ -154,9 +146,7 @@ class Given:
         value = float((counts * values).sum() / total)
         error = standard_error(shares @ counts / total)
         n = int(lacking.sum())
-        return self.finish(
-            MetricValue(value, rows.n_entries, len(values) - n, n, "estimate", error)
-        )
+        return self.finish(value, rows.n_entries, len(values) - n, n, "estimate", error)
 
     def _fill(self, fill: Any) -> Any:
         if self.undefined is None:
@@ -180,9 +170,8 @@ class Given:
             UndefinedMetricWarning,
             stacklevel=4,
         )
-        return self.finish(
-            MetricValue(float("nan"), rows.n_entries, 0, len(rows.T), "estimate", float("nan"))
-        )
+        nan = float("nan")
+        return self.finish(nan, rows.n_entries, 0, len(rows.T), "estimate", nan)
 
 
 def standard_error(shares: Array) -> float:
@@ -253,6 +242,8 @@ def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
     """Labels as metrics read them: a 1-D array is one label, not classes."""
     if isinstance(y_true, SparseLabelMatrix):
         return LabelMatrix.of_signs(y_true.signs(), negative=y_true.negative)
+    if isinstance(y_true, LabelMatrix) and y_true.kind == "multilabel" and not marks:
+        return y_true
     if not sp.issparse(y_true) and np.ndim(y_true) == 1 and not isinstance(y_true, LabelMatrix):
         # A test fold may well hold a single class of one label.
         if hasattr(y_true, "to_frame"):  # pandas and polars

@@ -208,7 +208,7 @@ Combiner dm2l.completion._correlation
   centre_ scale_: f[3,c]
   weights_: f[c,w]
 
-ErrorRateBound dm2l.completion._error_rate
+ErrorRateBound dm2l.completion._errors
   n: i[2]
   confidence: f[2,k]
   count: i[2,k]

@@ -11,11 +11,9 @@ very noisy. So labelled positives are smoothed over features by the model
 
 .. math:: S = 1 m' + \Phi G + E, \qquad G_{i\cdot} \sim N(0, B), \quad E_{i\cdot} \sim N(0, \Sigma)
 
-with a covariance of labels for what features explain (:math:`B`) and one for what they do not
-(:math:`\Sigma`, which holds the competition of labels for the positives of a row), both found by
-EM. Every direction among labels gets a ridge of its own, and labels that depend on features alike
-share their positives. With too few positives for that, :math:`B` is :math:`\tau \Sigma`, with the
-:math:`\tau` that ranks held-out positives best, and a few directions beside it.
+with covariances of labels for what features explain (:math:`B`) and what they do not
+(:math:`\Sigma`), found by EM. With too few positives for that, :math:`B` is :math:`\tau \Sigma`,
+with the :math:`\tau` that ranks held-out positives best, and a few directions beside it.
 """
 
 from dm2l.pu._prior import ClassPrior, estimate_class_prior

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult
@@ -21,7 +19,7 @@ from dm2l.completion._completer import (
     TrainingRows,
     row_digests,
 )
-from dm2l.completion._label_errors import LabelErrors
+from dm2l.completion._errors import LabelErrors
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._prior import (
@@ -45,38 +43,6 @@ class PUCompleter(LabelCompleter):
     def __init__(self, *arguments: Any, rate: Floats, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.rate = rate
-
-    @classmethod
-    def fit_pu(
-        cls,
-        positive: NDArray[np.bool_],
-        held_out: Callable[[], Floats],
-        learnable: NDArray[np.bool_],
-        rate: Floats,
-        *,
-        threshold: Any = None,
-        calibration: Any = None,
-        training_rows: TrainingRows | None = None,
-    ) -> Self:
-        """Learn from held-out scores; ``positive`` says where a positive is labelled."""
-        number = 0.0 if threshold in (None, "f1") else float(threshold)
-        thresholds, calibrator = np.full(positive.shape[1], number), None
-        if calibration is not None or threshold == "f1":
-            # Every entry counts as a positive and as a negative, by its probability.
-            n, scores = len(positive), np.vstack([held_out()] * 2)
-            both = np.repeat(np.array([[1], [-1]], dtype=np.int8), n, axis=0)
-            both = np.where(np.isfinite(scores), both, 0).astype(np.int8)
-            p = np.clip((1 + scores[:n]) / 2, 0.01, 0.99)
-            for _ in range(_ROUNDS):
-                likely = np.where(positive, 1.0, unlabelled_probability(p, rate))
-                weights = np.nan_to_num(np.vstack([likely, 1 - likely]))
-                if calibration is None:
-                    break
-                calibrator = Calibrator(calibration).fit(scores, both, weights)
-                p = calibrator.predict(np.nan_to_num(scores[:n]))
-            if threshold == "f1":
-                thresholds = best_f1_thresholds(scores, both, FEWEST_POSITIVES, weights)
-        return cls(thresholds, learnable, calibrator, threshold is None, training_rows, rate=rate)
 
     def state(self) -> dict[str, Any]:
         """Arguments of the constructor."""
@@ -115,9 +81,6 @@ class PUCompleter(LabelCompleter):
         false_alarms = np.cumsum(1 - p[order]) / np.arange(1, len(p) + 1)
         negative = np.zeros(len(p), dtype=bool)
         return LabelErrors(row[order], label[order], negative, p[order], false_alarms)
-
-
-__all__ = ["PositiveUnlabelledClassifier"]
 
 
 class PositiveUnlabelledClassifier(MissingLabelClassifier):
@@ -169,20 +132,32 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                 UserWarning,
                 stacklevel=4,
             )
-        return PUCompleter.fit_pu(
-            labels.signs > 0,
-            lambda: self._cross_fit(X, labels),
-            self._learnable,
-            self._label_frequency,
-            threshold=self.threshold,
-            calibration=self.calibration,
-            training_rows=TrainingRows.of(row_digests(X), labels.signs),
-        )
+        positive, rate, calibrator = labels.signs > 0, self._label_frequency, None
+        number = 0.0 if self.threshold in (None, "f1") else float(self.threshold)
+        thresholds = np.full(labels.n_labels, number)
+        if self.calibration is not None or self.threshold == "f1":
+            # Every entry counts as a positive and as a negative, by its probability.
+            n, scores = len(positive), np.vstack([self._cross_fit(X, labels)] * 2)
+            both = np.repeat(np.array([[1], [-1]], dtype=np.int8), n, axis=0)
+            both = np.where(np.isfinite(scores), both, 0).astype(np.int8)
+            p = np.clip((1 + scores[:n]) / 2, 0.01, 0.99)
+            for _ in range(_ROUNDS):
+                likely = np.where(positive, 1.0, unlabelled_probability(p, rate))
+                weights = np.nan_to_num(np.vstack([likely, 1 - likely]))
+                if self.calibration is None:
+                    break
+                calibrator = Calibrator(self.calibration).fit(scores, both, weights)
+                p = calibrator.predict(np.nan_to_num(scores[:n]))
+            if self.threshold == "f1":
+                thresholds = best_f1_thresholds(scores, both, FEWEST_POSITIVES, weights)
+        rows = TrainingRows.of(row_digests(X), labels.signs)
+        by_probability = self.threshold is None
+        return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, rate=rate)
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> Any:
-        # Labels of a search for label errors still have their unlabelled entries.
-        as_read = self.missing_as == "unlabelled" and labels.entries is None
-        return super()._cross_fit(X, _as_negatives(labels) if as_read else labels)
+        if self.missing_as == "unlabelled" and labels.entries is None:
+            labels = _as_negatives(labels)  # as read, for a search for label errors
+        return super()._cross_fit(X, labels)
 
 
 def _as_negatives(labels: LabelMatrix) -> LabelMatrix:

@@ -24,10 +24,8 @@ class ClassPrior(NamedTuple):
 
     Attributes
     ----------
-    value : ndarray of shape (c,)
-        Class priors.
-    standard_error : ndarray of shape (c,)
-        From the number of positives; zero where the prior was given.
+    value, standard_error : ndarray of shape (c,)
+        Class priors, and their errors from the number of positives; zero for given priors.
     rate : ndarray of shape (c,)
         Label frequency: share of the positives that is labelled.
     """
@@ -48,14 +46,12 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
     r"""Estimate the share of positives of every label from positive-unlabelled labels.
 
     Among rows that are certainly positive, the share of labelled ones is the label frequency
-    :math:`c_j`. So it is taken among the :math:`k` best scores, with the :math:`k` whose lower
+    :math:`c_j`. It is taken among the :math:`k` best scores, with the :math:`k` whose lower
     confidence limit is highest, and :math:`\pi_j = n_j / (n c_j)` with :math:`n_j` labelled
-    positives. Frequencies are shrunk towards their mean over all positives by their standard errors
-    (empirical Bayes on the logarithm), and raised to it from below, because no row may be certainly
-    positive. If no row has two positives all labels have one frequency, because they compete for
-    the row. If negatives were observed as well, two moments determine the rates :math:`1/u` of
-    positives and :math:`1/v` of negatives: :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and
-    for the scores.
+    positives. Frequencies are shrunk towards their mean over all positives, and raised to it from
+    below, because no row may be certainly positive. If no row has two positives all labels have one
+    frequency. With observed negatives, two moments determine the rates :math:`1/u` of positives and
+    :math:`1/v` of negatives: :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and the scores.
 
     Parameters
     ----------
@@ -121,9 +117,9 @@ def prior_from_signs(scores: Floats, signs: Signs) -> ClassPrior:
     known = np.isfinite(error) & (labelled.sum(axis=0) >= ENOUGH)
     if not known.any():
         known = np.isfinite(error)
+    one_each = bool((labelled.sum(axis=1) <= 1).all())
+    count = np.where(known, labelled.sum(axis=0), 0.0)
     if known.any():
-        one_each = bool((labelled.sum(axis=1) <= 1).all())
-        count = np.where(known, labelled.sum(axis=0), 0.0)
         log_rate, error = shrink(log_rate, error, count, bound, alike=one_each)
     else:
         log_rate, error = np.zeros(c), np.ones(c)
@@ -166,18 +162,12 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 
 
 def shrink(
-    value: Floats,
-    error: Floats,
-    count: Floats,
-    bound: NDArray[np.bool_],
-    *,
-    alike: bool,
+    value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
     """Shrink frequencies to their mean, by DerSimonian and Laird; lower bounds are raised to it.
 
-    Where no row is certainly positive a label's own frequency is too low, which cannot be told from
-    a low frequency. Labels with many positives are more likely to have such rows, so the mean is
-    over positives, and of frequencies rather than their logarithms.
+    Labels with many positives are more likely to have rows that are certainly positive, so the mean
+    is over positives, and of frequencies rather than their logarithms.
     """
     error = np.clip(error, 1e-6, 1e6)  # zero if all are labelled, infinite if unknown
     known, share = count > 0, count / count.sum()
@@ -202,10 +192,9 @@ def unlabelled_probability(p: Floats, rate: Floats) -> Floats:
 
 
 def correct_scores(scores: Any, prior: Any) -> Any:
-    r"""Replace scores ``2 p - 1`` with p below the class prior, which may be negative.
+    r"""Scores ``2 p - 1`` with positive probabilities: :math:`\pi e^{p / \pi - 1}` below the prior.
 
-    They become those of :math:`\pi e^{p / \pi - 1}`, which is positive and keeps the order of rows.
-    A prior of zero leaves them as they are.
+    The order of rows stays. A prior of zero leaves scores as they are.
     """
     xp = namespace(scores)
     known = np.asarray(prior) > 0

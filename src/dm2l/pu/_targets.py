@@ -121,8 +121,7 @@ RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000
 class PUTargets:
     """Scores of positive-unlabelled labels: the fit of ``2 y - 1``, and that without the row.
 
-    ``pull`` is added to the targets for every unit of ridge, so that ridge with any ``alpha`` gives
-    ``scores``.
+    ``pull`` is added to targets for every unit of ridge, so that any ``alpha`` gives ``scores``.
     """
 
     scores: Floats
@@ -163,17 +162,13 @@ class PUTargets:
 def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
     r"""Scores given features and the other positives of the row, as of a fit without the row.
 
-    Where positives are labelled independently of each other, other positives are as good as
-    features, :math:`P(s_j | x, s_{-j}) = c_j P(y_j | x, s_{-j})`. So the residuals of ``labelled``
-    (1 or 0) are regressed on those of the other labels, with ridge and without the row. All of
-    these regressions are in one inverse: with :math:`Q = (R'R + \alpha I)^{-1}` residuals are
+    Where positives are labelled independently, other positives are as good as features. So the
+    residuals of ``labelled`` (1 or 0) are regressed on those of the other labels, with ridge and
+    without the row. With :math:`Q = (R'R + \alpha I)^{-1}` residuals are
     :math:`(R Q)_{ij} / Q_{jj}` and leverages :math:`r_i' Q r_i - (R Q)_{ij}^2 / Q_{jj}`.
-
-    If no row has two positives ``scores`` are returned: its labels compete for one, so that the
-    absence of the others would make each label certain.
     """
     if labelled.sum(axis=1).max(initial=0.0) <= 1:
-        return scores
+        return scores  # labels compete for the row: the absence of others would make one certain
     R = labelled - scores
     w, V = np.linalg.eigh(R.T @ R)
     inverses = [(V / (np.maximum(w, 0.0) + alpha)) @ V.T for alpha in RIDGES]

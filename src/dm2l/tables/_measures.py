@@ -14,7 +14,7 @@ from scipy.special import logit
 from dm2l._auto._quality import label_auc, label_table, on_new_rows
 from dm2l._utils.arrays import take_rows
 from dm2l.completion._completer import Imputation
-from dm2l.completion._error_rate import check_max_error_rate
+from dm2l.completion._errors import check_max_error_rate
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.metrics import evaluate, evaluate_positive_unlabelled
 from dm2l.model_selection import Interval, corrected_t_interval

@@ -210,7 +210,7 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
     coupling = classifier._completer.correlation
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
-        part = trust(coupling, T, F)
+        part = trust(T, F)
     p, gains = row_values(classifier, X, Y, part, (T, F))
     # How far a probability moves with its score, and the variance that scores of unseen rows
     # explain: one more answer does not help a label that cannot be learnt.

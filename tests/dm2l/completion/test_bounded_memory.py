@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dm2l.completion import _covariance
-from dm2l.completion._covariance import FactorCovariance, residuals
-from dm2l.completion._covariance_fit import em_factor
+from dm2l.completion._covariance import FactorCovariance, em_factor, residuals
 
 ROWS, LABELS, RANK = 2_000, 1_000, 16
 # Squares of the loadings, as they are and by what the factors leave: all that goes with labels

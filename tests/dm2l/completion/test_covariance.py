@@ -8,8 +8,14 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm2l.completion._covariance import DenseCovariance, FactorCovariance, batches
-from dm2l.completion._covariance_fit import em_dense, em_factor, pairwise_covariance
+from dm2l.completion._covariance import (
+    DenseCovariance,
+    FactorCovariance,
+    batches,
+    em_dense,
+    em_factor,
+    pairwise_covariance,
+)
 
 
 def residual_rows(seed, n=40, c=4, rate=0.6, r=2):
