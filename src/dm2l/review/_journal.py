@@ -46,22 +46,6 @@ else:
 _SEAL = "seal"
 
 
-class Line(NamedTuple):
-    """A line that was read: its number in the file, its content, and its seal."""
-
-    number: int
-    content: dict[str, Any]
-    seal: str
-
-
-class Lines(NamedTuple):
-    """The lines of a file, their size in bytes, and the torn line after them."""
-
-    whole: list[Line]
-    size: int
-    torn: bytes
-
-
 def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
     """A line with its end, and its seal, from which that of the next line is computed."""
     text = json.dumps(content, ensure_ascii=False)
@@ -69,21 +53,21 @@ def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
     return f'{text[:-1]}, "{_SEAL}": "{seal}"}}\n'.encode(), seal
 
 
-def read_lines(path: Path, data: bytes) -> Lines:
-    """Split a journal into its lines.
+def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, bytes]:
+    """Contents of the lines of a journal, the seal of the last one, and a torn line after them.
 
     A crash can leave the beginning of a last line, which was not confirmed. Anything else that is
     not as it was written is an error, so that no answer is lost or changed unnoticed.
     """
-    found: list[Line] = []
-    size, previous = 0, ""
+    found: list[dict[str, Any]] = []
+    seal, left = "", len(data)
     for number, raw in enumerate(data.splitlines(keepends=True), 1):
-        if not raw.endswith(b"\n") and size + len(raw) == len(data) and _incomplete(raw):
-            return Lines(found, size, raw)
-        content, seal = _read_line(path, number, raw, previous)
-        found.append(Line(number, content, seal))
-        size, previous = size + len(raw), seal
-    return Lines(found, size, b"")
+        left -= len(raw)
+        if not raw.endswith(b"\n") and not left and _incomplete(raw):
+            return found, seal, raw
+        content, seal = _read_line(path, number, raw, seal)
+        found.append(content)
+    return found, seal, b""
 
 
 def damaged(path: Path, number: int, why: str) -> ValueError:
@@ -213,7 +197,7 @@ class Journal:
         # The lock is taken before the file is read, whether it is new or not.
         self._file = os.fdopen(os.open(self.path, _OPEN, 0o666), "r+b", buffering=0)
         try:
-            self._size, self._seal = self._read(head)
+            self._seal = self._read(head)
         except (ValueError, OSError):
             self._file.close()
             raise
@@ -327,7 +311,7 @@ class Journal:
 
     # --------------------------------------------------------------------------------- reading
 
-    def _read(self, head: Mapping[str, Any]) -> tuple[int, str]:
+    def _read(self, head: Mapping[str, Any]) -> str:
         if not hold(self._file):
             raise BlockingIOError(
                 f"{self.path} is open in another review; end that one, or use another file."
@@ -336,26 +320,27 @@ class Journal:
         data = self._file.read()
         if len(data) < len(first) and first.startswith(data):  # new, or left while it was made
             data = self._begin(first)
-        lines = read_lines(self.path, data) if data.startswith(b'{"journal"') else None
-        if lines is None or not lines.whole:
+        known = data.startswith(b'{"journal"')
+        lines, seal, torn = _read_lines(self.path, data) if known else ([], "", b"")
+        if not lines:
             raise ValueError(f"{self.path} is not a journal of answers; name another file.")
-        self._check_head(lines.whole[0].content, head)
-        for line in lines.whole[1:]:
-            self._check_line(line)
-            self._take(line.content)
-        if lines.torn:
-            text = lines.torn[:60].decode(errors="replace")
+        self._check_head(lines[0], head)
+        for number, content in enumerate(lines[1:], 2):
+            self._check_line(number, content)
+            self._take(content)
+        self._size = len(data) - len(torn)
+        if torn:
+            text = torn[:60].decode(errors="replace")
             self.dropped = (
-                f"{self.path}: line {len(lines.whole) + 1} was not written to its end and is "
+                f"{self.path}: line {len(lines) + 1} was not written to its end and is "
                 f"dropped: {text!r}. An answer in it will be asked for again."
             )
-            self._file.truncate(lines.size)
+            self._file.truncate(self._size)
             os.fsync(self._file.fileno())
-        self._file.seek(lines.size)
-        self._size = lines.size
-        if not lines.torn and not data.endswith(b"\n"):  # an editor took it away
+        self._file.seek(self._size)
+        if not torn and not data.endswith(b"\n"):  # an editor took it away
             self._write(b"\n")
-        return self._size, lines.whole[-1].seal
+        return seal
 
     def _check_head(self, found: Mapping[str, Any], head: Mapping[str, Any]) -> None:
         if found.get("format") != FORMAT:
@@ -376,21 +361,21 @@ class Journal:
                 "with the table as it was, or begin a new file of answers."
             )
 
-    def _check_line(self, line: Line) -> None:
-        if "output" in line.content:
-            if not isinstance(line.content["output"], str):
-                raise damaged(self.path, line.number, "its output is not a path")
+    def _check_line(self, number: int, content: Mapping[str, Any]) -> None:
+        if "output" in content:
+            if not isinstance(content["output"], str):
+                raise damaged(self.path, number, "its output is not a path")
             return
-        row, label, answer = (line.content.get(key) for key in ("row", "label", "answer"))
-        probability = line.content.get("probability", 0.5)
+        row, label, answer = (content.get(key) for key in ("row", "label", "answer"))
+        probability = content.get("probability", 0.5)
         try:
-            self.check(row, label, answer, "observed" in line.content)
-            if line.content.get("observed", "") != self.observed(row, label):
+            self.check(row, label, answer, "observed" in content)
+            if content.get("observed", "") != self.observed(row, label):
                 raise ValueError("its observed label is not that of the table")
             if type(probability) not in (int, float) or not 0 <= probability <= 1:
                 raise ValueError(f"{probability!r:.40} is not a probability")
         except ValueError as error:
-            raise damaged(self.path, line.number, str(error).rstrip(".")) from error
+            raise damaged(self.path, number, str(error).rstrip(".")) from error
 
     def _take(self, content: Mapping[str, Any]) -> None:
         if "output" in content:
