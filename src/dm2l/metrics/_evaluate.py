@@ -22,6 +22,7 @@ from dm2l.metrics._reading import (
     read,
     read_decisions,
     read_labels,
+    shows_options,
 )
 
 _RANKING = (
@@ -34,6 +35,7 @@ _RANKING = (
 _DECISIONS = ("hamming_loss", "f1_micro", "f1_macro")
 
 
+@shows_options
 def evaluate(
     y_true: Any,
     y_score: Any,
