@@ -179,27 +179,16 @@ SQUARES = 4
 STORED = 120
 
 
-class StoredTargets(NamedTuple):
-    """Targets and weights of the stored labels.
-
-    ``stored`` (CSR) holds the targets ``y`` less what absence means, ``weights`` the ``v`` of its
-    entries; ``absent`` is the weight ``w`` of an entry that is not stored, with the target 0.
-    ``rows`` are weights of the rows, which multiply both, or None.
-    """
-
-    stored: Any
-    weights: Array
-    absent: float
-    rows: Array | None = None
-
-
 class LowRankProblem:
     """``J(W) + alpha/2 ||W||^2`` of a low-rank head, which :meth:`attach` sets."""
 
     xp: Any = numpy_namespace
 
-    def __init__(self, features: Features, targets: StoredTargets, alpha: float) -> None:
-        stored, v, w, rows = targets
+    # ``stored`` (CSR) holds the targets y less what absence means, ``v`` are the weights of its
+    # entries, ``w`` that of entries that are not stored; weights of ``rows`` multiply both.
+    def __init__(
+        self, features: Features, stored: Any, v: Array, w: float, rows: Any, *, alpha: float
+    ) -> None:
         n, c = stored.shape
         self.features, self._stored, self._absent = features, stored, w
         self.penalty = float(alpha) * features.penalized[:, None]
@@ -440,14 +429,6 @@ def absent_target(labels: SparseLabelMatrix) -> float:
     return 0.0 if labels.missing_as == "missing" else -1.0
 
 
-def label_offsets(labels: SparseLabelMatrix) -> tuple[NDArray[np.bool_], Array]:
-    """Which labels have both classes, and the target of absence or the score of constant labels."""
-    positive, negative = labels.positives() > 0, labels.negatives() > 0
-    learnable = np.asarray(positive & negative)
-    constant = positive.astype(np.float64) - negative.astype(np.float64)
-    return learnable, np.where(learnable, absent_target(labels), constant)
-
-
 def fit_head(
     model: Any,
     X: Any,
@@ -476,14 +457,13 @@ def fit_head(
     # A stored negative has the target 0 like unlabelled entries, but its full weight.
     stored = signed.copy()
     stored.data = signed.data - absent_target(labels)
-    targets = StoredTargets(stored, weights, absent, rows)
     intercept = bool(model.fit_intercept)
     feature_map = LinearMap(True, intercept)
     Phi = feature_map.fit(X)
     features = Features(Phi, intercept, feature_map.square, blas_thread_count())
     features = features.centre() if Phi is X else features
     alpha = ridge_value(model.alpha, X, rows)
-    problem = LowRankProblem(features, targets, alpha)
+    problem = LowRankProblem(features, stored, weights, absent, rows, alpha=alpha)
     preconditioner = Preconditioner(problem)
     block = block_length(model.max_memory, 2 * features.size, 4096)
     B = label_basis(features, problem.pulls, preconditioner, int(model.rank), block=block)

@@ -23,7 +23,6 @@ from dm2l.extreme._classifier import TopK, top_k
 from dm2l.extreme._problem import (
     LowRankProblem,
     SharedRows,
-    StoredTargets,
     bytes_needed,
     label_basis,
     wide_norms,
@@ -81,13 +80,12 @@ def test_objective_is_that_of_all_entries(absent, discriminant, data, rng):
     shifted = sp.csr_array(np.where(stored, T - t0, 0.0))
     if absent == "missing":
         assert shifted.nnz == stored.sum()
-    targets = StoredTargets(shifted, V[stored], w)
     B = np.linalg.qr(rng.normal(size=(c, 4)))[0]
     positive = stored & (Y > 0)
     positive[:, 3] = False
     positive[5, 3] = True  # a label with one row has nothing to share
     groups = SharedRows.gather(sp.csr_array(positive), 4)
-    problem = LowRankProblem(Features(X, True).centre(), targets, alpha=0.7)
+    problem = LowRankProblem(Features(X, True).centre(), shifted, V[stored], w, None, alpha=0.7)
     problem.attach(B, groups, 0.3, discriminant=discriminant)
     W = rng.normal(size=(7, 4))
     members = [np.flatnonzero(col) for col in positive.T if col.sum() > 1]
@@ -153,7 +151,7 @@ def test_basis_is_that_of_reduced_rank_regression(sparse, n_labels, data, rng):
     V = np.linalg.svd(A)[2][:4].T
     features = Features(sp.csr_array(X) if sparse else X, True).centre()
     stored = sp.csr_array(Y.astype(float))
-    problem = LowRankProblem(features, StoredTargets(stored, np.ones(stored.nnz), 1.0), alpha=2.0)
+    problem = LowRankProblem(features, stored, np.ones(stored.nnz), 1.0, None, alpha=2.0)
     B = label_basis(features, stored, Preconditioner(problem), 4, block=4)
     np.testing.assert_allclose(B.T @ B, np.eye(4), atol=1e-10)
     np.testing.assert_allclose(B @ B.T, V @ V.T, atol=1e-8)
