@@ -64,11 +64,8 @@ class RowBlocks:
     ...     for seed in range(3):
     ...         rng = np.random.default_rng(seed)
     ...         yield rng.standard_normal((4, 2)), rng.choice([0, 1, np.nan], size=(4, 5))
-    >>> blocks = RowBlocks(days)
-    >>> [block.T.shape for block in blocks]
+    >>> [block.T.shape for block in RowBlocks(days)]
     [(4, 5), (4, 5), (4, 5)]
-    >>> blocks.n_rows, blocks.n_features, blocks.n_labels
-    (12, 2, 5)
     """
 
     def __init__(
