@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l._auto._effort import EarlyDiscardError, Effort, LabelProgress, TimeBudget
+from dm2l._auto._effort import Effort, LabelProgress, TimeBudget
 from dm2l._classifier import DM2LClassifier
-from dm2l._score_model import fold_inputs
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._solvers.kernels import Kernel
-from dm2l._utils.arrays import to_numpy
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
@@ -114,28 +112,26 @@ class BaseModel:
 
     def held_out(
         self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
-    ) -> Floats:
-        """Held-out scores, or NaN; ``helps`` decides by those of some folds whether to go on."""
+    ) -> Floats | None:
+        """Held-out scores, or NaN; None if ``helps`` says no to those of the first folds."""
         X, model, pairwise = rows_for(self.inputs, context.X, context.F), self.model, False
         if self.in_folds is not None:
             model = self.in_folds
         elif self.kernel is not None:
             X, pairwise = self.kernel(X, X), True
             model = clone(model).set_params(kernel="precomputed", gamma="scale")
+        model = model._for_folds()
+        model.label_names_ = np.arange(context.T.shape[1])
+        labels = replace(LabelMatrix.of_signs(context.T), entries=context.entries)
         scores = np.full(context.T.shape, np.nan)
         for number, (train, test) in enumerate(context.folds, 1):
             if helps is not None and number == TRIAL + 1 and not helps(scores):
-                raise EarlyDiscardError
+                return None
             context.budget.check()
             line = f"{self.name}: fold {number} of {len(context.folds)}"
             context.budget.report(line)
-            fold = clone(model._for_folds())
-            fold.label_names_ = np.arange(context.T.shape[1])  # for messages
-            X_train, X_test = fold_inputs(X, train, test, pairwise)
-            labels = replace(LabelMatrix.of_signs(context.T), entries=context.entries)
-            fold._learn(X_train, labels[train], **_progress(fold, context.budget, line))
-            unseen = to_numpy(fold._all_scores(X_test))
-            scores[test] = np.where(fold._learnable, unseen, np.nan)
+            progress = _progress(model, context.budget, line)
+            scores[test] = model._score_fold(X, labels, train, test, pairwise, **progress)
             context.budget.advance()
         return scores
 
@@ -218,11 +214,6 @@ def skill(labels: Any, scores: Floats) -> float:
         return float(np.nan_to_num(value))
 
 
-class _SkillSearch(DM2LClassifierCV):
-    def _metric(self, T: Signs) -> Callable[..., float]:
-        return skill
-
-
 def choose(
     sample: Sample,
     kernel: str,
@@ -230,8 +221,14 @@ def choose(
     ridge: DM2LClassifierCV | None = None,
 ) -> DM2LClassifierCV:
     """The best ridge and width of a kernel without nuclear norms, or the norms for this ridge."""
-    search = _SkillSearch(
-        LAMBDAS, None, gammas, kernel=kernel, cv=sample.cv, refit=False, coupling=None
+    search = DM2LClassifierCV(
+        LAMBDAS,
+        gammas=gammas,
+        kernel=kernel,
+        scoring=skill,
+        cv=sample.cv,
+        refit=False,
+        coupling=None,
     )
     # Where norms help, more shrinkage usually does too. A smaller ridge gains nothing and takes
     # many more steps (benchmarks/study.py: Social, Tox21, SIDER).

@@ -20,8 +20,16 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from dm2l._auto._base_models import EnsembleContext, rows_for
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 from dm2l._auto._effort import EFFORTS, TimeBudget
-from dm2l._auto._leaderboard import add_gains, try_all
-from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
+from dm2l._auto._leaderboard import (
+    add_gains,
+    brier,
+    cross_fitted,
+    label_auc,
+    label_table,
+    log_loss,
+    on_new_rows,
+    try_all,
+)
 from dm2l._auto._stack import Stack, row_weights
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, label_folds

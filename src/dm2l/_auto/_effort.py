@@ -16,10 +16,6 @@ class OutOfTimeError(Exception):
     """The time limit leaves no time for the base model that is being fitted."""
 
 
-class EarlyDiscardError(Exception):
-    """A base model gains nothing for the ensemble."""
-
-
 @dataclass(frozen=True)
 class Effort:
     """What may be spent."""

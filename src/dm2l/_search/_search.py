@@ -246,38 +246,33 @@ class DM2LClassifierCV(DM2LParameters):
             limits = {"tol": self.search_tol, "max_iter": self.search_iter}
             fitting = Trainer.of(self._model({} if gamma is None else {"gamma": gamma}, **limits))
             inputs, safe = X, fitting.kernel in SAFE_KERNELS
-            linear = fitting.kernel == "linear"
-            if not linear and fitting.kernel != "precomputed" and self.approximation is None:
+            direct = fitting.kernel in ("linear", "precomputed")
+            if not direct and self.approximation is None:
                 # Once for all folds.
                 weights = None if labels.entries is None else labels.entries.rows
                 inputs = fitting.kernel_for(X, weights)(X, X)
                 fitting = replace(fitting, kernel="precomputed")
-            # Features of a linear model are cheap: preparing them twice beats an idle process.
-            jobs_at_once, pairwise = effective_n_jobs(jobs), fitting.kernel == "precomputed"
-            if pairwise and type(inputs) is np.ndarray and jobs_at_once == 1:
+            pairwise = fitting.kernel == "precomputed"
+            if pairwise and type(inputs) is np.ndarray and effective_n_jobs(jobs) == 1:
                 # Folds share memory: new pages cost more than copies.
                 most = max(len(train) for train, _ in folds)
                 scratch = np.empty(most**2, inputs.dtype) if scratch is None else scratch
-            shares = _shares(alphas, len(folds), jobs_at_once) if linear else [alphas]
             tasks = (
                 delayed(score_paths)(
                     fitting,
                     *fold_inputs(inputs, *fold, pairwise, scratch),
                     labels[fold[0]],
                     labels[fold[1]],
-                    share,
+                    alphas,
                     lambdas,
                     metric,
                     safe=safe,
                 )
                 for fold in folds
-                for share in shares
             )
             results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
-            for fold, _ in enumerate(folds):
-                found = zip(*itertools.islice(results, len(shares)), strict=True)
-                scores, seconds = map(np.concatenate, found)
-                yield g, fold, scores, seconds
+            for number, found in enumerate(results):
+                yield g, number, *found
 
     def _report_results(
         self, grid: list[dict[str, Any]], table: Scores, seconds: Scores, learnable: bool
@@ -375,12 +370,3 @@ def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> s
     share = yes / np.maximum(yes + no, 1)
     in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1
     return "ranking_and_discrimination" if in_rows else "label_discrimination"
-
-
-def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:
-    """Fewest shares of the ridges with which all processes end together."""
-    for count in range(1, len(alphas) + 1):
-        if n_folds * count % jobs == 0:
-            borders = np.linspace(0, len(alphas), count + 1).astype(int)
-            return [alphas[start:end] for start, end in itertools.pairwise(borders)]
-    return [[alpha] for alpha in alphas]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -14,9 +15,71 @@ from numpy.typing import NDArray
 
 from dm2l._utils.extras import require
 from dm2l._utils.files import atomic_write, translate_errors
-from dm2l.labelstudio._session import AnnotationSession
+from dm2l.review import ReviewSession
 from dm2l.review._question import row_columns
 from dm2l.tables import Table, TableModel
+
+
+class AnnotationSession(ReviewSession):
+    """A :class:`dm2l.review.ReviewSession`, with its parameters, that takes annotations."""
+
+    measured = False  # Label Studio does not show it
+
+    @property
+    def version(self) -> str:
+        """A name of the model as it was fitted last, the same after a restart."""
+        with self._lock:
+            content = self.learnt.tobytes() + self.model.correlation.round(6).tobytes()
+            new = ~np.isnan(self.learnt) & (self.learnt != self.table.Y)
+            return f"dm2l-{int(new.sum())}-{hashlib.sha256(content).hexdigest()[:8]}"
+
+    def open_rows(self) -> list[int]:
+        """Rows with labels without a decision, the most valuable first."""
+        with self._lock:
+            return [i + 1 for i in self._predictions.rank_rows(self.journal.left())]
+
+    def decided_rows(self) -> list[int]:
+        """Rows with a decision, in the order of the first one."""
+        with self._lock:
+            return self.journal.rows()
+
+    def annotate(self, row: int, answers: Mapping[str, str], *, again: bool = True) -> int:
+        """Write the new answers of an annotation of a row, and return their number.
+
+        Parameters
+        ----------
+        row : int
+            Row number; 1 is the first row below the header.
+        answers : mapping of str to {"yes", "no", "skip"}
+            By label: answers to missing labels, and confirmations or corrections of observed ones.
+            A skip does not retract an answer.
+        again : bool, default=True
+            Whether earlier answers are changed.
+        """
+        with self._lock:
+            new = {}
+            for label, answer in answers.items():
+                observed = self.journal.observed(row, label)
+                self.journal.check(row, label, answer, bool(observed))
+                made = self.journal.checks if observed else self.journal.decisions
+                before = made[row, label].answer if (row, label) in made else observed
+                if (row, label) in made and not again:
+                    continue
+                if answer != before and not (answer == "skip" and before):
+                    new[label] = bool(observed)
+            for label, check in new.items():
+                self._write(row, label, answers[label], check)
+            if new:
+                self._predictions.condition(row - 1, self.journal.row_labels(row))
+            return len(new)
+
+    def row_probabilities(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Probabilities of a row's labels, 0 or 1 if they are known, and which are known."""
+        with self._lock:
+            known = self.journal.row_labels(row)
+            p = self._predictions.values.probability[row - 1]
+            return np.where(np.isnan(known), p, known), ~np.isnan(known)
+
 
 # Tags, what their results are called, and what the values of these are called.
 KINDS = {"Choices": "choices", "Taxonomy": "taxonomy"}

@@ -46,20 +46,13 @@ else:
 _SEAL = "seal"
 
 
-class Line(NamedTuple):
-    """A line that was read: its number in the file, its content, and its seal."""
-
-    number: int
-    content: dict[str, Any]
-    seal: str
-
-
 class Lines(NamedTuple):
-    """The lines of a file, their size in bytes, and the torn line after them."""
+    """The contents of the lines of a file, the last seal, their size in bytes, the torn line."""
 
-    whole: list[Line]
+    whole: list[dict[str, Any]]
+    seal: str
     size: int
-    torn: bytes
+    torn: bytes = b""
 
 
 def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
@@ -75,15 +68,15 @@ def read_lines(path: Path, data: bytes) -> Lines:
     A crash can leave the beginning of a last line, which was not confirmed. Anything else that is
     not as it was written is an error, so that no answer is lost or changed unnoticed.
     """
-    found: list[Line] = []
-    size, previous = 0, ""
+    found: list[dict[str, Any]] = []
+    size, seal = 0, ""
     for number, raw in enumerate(data.splitlines(keepends=True), 1):
         if not raw.endswith(b"\n") and size + len(raw) == len(data) and _incomplete(raw):
-            return Lines(found, size, raw)
-        content, seal = _read_line(path, number, raw, previous)
-        found.append(Line(number, content, seal))
-        size, previous = size + len(raw), seal
-    return Lines(found, size, b"")
+            return Lines(found, seal, size, raw)
+        content, seal = _read_line(path, number, raw, seal)
+        found.append(content)
+        size += len(raw)
+    return Lines(found, seal, size)
 
 
 def damaged(path: Path, number: int, why: str) -> ValueError:
@@ -202,6 +195,8 @@ class Journal:
         self.checks: dict[Key, Decision] = {}
         self.outputs: set[str] = set()
         self.dropped = ""
+        self._labels = table.Y.copy()  # with the answers
+        self._size = 0
         head = {
             "journal": "dm2l review",
             "format": FORMAT,
@@ -213,7 +208,7 @@ class Journal:
         # The lock is taken before the file is read, whether it is new or not.
         self._file = os.fdopen(os.open(self.path, _OPEN, 0o666), "r+b", buffering=0)
         try:
-            self._size, self._seal = self._read(head)
+            self._seal = self._read(head)
         except (ValueError, OSError):
             self._file.close()
             raise
@@ -284,25 +279,13 @@ class Journal:
         value = self.table.Y[row - 1, self.table.label_names.index(label)]
         return "" if np.isnan(value) else "yes" if value else "no"
 
-    def given(self) -> list[tuple[Key, Decision]]:
-        """Every yes and no, also to observed labels."""
-        made = [*self.decisions.items(), *self.checks.items()]
-        return [(key, decision) for key, decision in made if decision.answer != "skip"]
-
     def labels(self) -> NDArray[np.float64]:
         """The labels of the table with the answers."""
-        Y = self.table.Y.copy()
-        for (row, label), (answer, _) in self.given():
-            Y[row - 1, self.table.label_names.index(label)] = answer == "yes"
-        return Y
+        return self._labels.copy()
 
     def row_labels(self, row: int) -> NDArray[np.float64]:
         """The labels of a row with the answers."""
-        known = self.table.Y[row - 1].copy()
-        for (r, label), (answer, _) in self.given():
-            if r == row:
-                known[self.table.label_names.index(label)] = answer == "yes"
-        return known
+        return self._labels[row - 1].copy()
 
     def rows(self) -> list[int]:
         """Rows with a decision, in the order of the first one."""
@@ -327,7 +310,8 @@ class Journal:
 
     # --------------------------------------------------------------------------------- reading
 
-    def _read(self, head: Mapping[str, Any]) -> tuple[int, str]:
+    def _read(self, head: Mapping[str, Any]) -> str:
+        """Take the lines of the file; returns the last seal."""
         if not hold(self._file):
             raise BlockingIOError(
                 f"{self.path} is open in another review; end that one, or use another file."
@@ -339,10 +323,13 @@ class Journal:
         lines = read_lines(self.path, data) if data.startswith(b'{"journal"') else None
         if lines is None or not lines.whole:
             raise ValueError(f"{self.path} is not a journal of answers; name another file.")
-        self._check_head(lines.whole[0].content, head)
-        for line in lines.whole[1:]:
-            self._check_line(line)
-            self._take(line.content)
+        self._check_head(lines.whole[0], head)
+        for number, content in enumerate(lines.whole[1:], 2):
+            try:
+                self._check_line(content)
+            except ValueError as error:
+                raise damaged(self.path, number, str(error).rstrip(".")) from error
+            self._take(content)
         if lines.torn:
             text = lines.torn[:60].decode(errors="replace")
             self.dropped = (
@@ -355,7 +342,7 @@ class Journal:
         self._size = lines.size
         if not lines.torn and not data.endswith(b"\n"):  # an editor took it away
             self._write(b"\n")
-        return self._size, lines.whole[-1].seal
+        return lines.seal
 
     def _check_head(self, found: Mapping[str, Any], head: Mapping[str, Any]) -> None:
         if found.get("format") != FORMAT:
@@ -376,21 +363,18 @@ class Journal:
                 "with the table as it was, or begin a new file of answers."
             )
 
-    def _check_line(self, line: Line) -> None:
-        if "output" in line.content:
-            if not isinstance(line.content["output"], str):
-                raise damaged(self.path, line.number, "its output is not a path")
+    def _check_line(self, content: Mapping[str, Any]) -> None:
+        if "output" in content:
+            if not isinstance(content["output"], str):
+                raise ValueError("its output is not a path")
             return
-        row, label, answer = (line.content.get(key) for key in ("row", "label", "answer"))
-        probability = line.content.get("probability", 0.5)
-        try:
-            self.check(row, label, answer, "observed" in line.content)
-            if line.content.get("observed", "") != self.observed(row, label):
-                raise ValueError("its observed label is not that of the table")
-            if type(probability) not in (int, float) or not 0 <= probability <= 1:
-                raise ValueError(f"{probability!r:.40} is not a probability")
-        except ValueError as error:
-            raise damaged(self.path, line.number, str(error).rstrip(".")) from error
+        row, label, answer = (content.get(key) for key in ("row", "label", "answer"))
+        probability = content.get("probability", 0.5)
+        self.check(row, label, answer, "observed" in content)
+        if content.get("observed", "") != self.observed(row, label):
+            raise ValueError("its observed label is not that of the table")
+        if type(probability) not in (int, float) or not 0 <= probability <= 1:
+            raise ValueError(f"{probability!r:.40} is not a probability")
 
     def _take(self, content: Mapping[str, Any]) -> None:
         if "output" in content:
@@ -399,6 +383,9 @@ class Journal:
         key = content["row"], content["label"]
         probability = content.get("probability")
         made = self.checks if "observed" in content else self.decisions
+        place = key[0] - 1, self.table.label_names.index(key[1])
+        answer = {"yes": 1.0, "no": 0.0}.get(content["answer"], self.table.Y[place])
+        self._labels[place] = answer
         # The model may have learned from the first answer: the first probability counts.
         if key in made:
             probability = made[key].probability
@@ -409,7 +396,6 @@ class Journal:
     def _begin(self, first: bytes) -> bytes:
         self._file.seek(0)
         self._file.truncate()
-        self._size = 0
         self._write(first)
         if os.name == "posix":  # the name of a new file is on disk when its folder is
             folder = os.open(self.path.parent, os.O_RDONLY)

@@ -200,7 +200,4 @@ def serve(
         Called with the address as soon as it can be opened.
     """
     with ReviewServer(session, host=host, port=port, output=output) as server:
-        try:
-            server.serve_until_interrupted(lambda: announce(server.url) if announce else None)
-        finally:
-            session.close()
+        server.serve(session, announce)

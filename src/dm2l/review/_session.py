@@ -12,8 +12,7 @@ import numpy as np
 
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
 from dm2l.review._journal import Journal, Key, table_digest
-from dm2l.review._predictions import Labels, TablePredictions
-from dm2l.review._question import Question, make_question
+from dm2l.review._question import Labels, Question, TablePredictions, make_question
 from dm2l.review._refit import Background, Quality, Refit, State
 from dm2l.tables import (
     Completion,
@@ -110,6 +109,8 @@ class ReviewSession:
     (4, (10, 4, 0))
     """
 
+    measured = True
+
     def __init__(
         self,
         model: TableModel,
@@ -124,7 +125,6 @@ class ReviewSession:
         self.model, self.table, self.journal = model, table, journal
         self.learnt = table.Y
         self.quality: Quality | None = None
-        self.measured = True
         self.saved = False
         self._save_model = None if save_model is None else Path(save_model)
         self._closed = False
@@ -317,7 +317,8 @@ class ReviewSession:
         with self._lock:
             self.model, self.learnt, self.quality = model, Y, quality
             # Answers that were given meanwhile are conditioned on, not learned from.
-            for row in sorted({key[0] for key, _ in self.journal.given()}):
+            made = [*self.journal.decisions.items(), *self.journal.checks.items()]
+            for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
                 predictions.condition(row - 1, self.journal.row_labels(row))
             self._predictions = predictions
             self._save()

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 
+from dm2l.review._session import ReviewSession
 from dm2l.tables._output import plain_values
 
 # Names of this machine's own interface, and what a browser calls them.
@@ -200,6 +201,7 @@ class LocalServer(ThreadingHTTPServer):
     On an interface that others can reach its names are not known, and all are accepted.
     """
 
+    url: str  # with the token
     daemon_threads = True
     # Waiting connections; with the default of five, a burst of them times out.
     request_queue_size = 256
@@ -247,10 +249,13 @@ class LocalServer(ThreadingHTTPServer):
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
-    def serve_until_interrupted(self, announce: Callable[[], None]) -> None:
-        """Serve until Ctrl-C, which may also interrupt ``announce``."""
+    def serve(self, session: ReviewSession, announce: Callable[[str], None] | None) -> None:
+        """Serve until Ctrl-C, which may also interrupt ``announce``, then close the session."""
         try:
-            announce()
+            if announce:
+                announce(self.url)
             self.serve_forever()
         except KeyboardInterrupt:
             pass
+        finally:
+            session.close()
