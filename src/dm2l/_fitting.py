@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -78,11 +78,7 @@ class Workspace:
     features: Features
     objective: Objective
     pu: PUTargets | None = None
-
-    @cached_property
-    def gram(self) -> Any:
-        """``Phi'Phi`` with the border of the ones column."""
-        return self.features.gram(weights=self.objective.rows)
+    gram: Any = None  # of the features, once a preconditioner has needed it
 
     def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
         """The problem with this ridge, and weight of the norms if it changes; one at a time."""
@@ -97,6 +93,8 @@ class Workspace:
         """Of one of the problems, to be followed by others; ``single`` precision for kernels."""
         if isinstance(problem, KernelProblem):
             return KernelPreconditioner(problem, keep=True, single=single)
+        if self.gram is None:
+            self.gram = problem.gram()
         return Preconditioner(problem, self.gram)
 
 

@@ -24,9 +24,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 AnyPath = str | os.PathLike[str]
 # Suffixes of tables with a header.
 TEXT, PARQUET, EXCEL = (".csv", ".tsv", ".tab", ".txt"), (".parquet", ".pq"), (".xlsx",)
@@ -271,9 +268,10 @@ def open_text(
             raise damaged_file_error(path, what, error) from error
 
 
-def read_into(stream: IO[bytes], array: NDArray[Any]) -> None:
-    """Fill an array with the next bytes of a stream; EOFError if there are not enough."""
-    flat = array.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
+def read_into(stream: IO[bytes], array: Any) -> None:
+    """Fill a numpy array with the next bytes of a stream; EOFError if there are not enough."""
+    # Without numpy's own names: `dm2l --help` loads this module, but not numpy.
+    flat: Any = array.reshape(-1).view("u1") if array.nbytes else b""
     start = 0
     while start < len(flat):
         # In pieces: a member of a zip file puts those that it has read together byte by byte.

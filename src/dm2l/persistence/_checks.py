@@ -398,6 +398,8 @@ def _rows(record: Record) -> None:
 
 @_check("Calibrator")
 def _calibrator(record: Record) -> None:
+    if "fitted_labels" not in record.state:
+        raise Wrong("is not fitted")
     state, count = record.state, int(record.state["fitted_labels"].sum())
     if state["method"] == "sigmoid":
         if not {"slopes", "offsets"} <= state.keys():

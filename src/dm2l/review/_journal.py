@@ -46,15 +46,6 @@ else:
 _SEAL = "seal"
 
 
-class Lines(NamedTuple):
-    """The contents of the lines of a file, the last seal, their size in bytes, the torn line."""
-
-    whole: list[dict[str, Any]]
-    seal: str
-    size: int
-    torn: bytes = b""
-
-
 def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
     """A line with its end, and its seal, from which that of the next line is computed."""
     text = json.dumps(content, ensure_ascii=False)
@@ -62,21 +53,21 @@ def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
     return f'{text[:-1]}, "{_SEAL}": "{seal}"}}\n'.encode(), seal
 
 
-def read_lines(path: Path, data: bytes) -> Lines:
-    """Split a journal into its lines.
+def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, bytes]:
+    """Contents of the lines of a journal, the seal of the last one, and a torn line after them.
 
     A crash can leave the beginning of a last line, which was not confirmed. Anything else that is
     not as it was written is an error, so that no answer is lost or changed unnoticed.
     """
     found: list[dict[str, Any]] = []
-    size, seal = 0, ""
+    seal, left = "", len(data)
     for number, raw in enumerate(data.splitlines(keepends=True), 1):
-        if not raw.endswith(b"\n") and size + len(raw) == len(data) and _incomplete(raw):
-            return Lines(found, seal, size, raw)
+        left -= len(raw)
+        if not raw.endswith(b"\n") and not left and _incomplete(raw):
+            return found, seal, raw
         content, seal = _read_line(path, number, raw, seal)
         found.append(content)
-        size += len(raw)
-    return Lines(found, seal, size)
+    return found, seal, b""
 
 
 def damaged(path: Path, number: int, why: str) -> ValueError:
@@ -196,7 +187,6 @@ class Journal:
         self.outputs: set[str] = set()
         self.dropped = ""
         self._labels = table.Y.copy()  # with the answers
-        self._size = 0
         head = {
             "journal": "dm2l review",
             "format": FORMAT,
@@ -311,7 +301,6 @@ class Journal:
     # --------------------------------------------------------------------------------- reading
 
     def _read(self, head: Mapping[str, Any]) -> str:
-        """Take the lines of the file; returns the last seal."""
         if not hold(self._file):
             raise BlockingIOError(
                 f"{self.path} is open in another review; end that one, or use another file."
@@ -320,29 +309,27 @@ class Journal:
         data = self._file.read()
         if len(data) < len(first) and first.startswith(data):  # new, or left while it was made
             data = self._begin(first)
-        lines = read_lines(self.path, data) if data.startswith(b'{"journal"') else None
-        if lines is None or not lines.whole:
+        known = data.startswith(b'{"journal"')
+        lines, seal, torn = _read_lines(self.path, data) if known else ([], "", b"")
+        if not lines:
             raise ValueError(f"{self.path} is not a journal of answers; name another file.")
-        self._check_head(lines.whole[0], head)
-        for number, content in enumerate(lines.whole[1:], 2):
-            try:
-                self._check_line(content)
-            except ValueError as error:
-                raise damaged(self.path, number, str(error).rstrip(".")) from error
+        self._check_head(lines[0], head)
+        for number, content in enumerate(lines[1:], 2):
+            self._check_line(number, content)
             self._take(content)
-        if lines.torn:
-            text = lines.torn[:60].decode(errors="replace")
+        self._size = len(data) - len(torn)
+        if torn:
+            text = torn[:60].decode(errors="replace")
             self.dropped = (
-                f"{self.path}: line {len(lines.whole) + 1} was not written to its end and is "
+                f"{self.path}: line {len(lines) + 1} was not written to its end and is "
                 f"dropped: {text!r}. An answer in it will be asked for again."
             )
-            self._file.truncate(lines.size)
+            self._file.truncate(self._size)
             os.fsync(self._file.fileno())
-        self._file.seek(lines.size)
-        self._size = lines.size
-        if not lines.torn and not data.endswith(b"\n"):  # an editor took it away
+        self._file.seek(self._size)
+        if not torn and not data.endswith(b"\n"):  # an editor took it away
             self._write(b"\n")
-        return lines.seal
+        return seal
 
     def _check_head(self, found: Mapping[str, Any], head: Mapping[str, Any]) -> None:
         if found.get("format") != FORMAT:
@@ -363,18 +350,21 @@ class Journal:
                 "with the table as it was, or begin a new file of answers."
             )
 
-    def _check_line(self, content: Mapping[str, Any]) -> None:
+    def _check_line(self, number: int, content: Mapping[str, Any]) -> None:
         if "output" in content:
             if not isinstance(content["output"], str):
-                raise ValueError("its output is not a path")
+                raise damaged(self.path, number, "its output is not a path")
             return
         row, label, answer = (content.get(key) for key in ("row", "label", "answer"))
         probability = content.get("probability", 0.5)
-        self.check(row, label, answer, "observed" in content)
-        if content.get("observed", "") != self.observed(row, label):
-            raise ValueError("its observed label is not that of the table")
-        if type(probability) not in (int, float) or not 0 <= probability <= 1:
-            raise ValueError(f"{probability!r:.40} is not a probability")
+        try:
+            self.check(row, label, answer, "observed" in content)
+            if content.get("observed", "") != self.observed(row, label):
+                raise ValueError("its observed label is not that of the table")
+            if type(probability) not in (int, float) or not 0 <= probability <= 1:
+                raise ValueError(f"{probability!r:.40} is not a probability")
+        except ValueError as error:
+            raise damaged(self.path, number, str(error).rstrip(".")) from error
 
     def _take(self, content: Mapping[str, Any]) -> None:
         if "output" in content:
@@ -396,6 +386,7 @@ class Journal:
     def _begin(self, first: bytes) -> bytes:
         self._file.seek(0)
         self._file.truncate()
+        self._size = 0
         self._write(first)
         if os.name == "posix":  # the name of a new file is on disk when its folder is
             folder = os.open(self.path.parent, os.O_RDONLY)

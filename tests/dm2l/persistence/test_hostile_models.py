@@ -234,3 +234,9 @@ def test_a_vectoriser_with_fewer_weights_than_words_is_refused(tmp_path):
     save_unchecked(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
     with pytest.raises(ModelFileError, match="has size 1, where the rest of the model has 2"):
         load_model(path)
+
+
+def test_a_calibrator_without_curves_is_refused():
+    node = {"kind": "object", "class": "Calibrator", "state": {"method": "sigmoid"}}
+    with pytest.raises(ModelFileError, match="a Calibrator, is not fitted"):
+        Reader({}.__getitem__, ()).read(node, parse("Calibrator"), "the curves", {})
