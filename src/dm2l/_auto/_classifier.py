@@ -17,9 +17,8 @@ from scipy.special import expit
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from dm2l._auto._base_models import EnsembleContext, rows_for
+from dm2l._auto._base_models import EFFORTS, EnsembleContext, TimeBudget, rows_for
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
-from dm2l._auto._effort import EFFORTS, TimeBudget
 from dm2l._auto._leaderboard import (
     add_gains,
     brier,
@@ -55,22 +54,19 @@ FEWEST_ROWS = 6
 class AutoClassifier(MissingLabelClassifier):
     r"""Ensemble of the library's models, chosen and weighted within a given time.
 
-    Linear and kernel DM2L, forests and boosted trees on the observed rows of each label are fitted
-    in folds. Their held-out scores are calibrated label by label and added with weights that are
-    not negative, so that :meth:`predict_proba` is calibrated. The residuals of this stack give the
-    label correlations, by which :meth:`complete` uses the known labels of a row.
+    Linear and kernel DM2L, forests and boosted trees are fitted in folds. Their held-out scores are
+    calibrated label by label and added with non-negative weights, so that :meth:`predict_proba` is
+    calibrated. The residuals of this stack give the label correlations for :meth:`complete`.
 
     Parameters
     ----------
     effort : {"quick", "normal", "best"}, default="normal"
-        "quick" has the linear model and one kernel; "normal" adds trees and takes about as long as
-        a few forests of 500 trees a label; "best" tries more kernels, rows and trees.
+        "quick" has the linear model and one kernel; "normal" adds trees; "best" tries more kernels,
+        rows and trees.
     time_limit : float, default=None
-        Seconds. Models that would not be done in time are left out, the linear model never. Unless
-        the limit binds, the same ``random_state`` gives the same model.
+        Seconds. Models that would not be done in time are left out, the linear model never.
     max_memory : float, default=None
-        Bytes to use, which decide whether kernel matrices are exact; None: three quarters of the
-        free memory.
+        Bytes to use, which decide whether kernels are exact; None: three quarters of what is free.
     categorical_features : array-like of str, int or bool, default=None
         Columns that are categories although they hold numbers, beside those of text.
     coupling : {"residual", None}, default="residual"
@@ -78,9 +74,8 @@ class AutoClassifier(MissingLabelClassifier):
     threshold : None, float or "f1", default=None
         Cutoff of :meth:`predict`; scores are ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds of the held-out scores; None: 3 for "quick", else 5. With
-        ``MultilabelKFold(5, groups="duplicates", random_state=0)`` related rows stay in one fold;
-        rows of large groups then have smaller weights in the stack.
+        Folds of the held-out scores; None: 3 for "quick", else 5. With groups, as of
+        :class:`dm2l.model_selection.MultilabelKFold`, large groups get smaller weights.
     n_jobs : int, default=None
         Processes that fit forests, a label each, as joblib counts them.
     missing_label, missing_as, random_state
@@ -91,9 +86,8 @@ class AutoClassifier(MissingLabelClassifier):
     Attributes
     ----------
     leaderboard_ : dict of list
-        A row for each model and one for the stack, as ``pandas.DataFrame`` takes it: ``model``,
-        ``settings``, held-out ``label_auc`` and ``log_loss``, its ``weight``, what the stack gains
-        by it (``auc_gain``, ``log_loss_gain``), ``seconds``, and a ``note``.
+        Columns of a table with a row for each model and one for the stack: held-out quality,
+        weight, what the stack gains by the model, seconds, and a note.
     estimate_ : dict of Interval
         ``label_auc``, ``log_loss`` and ``brier`` of the stack on held-out rows, with a 95 %
         prediction interval for as many new rows as a fold has.
@@ -114,9 +108,8 @@ class AutoClassifier(MissingLabelClassifier):
 
     Notes
     -----
-    NaN in ``X`` is a missing value: linear and kernel models get the median and an indicator, trees
-    the NaN. Columns of 0 and 1 stay as they are, others are standardised; those of a sparse ``X``
-    are divided by their largest value.
+    NaN in ``X`` is a missing value: linear and kernel models get the median and an indicator.
+    Columns of 0 and 1 stay as they are, others are standardised, or scaled if sparse.
 
     Examples
     --------
@@ -126,8 +119,6 @@ class AutoClassifier(MissingLabelClassifier):
     >>> model = AutoClassifier(effort="quick", random_state=0).fit(X, Y)
     >>> model.leaderboard_["model"]
     ['linear', 'rbf kernel', 'stack']
-    >>> model.predict_proba(X).shape == Y.shape
-    True
     """
 
     effort: str = "normal"
@@ -267,7 +258,7 @@ class AutoClassifier(MissingLabelClassifier):
         if len(context.folds) > 1:
             eta = cross_fitted(scores, T, shares, fold, weights)
             stack = Stack.fit(scores, T, shares, weights)
-            add_gains(board, scores, T, shares, fold, eta, weights)
+            add_gains(board, context, scores, shares, eta)
             share = stack.common / max(stack.common.sum(), 1e-300)
             keep = (share >= NEGLIGIBLE) | (share == share.max())
             if not keep.all():

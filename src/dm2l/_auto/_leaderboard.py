@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
-from dm2l._auto._base_models import TRIAL, BaseModel, Candidate, EnsembleContext, candidates
-from dm2l._auto._effort import OutOfTimeError
+from dm2l._auto._base_models import (
+    TRIAL,
+    BaseModel,
+    Candidate,
+    EnsembleContext,
+    OutOfTimeError,
+    candidates,
+)
 from dm2l._auto._stack import MOST_ENTRIES, Bools, Floats, Stack
 from dm2l.labels._entries import Signs
 from dm2l.model_selection import Interval
@@ -246,16 +252,10 @@ def _add(board: Board, name: str, settings: str, **values: Any) -> None:
 
 
 def add_gains(
-    board: Board,
-    scores: Floats,
-    T: Signs,
-    shares: Bools,
-    fold: NDArray[np.intp],
-    eta: Floats,
-    weights: Floats | None,
+    board: Board, context: EnsembleContext, scores: Floats, shares: Bools, eta: Floats
 ) -> None:
     """Quality of each base model and the stack, and what the stack loses without each model."""
-    m = len(scores)
+    T, fold, weights, m = context.T, context.fold, context.weights, len(scores)
     for j in range(m):
         alone = cross_fitted(scores[[j]], T, shares[[j]], fold, weights)
         board["label_auc"][j] = label_auc(alone, T, fold)[0].mean

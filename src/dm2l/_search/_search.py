@@ -42,9 +42,8 @@ Scores = NDArray[np.float64]
 class DM2LClassifierCV(DM2LParameters):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
-    All hyperparameters on the same rows share their features and factorisations, and each fit of a
-    path over ``lambda_d`` starts from the previous one. Folds and metric use observed labels only,
-    with the weights of their rows.
+    Fits on the same rows share features and factorisations, and each fit of a path over
+    ``lambda_d`` starts from the previous one. Folds and metric use observed labels only.
 
     Parameters
     ----------
@@ -79,16 +78,9 @@ class DM2LClassifierCV(DM2LParameters):
     ----------
     lambda_d_, alpha_, gamma_ : float
         The best hyperparameters; ``gamma_`` is None for kernels without it.
-    best_params_, best_index_, best_score_
-        The same as a dictionary, its index in ``cv_results_`` and its mean score.
-    best_estimator_ : DM2LClassifier
-        The model with the best hyperparameters, fitted to all rows.
-    cv_results_ : dict of ndarray
-        For all hyperparameters: ``params``, ``param_*``, ``split*_test_score``,
-        ``mean_test_score``, ``std_test_score``, ``rank_test_score``, and ``mean_fit_time`` without
-        the work that fits share.
-    n_splits_ : int
-        Number of folds.
+    best_params_, best_index_, best_score_, best_estimator_, cv_results_, n_splits_
+        As in :class:`sklearn.model_selection.GridSearchCV`; ``mean_fit_time`` is without the work
+        that fits share.
 
     See Also
     --------
@@ -102,8 +94,6 @@ class DM2LClassifierCV(DM2LParameters):
     >>> search = DM2LClassifierCV(lambda_ds=[0.0, 0.1, 1.0], alphas=[1.0, 10.0], cv=3).fit(X, Y)
     >>> len(search.cv_results_["params"])
     6
-    >>> search.best_params_ == {"lambda_d": search.lambda_d_, "alpha": search.alpha_}
-    True
     """
 
     lambda_ds: Sequence[float] | None = None

@@ -33,21 +33,12 @@ AfterLabel = Callable[[int, int], None]
 
 @dataclass(eq=False, repr=False)
 class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
-    r"""One clone of any scikit-learn estimator per label, fitted where the label was observed.
-
-    For each label :math:`k` the estimator minimises its own loss over
-
-    .. math:: \{(x_i, \tilde y_{ik}) : (i, k) \in \Omega\}
-
-    and nothing is shared between labels.
+    """One clone of any scikit-learn estimator per label, fitted where the label was observed.
 
     A classifier is fitted to ``0/1``. Its score is ``decision_function`` if it has one, else
     ``2 p - 1`` with ``p`` from ``predict_proba``, else ``-1`` or ``+1`` for the class it predicts.
-    A regressor is fitted to ``-1/+1`` and its prediction is the score. The line between the classes
-    is at 0 or where ``threshold`` puts it.
-
-    ``X`` goes to the estimator as it comes, so it may be all that the estimator takes: a data frame
-    with columns of text, a list of documents, NaN, a sparse or a precomputed kernel matrix.
+    A regressor is fitted to ``-1/+1`` and its prediction is the score. ``X`` goes to the estimator
+    as it comes: a data frame with text, a list of documents, NaN, or a kernel matrix.
 
     Parameters
     ----------
@@ -294,21 +285,14 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        Cloned, then fitted to the complete labels.
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        The fitted clone.
+        Cloned, then fitted to the complete labels as ``estimator_``.
 
     Examples
     --------
     >>> from dm2l.baselines import ZeroFillClassifier, MaskedRidgeClassifier
     >>> X, Y = [[0.0], [1.0], [2.0]], [[float("nan"), 1], [1, 1], [1, 0]]
-    >>> ZeroFillClassifier(MaskedRidgeClassifier(alpha=1.0)).fit(X, Y).predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0]])
+    >>> ZeroFillClassifier(MaskedRidgeClassifier(alpha=1.0)).fit(X, Y).predict([[0.0]])
+    array([[0, 1]])
     """
 
     def __init__(self, estimator: Any) -> None:

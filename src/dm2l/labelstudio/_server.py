@@ -41,27 +41,9 @@ class Backend:
     tell : callable, default=None
         Called with a line about each event.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import pandas as pd
-    >>> from dm2l.labelstudio import AnnotationSession, Backend, make_config
-    >>> from dm2l.review import Journal
-    >>> from dm2l.tables import FitOptions, fit_table, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["toxic"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
-    >>> table = table_from_frame(frame, ["toxic"])
-    >>> options = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0)
-    >>> model = fit_table(table, options, estimate_folds=0)
-    >>> tasks = [{"id": 1, "data": {"mass": 6}}]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Journal(Path(folder, "answers.jsonl"), table) as journal:
-    ...         session = AnnotationSession(model, table, journal)
-    ...         body = {"label_config": make_config(["toxic"]), "tasks": tasks}
-    ...         reply = Backend(session).reply("predict", body)
-    >>> reply["results"][0]["result"][0]["value"]
-    {'choices': ['toxic']}
+    Notes
+    -----
+    :doc:`/commands/label-studio` has an example.
     """
 
     def __init__(

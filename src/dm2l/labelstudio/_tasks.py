@@ -38,23 +38,11 @@ class AnnotationSession(ReviewSession):
         with self._lock:
             return [i + 1 for i in self._predictions.rank_rows(self.journal.left())]
 
-    def decided_rows(self) -> list[int]:
-        """Rows with a decision, in the order of the first one."""
-        with self._lock:
-            return self.journal.rows()
-
     def annotate(self, row: int, answers: Mapping[str, str], *, again: bool = True) -> int:
-        """Write the new answers of an annotation of a row, and return their number.
+        """Write the new answers of an annotation of a row, by label, and return their number.
 
-        Parameters
-        ----------
-        row : int
-            Row number; 1 is the first row below the header.
-        answers : mapping of str to {"yes", "no", "skip"}
-            By label: answers to missing labels, and confirmations or corrections of observed ones.
-            A skip does not retract an answer.
-        again : bool, default=True
-            Whether earlier answers are changed.
+        Rows count from 1. Answers to observed labels confirm or correct them; a skip does not
+        retract an answer. ``again``: whether earlier answers are changed.
         """
         with self._lock:
             new = {}
@@ -261,7 +249,7 @@ def export_tasks(session: AnnotationSession, output: str | Path, top: int | None
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
     open_rows = session.open_rows()
     tasks = []
-    for row in [*open_rows[:top], *(r for r in session.decided_rows() if r not in open_rows)]:
+    for row in [*open_rows[:top], *(r for r in session.journal.rows() if r not in open_rows)]:
         p, known = session.row_probabilities(row)
         predicted = prediction_of(p, known, table.label_names, controls, version)
         columns = {column.name: column.text for column in row_columns(table, row, None)}

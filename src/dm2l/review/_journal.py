@@ -128,13 +128,11 @@ class Decision(NamedTuple):
 
 
 class Journal:
-    """Answers about one table, in a file that is only appended to.
+    """Answers about one table, in a file of JSON lines that is only appended to.
 
-    The file has JSON lines: the table and its labels, then a line for each answer, and one for
-    each file that the review writes. A line is on disk when :meth:`add` returns. A last line that a
-    crash has torn is dropped when the file is opened again. A line that was changed, moved or left
-    out is a ValueError, and so is another table than the one that was answered; a file that another
-    process has open is a BlockingIOError.
+    A last line that a crash has torn is dropped when the file is opened again. A line that was
+    changed, moved or left out is a ValueError, and so is another table than the one that was
+    answered; a file that another process has open is a BlockingIOError.
 
     Parameters
     ----------
@@ -212,20 +210,10 @@ class Journal:
         *,
         check: bool = False,
     ) -> None:
-        """Write an answer; it is on disk when this returns.
+        """Write an answer ("yes", "no" or "skip"); it is on disk when this returns.
 
-        Parameters
-        ----------
-        row : int
-            Row number; 1 is the first row below the header.
-        label : str
-            Name of the label, which is missing in this row.
-        answer : {"yes", "no", "skip"}
-            A later answer to the same entry replaces it.
-        probability : float, default=None
-            Probability of a yes that the model predicted.
-        check : bool, default=False
-            Whether the label was observed, and the answer confirms or corrects it.
+        Rows count from 1. A later answer to the same entry replaces it. ``probability`` of a yes is
+        what the model predicted; with ``check`` the answer confirms or corrects an observed label.
         """
         self.check(row, label, answer, check)
         content: dict[str, Any] = {"row": row, "label": label, "answer": answer}

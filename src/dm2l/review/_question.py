@@ -66,20 +66,15 @@ class TablePredictions:
         rank = 1 + int(np.sum(total > value, where=left))
         return Prediction(p, value, rank, own, gain, others)
 
-    def best_entry(self, left: Mask) -> tuple[int, int] | None:
-        """The most valuable of the entries that are left; None if none is."""
-        if not left.any():
-            return None
-        place = np.argmax(np.where(left, self.values.total, -1.0))
-        row, label = np.unravel_index(place, left.shape)
-        return int(row), int(label)
+    def best_entry(self, left: Mask) -> tuple[int, int]:
+        """The most valuable of the entries that are left."""
+        return divmod(int(np.argmax(np.where(left, self.values.total, -1.0))), left.shape[1])
 
     def rank_rows(self, left: Mask) -> list[int]:
         """Rows with entries that are left, the most valuable first."""
         value = np.sum(self.values.own + self.values.others, axis=1, where=left)
         rows = np.flatnonzero(left.any(axis=1))
-        order: list[int] = rows[np.argsort(-value[rows], kind="stable")].tolist()
-        return order
+        return [int(i) for i in rows[np.argsort(-value[rows], kind="stable")]]
 
     def column_weights(self, row: int, labels: list[int]) -> dict[str, float]:
         """Weights of the columns of a row for a label; for several, sums without sign."""

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -49,10 +49,8 @@ class ReviewSession:
     """Questions of a model about the missing labels of a table, and their answers.
 
     There are three queues: single entries, whole rows, and suspected label errors. Positions in a
-    queue begin at 0: entries that were decided come first, in the order in which that happened,
-    then the next one to ask for, which is also that of ``position=None``. Rows count from 1, the
-    first below the header; answers are "yes", "no" and "skip". All methods are safe to call from
-    several threads.
+    queue begin at 0, with the decided ones; ``None`` is the next one to ask for. Rows count from 1,
+    the first below the header; answers are "yes", "no" and "skip". All methods are thread-safe.
 
     Parameters
     ----------
@@ -79,34 +77,12 @@ class ReviewSession:
         Measures without and with the answers, as of the last refit.
     measured : bool
         Whether refits compute ``quality``, which takes several fits more.
-    saved : bool
-        Whether ``save_model`` was written.
-    warnings : list of str
-        Warnings about the table.
+    saved, warnings : bool and list of str
+        Whether ``save_model`` was written, and warnings about the table.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import pandas as pd
-    >>> from dm2l.review import Journal, ReviewSession
-    >>> from dm2l.tables import FitOptions, fit_table, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
-    >>> table = table_from_frame(frame, "tox_*")
-    >>> options = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0)
-    >>> model = fit_table(table, options, estimate_folds=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Journal(Path(folder, "answers.jsonl"), table) as journal:
-    ...         session = ReviewSession(model, table, journal, top=10)
-    ...         for _ in range(4):
-    ...             entry = session.entry()
-    ...             mass = int(entry.columns[0].text)
-    ...             _ = session.answer(entry.row, entry.label, "yes" if mass > 3 else "no")
-    ...         _ = session.start_refit()
-    ...         session.wait()
-    ...         session.quality.n_answers, session.progress[:3]
-    (4, (10, 4, 0))
+    Notes
+    -----
+    :doc:`/commands/review` has an example.
     """
 
     measured = True
@@ -168,11 +144,11 @@ class ReviewSession:
         with self._lock:
             left = self.journal.left()
             key = _at(self.journal.decisions, position)
-            best = None if key or self._enough else self._predictions.best_entry(left)
-            if best is not None:
-                key = best[0] + 1, self.table.label_names[best[1]]
             if key is None:
-                return None
+                if self._enough:
+                    return None
+                i, k = self._predictions.best_entry(left)
+                key = i + 1, self.table.label_names[k]
             row, k = key[0], self.table.label_names.index(key[1])
             cases = np.tile(self.journal.row_labels(row), (2, 1))  # after either answer
             cases[:, k] = 1, 0
@@ -190,7 +166,7 @@ class ReviewSession:
         with self._lock:
             row = _at(self.journal.rows(), position)
             if row is None and not self._enough:
-                row = next((i + 1 for i in self._predictions.rank_rows(self.journal.left())), None)
+                row = self._predictions.rank_rows(self.journal.left())[0] + 1
             if row is None:
                 return None
             return make_question(self.journal, self._predictions, (row, ""))
@@ -217,7 +193,9 @@ class ReviewSession:
         missing labels of the row are conditioned on it.
         """
         with self._lock:
-            check = self._is_label_error(row, label)
+            # From the page, row and label can be anything.
+            check = type(row) is int and isinstance(label, str)
+            check = check and ((row, label) in {**self._label_errors, **self.journal.checks})
             self.journal.check(row, label, answer, check)
             self._write(row, label, answer, check)
             self._predictions.condition(row - 1, self.journal.row_labels(row))
@@ -271,11 +249,6 @@ class ReviewSession:
     def _enough(self) -> bool:
         return len(self.journal.decisions) >= self._suggested
 
-    def _is_label_error(self, row: Any, label: Any) -> bool:
-        if type(row) is not int or not isinstance(label, str):  # from the page it can be anything
-            return False
-        return (row, label) in self._label_errors or (row, label) in self.journal.checks
-
     # ------------------------------------------------------------------------- in the background
 
     @property
@@ -321,17 +294,13 @@ class ReviewSession:
             for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
                 predictions.condition(row - 1, self.journal.row_labels(row))
             self._predictions = predictions
-            self._save()
-
-    def _save(self) -> None:
-        # Under the lock, so that closing the session waits until the file is complete.
-        if self._save_model is None or self._closed:
-            return
-        try:
-            save_bundle(self.model, self._save_model)
-        except OSError as error:
-            raise OSError(f"The model was fitted, but it cannot be saved: {error}") from error
-        self.saved = True
+            if self._save_model is None or self._closed:
+                return
+            try:  # under the lock, so that closing the session waits until the file is complete
+                save_bundle(model, self._save_model)
+            except OSError as error:
+                raise OSError(f"The model was fitted, but it cannot be saved: {error}") from error
+            self.saved = True
 
     # -------------------------------------------------------------------------------------- export
 
