@@ -252,10 +252,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             pairwise=self.__sklearn_tags__().input_tags.pairwise,
         )
 
-    def _folds(self, X: Any, T: Any) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Training and test rows of each fold of ``cv``."""
-        return label_folds(self.cv, X, T)
-
     def _for_folds(self) -> Self:
         """The estimator to be cloned for each fold."""
         bare = copy(self)
@@ -268,7 +264,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Out-of-fold scores of all rows; NaN for labels that a fold cannot learn."""
         scores = np.full(labels.signs.shape, np.nan)
         bare, pairwise = self._for_folds(), self.__sklearn_tags__().input_tags.pairwise
-        for train, test in self._folds(X, labels.signs):
+        for train, test in label_folds(self.cv, X, labels.signs):
             scores[test] = bare._score_fold(X, labels, train, test, pairwise)
         return scores
 

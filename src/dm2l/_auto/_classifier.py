@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -36,7 +34,6 @@ from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_
 from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
 from dm2l.datasets import duplicate_groups
-from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
 Floats = NDArray[np.float64]
@@ -191,20 +188,6 @@ class AutoClassifier(MissingLabelClassifier):
             return duplicate_groups(X)
         return None if groups is None else np.asarray(groups)[self._keep]  # given for all rows
 
-    def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        if self.cv is None:
-            return label_folds(min(EFFORTS[self.effort].folds, len(T)), X, T)
-        cv = self.cv
-        if not isinstance(getattr(cv, "groups", None), str | None):
-            cv = copy(cv)
-            cv.groups = self._groups(X)
-        folds = label_folds(cv, X, T)
-        if isinstance(cv, Integral) or hasattr(cv, "split"):
-            return folds
-        # Given folds number all rows, also those without any observed label.
-        keep, place = self._keep, np.cumsum(self._keep) - 1
-        return [(place[train[keep[train]]], place[test[keep[test]]]) for train, test in folds]
-
     # -- fitting --------------------------------------------------------------------------------
 
     def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
@@ -215,13 +198,21 @@ class AutoClassifier(MissingLabelClassifier):
             self._inputs: dict[str, str] = {}
             self.leaderboard_: dict[str, list[Any]] = {"model": []}
             return FitResult()
+        keep, folds = mask.keep, []
+        if keep.sum() >= FEWEST_ROWS:
+            cv = min(EFFORTS[self.effort].folds, keep.sum()) if self.cv is None else self.cv
+            place = np.cumsum(keep) - 1
+            folds = [
+                (place[train[keep[train]]], place[test[keep[test]]])
+                for train, test in label_folds(cv, X, labels.signs[:, mask.learnable])
+            ]
         X, labels = mask.rows(X), mask.labels(labels)
         T, entries = labels.signs, labels.entries
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))
         report = partial(print, "[DM2L auto]", file=sys.stderr)
         weights = None if entries is None else entries.weights
-        groups = self._groups(X) if len(T) >= FEWEST_ROWS else None
+        groups = self._groups(X) if folds else None
         if groups is not None:
             of_rows = np.broadcast_to(row_weights(groups)[:, None], T.shape)
             weights = of_rows if weights is None else of_rows * weights
@@ -231,7 +222,7 @@ class AutoClassifier(MissingLabelClassifier):
             bits=self._features.bits,
             T=T,
             entries=entries,
-            folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
+            folds=folds,
             weights=weights,
             effort=EFFORTS[self.effort],
             budget=budget or TimeBudget(self.time_limit, report if self.verbose else None),

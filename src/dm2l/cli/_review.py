@@ -18,8 +18,7 @@ from dm2l.labelstudio import AnnotationSession, Backend, BackendServer, make_con
 from dm2l.labelstudio._server import kept_token
 from dm2l.labelstudio._tasks import export_tasks, import_annotations
 from dm2l.review import Journal, ReviewSession, serve
-from dm2l.review._server import check_host
-from dm2l.review._web import LOOPBACK
+from dm2l.review._server import LOOPBACK, check_host
 from dm2l.tables._filled import check_form
 
 _unchosen_option = click.option(

@@ -20,7 +20,7 @@ from dm2l.labelstudio._tasks import (
     read_config,
     row_of,
 )
-from dm2l.review._web import AccessError, Handler, LocalServer, Reply, json_reply
+from dm2l.review._server import AccessError, Handler, LocalServer, Reply, json_reply
 
 # Actions of webhooks with annotations, and of the button; all others are ignored.
 ANNOTATED = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
@@ -220,9 +220,8 @@ class _Handler(Handler):
 class BackendServer(LocalServer):
     """Serves a ``Backend`` to requests with the token.
 
-    The token is in the path of the address (``http://127.0.0.1:9090/TOKEN``), which is all that
-    the webhooks of Label Studio support, in a header ``Authorization: Token TOKEN``, or the
-    password of basic authentication. ``url`` is the address for Label Studio, with the token.
+    It is in the path, as in ``url``, in a header ``Authorization: Token TOKEN``, or the password of
+    basic authentication.
     """
 
     def __init__(
@@ -241,10 +240,7 @@ def check_token(token: str) -> None:
 
 
 def kept_token(path: Path) -> str:
-    """The token in a file, which is created, readable by its owner only, if it does not exist.
-
-    Label Studio stores the token, so it must be the same after a restart.
-    """
+    """The token in a file, which is made if it does not exist: Label Studio stores it."""
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

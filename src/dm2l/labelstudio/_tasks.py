@@ -90,11 +90,7 @@ class Control(NamedTuple):
 
 @lru_cache(maxsize=8)
 def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
-    """The controls of a configuration whose choices are labels.
-
-    A choice is the label of its name; in a taxonomy that of its path (``animals/cats``), or of its
-    last step. Other choices, and other labels, are ignored.
-    """
+    """The controls with labels as choices: by name, or in a taxonomy by path or its last step."""
     # Entities can expand to gigabytes, and a configuration needs none.
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("The labelling configuration must not declare a document type.")
@@ -175,11 +171,7 @@ def make_config(label_names: Sequence[str]) -> str:
 def answers_of(
     annotation: Any, controls: Iterable[Control], unchosen: str = "no"
 ) -> dict[str, str]:
-    """Answers of an annotation by label: yes, no, or skip if it was cancelled.
-
-    A choice in a taxonomy includes those above it. Labels that are not chosen are "no", or left out
-    with ``unchosen="skip"``.
-    """
+    """Answers of an annotation by label; a choice in a taxonomy includes those above it."""
     if not isinstance(annotation, Mapping) or not isinstance(annotation.get("result"), list):
         raise ValueError("An annotation has a list of results.")
     if annotation.get("was_cancelled"):
@@ -240,11 +232,7 @@ ROW, TABLE = "dm2l_row", "dm2l_table"
 
 
 def export_tasks(session: AnnotationSession, output: str | Path, top: int | None = None) -> int:
-    """Write rows as tasks of Label Studio, with predictions.
-
-    Rows with open labels come first, the most valuable ones on top; then those with decisions, as
-    annotations if all their labels are known.
-    """
+    """Write rows with open labels as tasks, the most valuable first, then those with decisions."""
     table, version = session.table, session.version
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
     open_rows = session.open_rows()
@@ -254,10 +242,8 @@ def export_tasks(session: AnnotationSession, output: str | Path, top: int | None
         predicted = prediction_of(p, known, table.label_names, controls, version)
         columns = {column.name: column.text for column in row_columns(table, row, None)}
         data = {COLUMNS: columns, ROW: row, TABLE: session.journal.digest[:12]}
-        if known.all():
-            tasks.append({"data": data, "annotations": [{"result": predicted["result"]}]})
-        else:
-            tasks.append({"data": data, "predictions": [predicted]})
+        done = {"annotations": [{"result": predicted["result"]}]}
+        tasks.append({"data": data, **(done if known.all() else {"predictions": [predicted]})})
     with atomic_write(Path(output)) as unfinished:
         unfinished.write_text(json.dumps(tasks, ensure_ascii=False), encoding="utf-8")
     return len(tasks)

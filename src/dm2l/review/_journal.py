@@ -54,11 +54,7 @@ def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
 
 
 def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, bytes]:
-    """Contents of the lines of a journal, the seal of the last one, and a torn line after them.
-
-    A crash can leave the beginning of a last line, which was not confirmed. Anything else that is
-    not as it was written is an error, so that no answer is lost or changed unnoticed.
-    """
+    """Contents of the lines of a journal, the last seal, and what a crash left of a last line."""
     found: list[dict[str, Any]] = []
     seal, left = "", len(data)
     for number, raw in enumerate(data.splitlines(keepends=True), 1):

@@ -139,11 +139,7 @@ def make_question(
     made: Mapping[Key, Decision] | None = None,
     error_probability: float = 0.0,
 ) -> Question:
-    """Question about an entry, or about a row if the label of the key is blank.
-
-    ``cases`` are the known labels of the row after a yes and after a no, ``made`` the decisions of
-    this queue.
-    """
+    """Question about an entry, or about a row if the label is blank; ``cases`` after yes and no."""
     row, label = key
     known, names = journal.row_labels(row), journal.table.label_names
     asked = [names.index(label)] if label else np.flatnonzero(np.isnan(known)).tolist()

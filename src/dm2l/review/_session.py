@@ -159,10 +159,7 @@ class ReviewSession:
             )
 
     def row_entry(self, position: int | None = None) -> Question | None:
-        """All missing labels of a row, by default of the most valuable; None if none is left.
-
-        Positions are those of rows with a decision; the question has no label.
-        """
+        """All missing labels of a row, by default the most valuable one; None if none is left."""
         with self._lock:
             row = _at(self.journal.rows(), position)
             if row is None and not self._enough:
@@ -172,10 +169,7 @@ class ReviewSession:
             return make_question(self.journal, self._predictions, (row, ""))
 
     def label_error(self, position: int | None = None) -> Question | None:
-        """A suspected label error, by default the most probable one that was not checked.
-
-        None if none is left, or before :meth:`start_label_errors` has found any.
-        """
+        """A suspected label error, by default the most probable one that is left, None if none."""
         with self._lock:
             checks, found = self.journal.checks, self._label_errors
             key = _at(checks, position) or next((key for key in found if key not in checks), None)
@@ -189,8 +183,7 @@ class ReviewSession:
     def answer(self, row: int, label: str, answer: str) -> int:
         """Take an answer to a missing label or a suspected error; return the next position.
 
-        It is on disk when this returns, and replaces an earlier one. Predictions for the other
-        missing labels of the row are conditioned on it.
+        It is on disk then, replaces an earlier one, and changes predictions for its row.
         """
         with self._lock:
             # From the page, row and label can be anything.
@@ -203,10 +196,7 @@ class ReviewSession:
             return list(made).index((row, label)) + 1
 
     def answer_row(self, row: int, answers: Mapping[str, str]) -> int:
-        """Take answers to missing labels of a row; return the next position of :meth:`row_entry`.
-
-        All of them are checked before the first is written.
-        """
+        """Take answers to missing labels of a row; return the next position of the queue."""
         with self._lock:
             self._check_row(row, answers)
             for label, answer in answers.items():
@@ -307,9 +297,7 @@ class ReviewSession:
     def export(self, output: str | Path) -> int:
         """Write the table with the answers in the spelling of each column; return their number.
 
-        ``output`` is a file in the format of the table (``.npz`` for matrices of numbers), which is
-        written atomically. It is a ValueError if the file of the table has changed since the review
-        began.
+        It is a ValueError if the file of the table has changed since the review began.
         """
         journal = self.journal
         return export_answers(self.table, self.labels(), Path(output), self._marks, journal.digest)
