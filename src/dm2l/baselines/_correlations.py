@@ -348,7 +348,8 @@ class MLLRCClassifier(CorrelationBaseline):
 
     The classifier learns the supplemented labels ``YS``. The problem is jointly convex: one ridge
     solution eliminates the weights, and accelerated proximal gradient finds ``S``. A
-    reconstruction, see :doc:`/research/compared-methods`: neither code nor full text is public.
+    reconstruction, see :doc:`/guide/baselines`: neither code nor full text is public, and which
+    parameter is which, factors of one half and the coding of negatives are uncertain.
 
     Parameters
     ----------
