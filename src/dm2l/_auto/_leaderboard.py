@@ -145,10 +145,8 @@ def _interval(mean: float, half: float, most: float = np.inf) -> Interval:
 
 Board = dict[str, list[Any]]
 
-COLUMNS = (
-    *("model", "settings", "label_auc", "log_loss", "weight", "auc_gain", "log_loss_gain"),
-    *("seconds", "note"),
-)
+NUMBERS = ("label_auc", "log_loss", "weight", "auc_gain", "log_loss_gain", "seconds")
+COLUMNS = {"model": "", "settings": "", **dict.fromkeys(NUMBERS, np.nan), "note": ""}
 # Share of the log-odds after a few folds below which a base model is not worth the rest
 # (benchmarks/study.py, scene).
 WORTHWHILE = 0.1
@@ -168,10 +166,9 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
             trials.skip(candidate, "no time left")
         else:
             trials.run(candidate)
-    _add(trials.board, "stack", "", weight=1.0)
-    for name, settings, note in trials.skipped:
-        _add(trials.board, name, settings, note=note)
-    return trials.models, np.stack(trials.scores), trials.board
+    rows = [*trials.rows, {"model": "stack", "weight": 1.0}, *trials.skipped]
+    board = {name: [row.get(name, none) for row in rows] for name, none in COLUMNS.items()}
+    return trials.models, np.stack(trials.scores), board
 
 
 class _Trials:
@@ -180,55 +177,47 @@ class _Trials:
     def __init__(self, context: EnsembleContext) -> None:
         self.models: list[BaseModel] = []
         self.scores: list[Floats] = []
-        self.board: Board = {name: [] for name in COLUMNS}
-        self.skipped: list[tuple[str, str, str]] = []
+        self.rows: list[dict[str, Any]] = []  # of the leaderboard, as the next
+        self.skipped: list[dict[str, Any]] = []
         self._context, self._budget = context, context.budget
 
     def run(self, candidate: Candidate) -> None:
         """Hold out the models of a candidate; those that stay reserve time for their last fit."""
-        start, reserved = self._budget.passed, self._budget.reserved
+        context, budget, folds = self._context, self._budget, len(self._context.folds)
+        start, reserved = budget.passed, budget.reserved
         found: list[BaseModel] = []
-        self._budget.step = candidate.choosing
+        budget.step = candidate.choosing
         try:
             found = candidate.make()
-            self._budget.advance()
+            budget.advance()
             if not found:
                 self.skip(candidate, "too many labels and rows for trees")
                 return
-            a_fit = (candidate.seconds - candidate.choosing) / (len(self._context.folds) + 1)
-            a_fit /= len(found)
-            self._budget.step = a_fit
+            a_fit = (candidate.seconds - candidate.choosing) / (folds + 1) / len(found)
+            budget.step = a_fit
             for model in found:
-                self._budget.reserved = reserved + a_fit
-                if self._hold_out(model, a_fit):
-                    reserved = self._budget.reserved
-                    seconds = self._budget.passed - start
-                    _add(self.board, model.name, model.settings, seconds=seconds)
-                    start = self._budget.passed
+                budget.reserved = reserved + a_fit
+                race = folds >= 2 * TRIAL and bool(self.models)
+                helps = partial(_helps, context, [*self.models, model], self.scores)
+                scores = model.held_out(context, helps if race else None)
+                row = {"model": model.name, "settings": model.settings}
+                if scores is None:
+                    self.skipped.append(row | {"note": DISCARDED})
+                    budget.planned -= a_fit * (folds + 1 - TRIAL)
+                    continue
+                self.models.append(model)
+                self.scores.append(scores)
+                seconds, start, reserved = budget.passed - start, budget.passed, budget.reserved
+                self.rows.append(row | {"seconds": seconds})
         except OutOfTimeError:
-            if any(model in self.models for model in found):
-                self.skipped.append((candidate.name, "", "the time limit came first"))
-            else:
-                self.skip(candidate, "the time limit came first")
-        self._budget.reserved = reserved
-
-    def _hold_out(self, model: BaseModel, a_fit: float) -> bool:
-        """Get its held-out scores, unless it gains nothing in the first folds."""
-        folds = len(self._context.folds)
-        race = folds >= 2 * TRIAL and bool(self.models)
-        helps = partial(_helps, self._context, [*self.models, model], self.scores)
-        scores = model.held_out(self._context, helps if race else None)
-        if scores is None:
-            self.skipped.append((model.name, model.settings, DISCARDED))
-            self._budget.planned -= a_fit * (folds + 1 - TRIAL)
-            return False
-        self.scores.append(scores)
-        self.models.append(model)
-        return True
+            self.skipped.append({"model": candidate.name, "note": "the time limit came first"})
+            if not any(model in self.models for model in found):
+                budget.planned -= candidate.seconds
+        budget.reserved = reserved
 
     def skip(self, candidate: Candidate, note: str) -> None:
         """Leave out a candidate, and its time in the plan."""
-        self.skipped.append((candidate.name, "", note))
+        self.skipped.append({"model": candidate.name, "note": note})
         self._budget.planned -= candidate.seconds
 
 
@@ -243,12 +232,6 @@ def _helps(
     stack = Stack.fit(both, context.T[rows], shares, weights)
     share = (stack.weights * stack.slope).mean(axis=1)  # of scores that have one spread
     return bool(share[-1] >= WORTHWHILE * share.sum())
-
-
-def _add(board: Board, name: str, settings: str, **values: Any) -> None:
-    row = {"model": name, "settings": settings, "note": ""} | values
-    for key, column in board.items():
-        column.append(row.get(key, float("nan")))
 
 
 def add_gains(

@@ -263,10 +263,11 @@ def import_annotations(
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise ValueError(f"{path} is not a list of tasks.")
     known = {control.name for control in controls}
-    rows, n_answers = [row_of(task, session) for task in tasks], 0
-    for task in tasks:  # all are looked at before the first is written
+    rows = [row_of(task, session) for task in tasks]
+    made = []
+    for row, task in zip(rows, tasks, strict=True):  # all are read before the first is written
         for annotation in annotations_of(task):
-            answers_of(annotation, controls, unchosen)
+            made.append((row, answers_of(annotation, controls, unchosen)))
             results = (one for one in annotation["result"] if isinstance(one, dict))
             used = {str(one.get("from_name")) for one in results}
             if annotation["result"] and not used & known:
@@ -274,11 +275,7 @@ def import_annotations(
                     f"{path} has results of {', '.join(sorted(map(repr, used)))}, the labelling "
                     f"configuration has {', '.join(sorted(map(repr, known)))}: pass --config."
                 )
-    for row, task in zip(rows, tasks, strict=True):
-        if row is None:
-            continue
-        for annotation in annotations_of(task):
-            n_answers += session.annotate(row, answers_of(annotation, controls, unchosen))
+    n_answers = sum(session.annotate(row, answers) for row, answers in made if row is not None)
     return n_answers, rows.count(None)
 
 

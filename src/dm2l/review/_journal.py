@@ -7,9 +7,10 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,15 +76,16 @@ def damaged(path: Path, number: int, why: str) -> ValueError:
 
 
 def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict[str, Any], str]:
+    short = repr(raw[:40].decode(errors="replace"))
     try:
         # An editor may remove the end of the last line, or change all line ends.
         content = json.loads(raw.decode().rstrip("\r\n"))
         seal = content.pop(_SEAL, None) if isinstance(content, dict) else None
         sealed = _seal(previous, json.dumps(content, ensure_ascii=False))
     except (ValueError, RecursionError) as error:  # nested deeper than Python goes
-        raise damaged(path, number, f"{_short(raw)} is not JSON ({error})") from error
+        raise damaged(path, number, f"{short} is not JSON ({error})") from error
     if not isinstance(seal, str):
-        raise damaged(path, number, f"{_short(raw)} is not a line of a journal")
+        raise damaged(path, number, f"{short} is not a line of a journal")
     if seal != sealed:
         raise damaged(path, number, "this line, or one before it, was changed or left out")
     return content, seal
@@ -93,19 +95,13 @@ def _incomplete(raw: bytes) -> bool:
     """Whether this is no more than the beginning of a line."""
     try:
         json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
-    except json.JSONDecodeError:
-        return True
-    except (ValueError, RecursionError):  # much of a line, and none that was written here
-        return False
+    except (ValueError, RecursionError) as error:  # others: none that was written here
+        return isinstance(error, json.JSONDecodeError)
     return False
 
 
 def _seal(previous: str, text: str) -> str:
     return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()[:16]
-
-
-def _short(raw: bytes) -> str:
-    return repr(raw[:40].decode(errors="replace"))
 
 
 ANSWERS = ("yes", "no", "skip")
@@ -123,7 +119,7 @@ class Decision(NamedTuple):
     probability: float | None = None
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """Answers about one table, in a file of JSON lines that is only appended to.
 
     A last line that a crash has torn is dropped when the file is opened again. A line that was
@@ -275,9 +271,6 @@ class Journal:
     def close(self) -> None:
         """Close the file, so that another process can open it."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
