@@ -34,7 +34,7 @@ from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # times ridge_value; times 10 for kernels
 
-Rows = NDArray[np.intp]
+Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 Scores = NDArray[np.float64]
 
 
@@ -165,7 +165,7 @@ class DM2LClassifierCV(DM2LParameters):
             labels.warn_constant(stacklevel=4)
         return self
 
-    def _search(self, X: Any, labels: LabelMatrix) -> list[tuple[Rows, Rows]]:
+    def _search(self, X: Any, labels: LabelMatrix) -> Folds:
         """Score the whole grid; returns the folds."""
         T = labels.signs
         n_rows = int((T != 0).any(axis=1).sum())
@@ -185,14 +185,12 @@ class DM2LClassifierCV(DM2LParameters):
         gammas: list[Any] = [None]
         if not (self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel)):
             gammas = ["scale"] if self.gammas is None else list(self.gammas)
-        scores = np.full((len(gammas), len(alphas), len(lambdas), len(folds)), np.nan)
-        seconds = np.zeros_like(scores)
-        start = time.perf_counter()
-        paths = self._paths(X, labels, folds, gammas, alphas, lambdas)
-        total = len(gammas) * len(folds)
-        for done, (g, fold, *found) in enumerate(paths, 1):
-            scores[g, :, :, fold], seconds[g, :, :, fold] = found
+        found = []  # scores and seconds
+        start, total = time.perf_counter(), len(gammas) * len(folds)
+        for path in self._paths(X, labels, folds, gammas, alphas, lambdas):
+            found.append(path)
             if self.verbose:
+                done = len(found)
                 passed = time.perf_counter() - start
                 left = passed / done * (total - done)
                 sys.stderr.write(
@@ -204,7 +202,8 @@ class DM2LClassifierCV(DM2LParameters):
         for gamma, alpha, lambda_d in itertools.product(gammas, alphas, lambdas):
             chosen = {"lambda_d": lambda_d, "alpha": alpha}
             grid.append(chosen if gamma is None else chosen | {"gamma": gamma})
-        table, times = (values.reshape(len(grid), -1) for values in (scores, seconds))
+        values = np.reshape(found, (len(gammas), len(folds), 2, -1))
+        table, times = (values[:, :, k].swapaxes(1, 2).reshape(len(grid), -1) for k in range(2))
         learnable = bool(((T > 0).any(axis=0) & (T < 0).any(axis=0)).any())
         self._report_results(grid, table, times.mean(axis=1), learnable)
         return folds
@@ -220,19 +219,13 @@ class DM2LClassifierCV(DM2LParameters):
         return get_selection_metric(scoring)
 
     def _paths(
-        self,
-        X: Any,
-        labels: LabelMatrix,
-        folds: list[tuple[Rows, Rows]],
-        gammas: list[Any],
-        alphas: list[float],
-        lambdas: list[float],
-    ) -> Iterator[tuple[int, int, Scores, Scores]]:
-        """Index of gamma and fold, scores and seconds, as they come."""
+        self, X: Any, labels: LabelMatrix, folds: Folds, gammas: list[Any], *grid: list[float]
+    ) -> Iterator[tuple[Scores, Scores]]:
+        """Scores and seconds of the grid of alphas and lambdas, for each gamma and fold."""
         metric = self._metric(labels.signs)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
-        for g, gamma in enumerate(gammas):
+        for gamma in gammas:
             limits = {"tol": self.search_tol, "max_iter": self.search_iter}
             fitting = Trainer.of(self._model({} if gamma is None else {"gamma": gamma}, **limits))
             inputs, safe = X, fitting.kernel in SAFE_KERNELS
@@ -253,16 +246,13 @@ class DM2LClassifierCV(DM2LParameters):
                     *fold_inputs(inputs, *fold, pairwise, scratch),
                     labels[fold[0]],
                     labels[fold[1]],
-                    alphas,
-                    lambdas,
+                    *grid,
                     metric,
                     safe=safe,
                 )
                 for fold in folds
             )
-            results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
-            for number, found in enumerate(results):
-                yield g, number, *found
+            yield from Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
 
     def _report_results(
         self, grid: list[dict[str, Any]], table: Scores, seconds: Scores, learnable: bool

@@ -23,8 +23,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import numpy as np
 
-from dm2l.review._refit import Quality
-from dm2l.review._session import ReviewSession, export_name
+from dm2l.review._session import Quality, ReviewSession, export_name
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._output import plain_values
 
