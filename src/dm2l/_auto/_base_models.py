@@ -318,6 +318,12 @@ def skill(labels: Any, scores: Floats) -> float:
         return float(np.nan_to_num(value))
 
 
+class _SkillSearch(DM2LClassifierCV):
+    # A callable for scoring would read the labels again at each call.
+    def _metric(self, T: Signs) -> Callable[..., float]:
+        return skill
+
+
 def choose(
     sample: Sample,
     kernel: str,
@@ -325,14 +331,8 @@ def choose(
     ridge: DM2LClassifierCV | None = None,
 ) -> DM2LClassifierCV:
     """The best ridge and width of a kernel without nuclear norms, or the norms for this ridge."""
-    search = DM2LClassifierCV(
-        LAMBDAS,
-        gammas=gammas,
-        kernel=kernel,
-        scoring=skill,
-        cv=sample.cv,
-        refit=False,
-        coupling=None,
+    search = _SkillSearch(
+        LAMBDAS, None, gammas, kernel=kernel, cv=sample.cv, refit=False, coupling=None
     )
     # Where norms help, more shrinkage usually does too. A smaller ridge gains nothing and takes
     # many more steps (benchmarks/study.py: Social, Tox21, SIDER).
