@@ -82,7 +82,7 @@ sphinx_gallery_conf = {
 # Looks -----------------------------------------------------------------------------------------
 
 html_theme = "pydata_sphinx_theme"
-html_title = "dm2l"
+html_title = f"dm2l {version}"
 html_static_path = ["_static"]
 html_css_files = ["dm2l.css"]
 html_show_sourcelink = False
@@ -91,7 +91,7 @@ html_domain_indices = False  # the API page lists everything, by task
 html_favicon = "_static/mark.svg"
 html_theme_options = {
     "logo": {
-        "text": "dm2l",
+        "text": f"dm2l {version}",
         "image_light": "_static/mark.svg",
         "image_dark": "_static/mark.svg",
         "alt_text": "dm2l",
