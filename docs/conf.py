@@ -85,6 +85,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"dm2l {version}"
 html_static_path = ["_static"]
 html_css_files = ["dm2l.css"]
+html_search_scorer = str(HERE / "_static" / "scorer.js")  # pages that teach come first
 html_show_sourcelink = False
 html_copy_source = False
 html_domain_indices = False  # the API page lists everything, by task

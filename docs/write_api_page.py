@@ -133,10 +133,9 @@ def page() -> str:
         names = [name for pattern in patterns for name in names_of(pattern)]
         listed = "\n".join(f"   {name}" for name in names)
         modules = dict.fromkeys(name.rpartition(".")[0] for name in names)
-        targets = "".join(f".. py:module:: {module}\n\n" for module in modules)
+        targets = "".join(f".. py:module:: {module}\n\n``{module}``\n\n" for module in modules)
         targets += ".. py:currentmodule:: None\n\n"
         text = f"{introduction}\n\n" if introduction else ""
-        text += f"In {', '.join(f'`{module}`' for module in modules)}.\n\n"
         parts.append(
             f"## {task}\n\n{text}```{{eval-rst}}\n{targets}.. autosummary::\n   :toctree: api\n"
             f"   :nosignatures:\n\n{listed}\n```\n"
