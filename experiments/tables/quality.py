@@ -1,4 +1,4 @@
-"""How well models do beside others, as Markdown."""
+"""Model quality compared with other methods, as Markdown."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def newcomer() -> str:
     others = ", ".join(f'{line["auc"]:.3f} of `kernel="{line["method"]}"`' for line in single)
     return (
         f"`dm2l fit` on Tox21's fingerprints, {ours['splits']} splits of 80 to 20: label AUC "
-        f"{ours['auc']:.3f}\n(against {others} at one setting in\nPython), at most "
-        f"{ours['slowest_fit']:.0f} s on one core; the interval held the value of the test rows in "
+        f"{ours['auc']:.3f}\n(against {others} with fixed hyperparameters in\nPython), at most "
+        f"{ours['slowest_fit']:.0f} s on one core. The prediction interval contained the test value in "
         f"{ours['covered']} of {ours['splits']}\n(`python benchmarks/newcomer.py`). On new "
         f"scaffolds it has {new['AutoClassifier', None]:.3f}, with `--groups scaffold` "
         f'{new["AutoClassifier", "scaffold"]:.3f};\n`kernel="tanimoto"` at its defaults has '
@@ -83,26 +83,27 @@ def newcomer() -> str:
 
 
 def groups() -> str:
-    """Of each table and way means over splits, and how often the interval held the test's AUC."""
+    """Means over splits, and how often the interval contains the AUC of the test rows."""
     runs = load("groups")["runs"]
+    names = {"rows alike": "equal rows", "groups": "by group"}
     lines = [
-        "| | counting | splits | label AUC | log-loss | estimate | held |",
+        "| | weights | splits | label AUC | log-loss | estimate | interval contains test value |",
         "|---|---|---|---|---|---|---|",
     ]
     for table in dict.fromkeys(run["table"] for run in runs):
         mine = [run for run in runs if run["table"] == table]
-        for way in ("rows alike", "groups"):
+        for way in names:
             found = [run[way] for run in mine]
             auc, loss = (mean(each[name] for each in found) for name in ("auc", "log_loss"))
             estimate = mean(each["estimate"][0] for each in found)
             held = sum(e["estimate"][1] <= e["auc"] <= e["estimate"][2] for e in found)
             lines.append(
-                f"| {table.split('.')[0]} | {way} | {len(mine)} | {auc:.4f} | {loss:.4f} "
+                f"| {table.split('.')[0]} | {names[way]} | {len(mine)} | {auc:.4f} | {loss:.4f} "
                 f"| {estimate:.3f} | {held} |"
             )
     gain = [run["groups"]["auc"] - run["rows alike"]["auc"] for run in runs]
     lines.append(
-        f"\nGroups against rows: {mean(gain):+.4f} label AUC (standard deviation "
+        f"\nDifference of by group and equal rows: {mean(gain):+.4f} label AUC (standard deviation "
         f"{stdev(gain):.4f}, {min(gain):+.4f}\nto {max(gain):+.4f}; `python benchmarks/groups.py`)."
     )
     return "\n".join(lines)
@@ -113,7 +114,7 @@ def cells() -> str:
     sets = ", ".join(dict.fromkeys(data for data, *_ in record["lost"]))
     return (
         f"Of the paper's {record['cells']} cells `AutoClassifier()` is at least as good as the "
-        f"best figure in print in {record['won']}; the\n{len(record['lost'])} others are of {sets} "
+        f"best published figure in {record['won']}; the\nremaining {len(record['lost'])} are of {sets} "
         "(`python benchmarks/cells.py`, one repetition, 200 s a fit on one core)."
     )
 
@@ -129,7 +130,7 @@ README_MEASURES = {
 
 
 def study() -> str:
-    """The automatic ensemble against what a user would pick instead, in five rows."""
+    """The automatic ensemble against common alternatives, in five rows."""
     record = load("study")
     ranked, by = record["all"], record["by_measure"]
     lines = [
@@ -147,13 +148,13 @@ def study() -> str:
     lines += [
         "",
         f"Ranks are among {len(ranked['mean_ranks'])} methods, tuned on the same folds "
-        "([all methods and tests](docs/research/choosing.md#measured)).",
+        "([all methods and tests](docs/research/choosing.md#measurements)).",
     ]
     return "\n".join(lines)
 
 
 def pieces() -> str:
-    """What each piece of the automatic ensemble adds."""
+    """The gain from each part of the automatic ensemble."""
     found = (
         f"{name} {g['auc'][0]:+.4f} ({g['auc'][1]:+.4f} to {g['auc'][2]:+.4f})"
         for name, g in load("study")["gains"].items()
@@ -176,9 +177,10 @@ def ranks() -> str:
     time, told = record["times_of_a_forest"], record["estimate"]
     lines += [
         "",
-        f"Behind the best of the others in label AUC: {words or 'nowhere'}. Time, in forests of "
-        f"500 trees a label: median {time['median']:.1f}, at most {time['most']:.1f}. The interval "
-        f"of `estimate_` held that of the test rows in {told['covered']} of {told['runs']} runs.",
+        f"Cases in which another method has the higher label AUC: {words or 'none'}. Time relative to "
+        f"a forest of 500 trees per label: median {time['median']:.1f}, at most {time['most']:.1f}. "
+        f"The interval of `estimate_` contained the value of the test rows in {told['covered']} of "
+        f"{told['runs']} runs.",
     ]
     return "\n".join(lines)
 
@@ -199,7 +201,7 @@ def everyone() -> str:
 
 
 def gains() -> str:
-    """What terms, coupling and stack bring, better is positive."""
+    """Gains from the nuclear-norm terms and from stacking; positive is better."""
     found = load("study")["gains"]
     lines = ["| | sets | " + " | ".join(SHOWN.values()) + " |", "|---" * (len(SHOWN) + 2) + "|"]
     for name, one in found.items():
@@ -227,7 +229,7 @@ def estimates() -> str:
     """Measures of complete labels, estimated where some are missing."""
     short = load("estimates")["short"]
     lines = [
-        "| measure | rate | worst bias | mean bias | bias of observed | interval holds the truth |",
+        "| measure | rate | worst bias | mean bias | bias of observed | interval coverage |",
         "|---|---|---|---|---|---|",
     ]
     for row in short:
