@@ -74,9 +74,9 @@ def newcomer() -> str:
     return (
         f"`dm2l fit` on Tox21's fingerprints, {ours['splits']} splits of 80 to 20: label AUC "
         f"{ours['auc']:.3f}\n(against {others} with fixed hyperparameters in\nPython), at most "
-        f"{ours['slowest_fit']:.0f} s on one core. The prediction interval contained the test value in "
-        f"{ours['covered']} of {ours['splits']}\n(`python benchmarks/newcomer.py`). On new "
-        f"scaffolds it has {new['AutoClassifier', None]:.3f}, with `--groups scaffold` "
+        f"{ours['slowest_fit']:.0f} s on one core. The interval of `estimate_` contained the "
+        f"test value in {ours['covered']} of {ours['splits']}\n(`python benchmarks/newcomer.py`). On "
+        f"new scaffolds it has {new['AutoClassifier', None]:.3f}, with `--groups scaffold` "
         f'{new["AutoClassifier", "scaffold"]:.3f};\n`kernel="tanimoto"` at its defaults has '
         f"{new['DM2LClassifier', None]:.3f} (`python benchmarks/chemistry.py`)."
     )
@@ -114,8 +114,8 @@ def cells() -> str:
     sets = ", ".join(dict.fromkeys(data for data, *_ in record["lost"]))
     return (
         f"Of the paper's {record['cells']} cells `AutoClassifier()` is at least as good as the "
-        f"best published figure in {record['won']}; the\nremaining {len(record['lost'])} are of {sets} "
-        "(`python benchmarks/cells.py`, one repetition, 200 s a fit on one core)."
+        f"best published figure in {record['won']}; the\nremaining {len(record['lost'])} are of "
+        f"{sets} (`python benchmarks/cells.py`, one repetition, 200 s a fit on one core)."
     )
 
 
@@ -177,10 +177,10 @@ def ranks() -> str:
     time, told = record["times_of_a_forest"], record["estimate"]
     lines += [
         "",
-        f"Cases in which another method has the higher label AUC: {words or 'none'}. Time relative to "
-        f"a forest of 500 trees per label: median {time['median']:.1f}, at most {time['most']:.1f}. "
-        f"The interval of `estimate_` contained the value of the test rows in {told['covered']} of "
-        f"{told['runs']} runs.",
+        f"Cases in which another method has the higher label AUC: {words or 'none'}. Time relative "
+        f"to a forest of 500 trees per label: median {time['median']:.1f}, at most "
+        f"{time['most']:.1f}. The interval of `estimate_` contained the value of the test rows in "
+        f"{told['covered']} of {told['runs']} runs.",
     ]
     return "\n".join(lines)
 
@@ -221,7 +221,8 @@ def selection() -> str:
         "|---" * (len(tests) + 1) + "|",
     ]
     for name, values in found[rate].items():
-        lines.append(f"| {name} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
+        shown = "earlier default" if name == "today" else name
+        lines.append(f"| {shown} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
     return "\n".join(lines)
 
 
