@@ -76,7 +76,8 @@ def newcomer() -> str:
         f"{ours['auc']:.3f}\n(against {others} with fixed hyperparameters in\nPython), at most "
         f"{ours['slowest_fit']:.0f} s on one core. The interval of `estimate_` contained the "
         f"test value in {ours['covered']} of {ours['splits']}\n"
-        f"(`python benchmarks/newcomer.py`). On new scaffolds it has {new['AutoClassifier', None]:.3f}, with `--groups scaffold` "
+        f"(`python benchmarks/newcomer.py`). On new scaffolds it has "
+        f"{new['AutoClassifier', None]:.3f}, with `--groups scaffold` "
         f'{new["AutoClassifier", "scaffold"]:.3f};\n`kernel="tanimoto"` at its defaults has '
         f"{new['DM2LClassifier', None]:.3f} (`python benchmarks/chemistry.py`)."
     )
