@@ -85,7 +85,7 @@ def bracket() -> str:
                 dot = f'cx="{x + dx}" cy="{y + dy}" r="5.5" fill="{colour}"'
                 parts.append(f"<path {line}/><circle {dot}/>")
         parts.append(text(x + 40, 204, title, 14))
-    explained = "a dot is the scores of one row; its colour is the label that was observed there"
+    explained = "each dot shows the scores of one row; the colour is its observed label"
     return picture(800, 250, *parts, text(400, 236, explained, 13))
 
 

@@ -52,10 +52,10 @@ def picture() -> str:
     negative = [[float(v) for v in row] for row in TICKS]
     belief: list[list[float | None]] = [list(row) for row in BELIEF]
     parts = (
-        panel(20, "what is there", "nobody has this", truth),
-        panel(215, "what was ticked", "dashed: not ticked", ticks),
-        panel(410, "missing_as=&quot;negative&quot;", "the odds are wrong", negative),
-        panel(605, "missing_as=&quot;unlabelled&quot;", "the rest is a mixture", belief),
+        panel(20, "true labels", "unknown in practice", truth),
+        panel(215, "recorded positives", "dashed: not recorded", ticks),
+        panel(410, "missing_as=&quot;negative&quot;", "probabilities too low", negative),
+        panel(605, "missing_as=&quot;unlabelled&quot;", "the rest has probabilities", belief),
     )
     size = 'viewBox="0 0 770 244" width="770"'
     ground = '<rect width="770" height="244" fill="#ffffff"/>'
