@@ -120,6 +120,11 @@ def cells() -> str:
     )
 
 
+PIECES = {
+    "DM2L's terms, linear": "nuclear-norm terms, linear model",
+    "DM2L's terms, kernel": "nuclear-norm terms, kernel model",
+    "effort normal, not quick": 'effort "normal" instead of "quick"',
+}
 SHOWN = {"auc": "label AUC", "map": "mAP", "ap": "Ap", "rkl": "Rkl", "logloss": "log-loss"}
 # Methods and measures of the README's table.
 README_METHODS = ("auto", "DM2L rbf", "extra trees", "random forest", "masked ridge")
@@ -128,6 +133,10 @@ README_MEASURES = {
     "map": "average precision by label",
     "logloss": "log-loss",
 }
+
+
+def _shown(name: str) -> str:
+    return "`AutoClassifier()`" if name == "auto" else name
 
 
 def study() -> str:
@@ -141,9 +150,8 @@ def study() -> str:
     ]
     for name in README_METHODS:
         values = " | ".join(f"{by[measure]['means'][name]:.3f}" for measure in README_MEASURES)
-        label = "`AutoClassifier()`" if name == "auto" else name
         lines.append(
-            f"| {label} | {ranked['mean_ranks'][name]:.1f} | {values} "
+            f"| {_shown(name)} | {ranked['mean_ranks'][name]:.1f} | {values} "
             f"| {record['seconds'][name]:.0f} |"
         )
     lines += [
@@ -157,7 +165,7 @@ def study() -> str:
 def pieces() -> str:
     """The gain from each part of the automatic ensemble."""
     found = (
-        f"{name} {g['auc'][0]:+.4f} ({g['auc'][1]:+.4f} to {g['auc'][2]:+.4f})"
+        f"{PIECES.get(name, name)} {g['auc'][0]:+.4f} ({g['auc'][1]:+.4f} to {g['auc'][2]:+.4f})"
         for name, g in load("study")["gains"].items()
     )
     return "Gain in label AUC with 95 % interval: " + "; ".join(found) + "."
@@ -172,7 +180,7 @@ def ranks() -> str:
         cells = [f"{one['mean_ranks'][name]:.1f}" for one in by.values()]
         p = record["all"]["wilcoxon_holm"].get(name)
         cells += ["" if p is None else f"{p:.2g}", f"{record['seconds'][name]:.0f}"]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines.append(f"| {_shown(name)} | " + " | ".join(cells) + " |")
     lost = [row for row in record["behind"] if row["gap"] > 0]
     words = "; ".join(f"{r['data']} {r['rate']:g} by {r['gap']:.3f} ({r['best']})" for r in lost)
     time, told = record["times_of_a_forest"], record["estimate"]
@@ -197,7 +205,7 @@ def everyone() -> str:
     for name, rank in record["mean_ranks"].items():
         p = record["wilcoxon_holm"].get(name)
         cells = f"{rank:.1f}", f"{record['auc'][name]:.3f}", "" if p is None else f"{p:.2g}"
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines.append(f"| {_shown(name)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -207,7 +215,8 @@ def gains() -> str:
     lines = ["| | sets | " + " | ".join(SHOWN.values()) + " |", "|---" * (len(SHOWN) + 2) + "|"]
     for name, one in found.items():
         cells = (f"{one[m][0]:+.4f} ({one[m][1]:+.4f} to {one[m][2]:+.4f})" for m in SHOWN)
-        lines.append(f"| {name} | {one['sets']} | " + " | ".join(cells) + " |")
+        shown = PIECES.get(name, name)
+        lines.append(f"| {shown} | {one['sets']} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
