@@ -1,4 +1,4 @@
-"""The schematic pictures of docs/method.md.
+"""The schematic pictures of docs/research/method.md.
 
     python docs/images/method.py        # writes method-labels.svg and method-bracket.svg beside it
 
@@ -38,7 +38,7 @@ def picture(width: int, height: int, *parts: str) -> str:
 
 
 def labels() -> str:
-    """Labels with missing entries, and the groups that observed positives make of their rows."""
+    """Labels with missing entries, and the groups of rows that share an observed positive."""
     names = ["snake", "reptile", "river", "night"]
     rows = ["1?01", "11?0", "?10?", "00?1", "0?11", "?001", "0??0"]
     parts = [text(78, 24, "labels Y", 15), text(388, 24, "rows with an observed yes", 15)]
@@ -85,7 +85,7 @@ def bracket() -> str:
                 dot = f'cx="{x + dx}" cy="{y + dy}" r="5.5" fill="{colour}"'
                 parts.append(f"<path {line}/><circle {dot}/>")
         parts.append(text(x + 40, 204, title, 14))
-    explained = "a dot is the scores of one row; its colour is the label that was observed there"
+    explained = "each dot shows the scores of one row; the colour is its observed label"
     return picture(800, 250, *parts, text(400, 236, explained, 13))
 
 
