@@ -211,7 +211,9 @@ def test_addition_commutes_and_subtraction_undoes_it(problem):
         np.testing.assert_allclose(one, other, rtol=0, atol=scale)
     # What lost its last negative, or positive, cannot be told from the rest any more.
     if (A.learnable == (A + B).learnable).all():
-        np.testing.assert_allclose(back.positive_rows.gram, A.positive_rows.gram, rtol=0, atol=scale)
+        np.testing.assert_allclose(
+            back.positive_rows.gram, A.positive_rows.gram, rtol=0, atol=scale
+        )
         np.testing.assert_allclose(back.rows.gram, A.rows.gram, rtol=0, atol=scale)
 
 
