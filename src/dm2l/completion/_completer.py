@@ -16,10 +16,17 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from dm2l._utils.arrays import asarray_like, is_non_numpy, namespace, take_rows, to_numpy
 from dm2l._utils.inputs import check_choice
-from dm2l.completion._calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import Floats, LabelCovariance, Mask
-from dm2l.completion._errors import CompletionSummary, LabelErrors, check_max_error_rate, suspects
+from dm2l.completion._errors import (
+    Calibrator,
+    CompletionSummary,
+    LabelErrors,
+    best_f1_thresholds,
+    check_max_error_rate,
+    plain_probability,
+    suspects,
+)
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like, parse_new_rows
 from dm2l.labels._parsing import read_values

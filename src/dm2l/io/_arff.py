@@ -26,8 +26,7 @@ from dm2l._utils.files import (
 )
 from dm2l.io._columns import choose_labels, match_columns, split_columns
 from dm2l.io._csv_file import check_encoding
-from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._words import as_number, parse_boolean
+from dm2l.io._label_reader import as_number, label_targets, make_bunch, parse_boolean
 
 _VALUE_BYTES = 50  # of a value: here, as an array, and in the part that is a feature
 _SPECIAL = frozenset("'\"%")

@@ -23,7 +23,7 @@ from dm2l._utils.files import (
     translate_errors,
 )
 from dm2l.io._columns import check_distinct
-from dm2l.io._words import MISSING_WORDS, are_codes
+from dm2l.io._label_reader import MISSING_WORDS, are_codes
 
 # pandas compares letter by letter; columns of text are looked at once more.
 _MISSING_SPELLINGS = sorted(

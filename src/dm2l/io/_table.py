@@ -14,8 +14,7 @@ from dm2l._utils.extras import require
 from dm2l._utils.files import AnyPath, DataFileError, check_memory, check_regular, translate_errors
 from dm2l.io._columns import check_distinct, choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile
-from dm2l.io._label_reader import LabelReader, make_bunch
-from dm2l.io._words import as_number
+from dm2l.io._label_reader import LabelReader, as_number, make_bunch
 
 _FACTOR = 4.0  # bytes in memory for a byte of an unpacked Parquet table
 

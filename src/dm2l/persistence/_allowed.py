@@ -176,7 +176,7 @@ PUCompleter dm2l.pu._estimator
   include LabelCompleter
   rate: F[c]
 
-Calibrator dm2l.completion._calibration
+Calibrator dm2l.completion._errors
   method: 'sigmoid' | 'isotonic'
   fitted
   rates: F[c]

@@ -16,6 +16,6 @@ with covariances of labels for what features explain (:math:`B`) and what they d
 with the :math:`\tau` that ranks held-out positives best, and a few directions beside it.
 """
 
-from dm2l.pu._prior import ClassPrior, estimate_class_prior
+from dm2l.pu._targets import ClassPrior, estimate_class_prior
 
 __all__ = ["ClassPrior", "estimate_class_prior"]

@@ -11,7 +11,6 @@ import numpy as np
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult
 from dm2l._utils.arrays import float64
-from dm2l.completion._calibration import Calibrator, best_f1_thresholds
 from dm2l.completion._completer import (
     FEWEST_POSITIVES,
     Imputation,
@@ -19,10 +18,10 @@ from dm2l.completion._completer import (
     TrainingRows,
     row_digests,
 )
-from dm2l.completion._errors import LabelErrors
+from dm2l.completion._errors import Calibrator, LabelErrors, best_f1_thresholds
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.pu._prior import (
+from dm2l.pu._targets import (
     ClassPrior,
     Floats,
     check_class_prior,

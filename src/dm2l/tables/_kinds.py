@@ -12,7 +12,7 @@ import numpy as np
 from dm2l._utils.extras import require
 from dm2l.chemistry import ABSENT, has_rdkit, is_valid_smiles
 from dm2l.io._columns import ColumnRequestError, added_columns, check_distinct, match_columns
-from dm2l.io._words import (
+from dm2l.io._label_reader import (
     MISSING_WORDS,
     are_codes,
     as_number,

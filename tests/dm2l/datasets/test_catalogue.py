@@ -16,8 +16,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.io import savemat
 
-from dm2l.datasets import _load, catalogue, content_hash, duplicate_groups, load_dataset
-from dm2l.datasets._load import DataSetCard
+from dm2l.datasets import (
+    DataSetCard,
+    catalogue,
+    content_hash,
+    duplicate_groups,
+    load_dataset,
+)
 
 FOLDER = os.environ.get("DM2L_DATA")
 PAPER = {"Arts", "Business", "Recreation", "Social", "Enron", "Image", "Tmc2007-500"}
@@ -178,7 +183,7 @@ def npz_bytes(**parts):
 def folder(tmp_path, monkeypatch):
     """A data folder of the test's own, and a catalogue with one card."""
     monkeypatch.setenv("DM2L_DATA", str(tmp_path))
-    monkeypatch.setattr(_load, "catalogue", lambda: {"tiny": TINY})
+    monkeypatch.setattr("dm2l.datasets.catalogue", lambda: {"tiny": TINY})
     return tmp_path
 
 

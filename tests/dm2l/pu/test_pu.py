@@ -12,8 +12,7 @@ from dm2l.labels import LabelMatrix
 from dm2l.metrics import evaluate_positive_unlabelled, f1_macro, hamming_loss, label_auc
 from dm2l.persistence import load_model, save_model
 from dm2l.pu import estimate_class_prior
-from dm2l.pu._prior import check_class_prior, correct_scores, unlabelled_probability
-from dm2l.pu._targets import PUTargets
+from dm2l.pu._targets import PUTargets, check_class_prior, correct_scores, unlabelled_probability
 from dm2l.simulate import (
     infer_skipped_negatives,
     simulate_missing_positives,
