@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dm2l import __version__
 from dm2l._base import MissingLabelClassifier
+from dm2l._utils import require
 from dm2l._utils.arrays import float64, to_numpy
-from dm2l._utils.extras import require
 from dm2l.pu._estimator import PUCompleter
 
 __all__ = ["to_onnx"]

@@ -375,9 +375,10 @@ WORTH_FACTORING = 1e10
 
 
 _controller = functools.cache(ThreadpoolController)
-_pool = functools.cache(functools.partial(ThreadPoolExecutor, thread_name_prefix="dm2l"))
+# Threads that are kept; ``map`` gives results in their order, as they come.
+pool = functools.cache(functools.partial(ThreadPoolExecutor, thread_name_prefix="dm2l"))
 if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=pool.cache_clear)
 
 
 class one_blas_thread(AbstractContextManager[None]):  # noqa: N801 (used like a function)
@@ -410,16 +411,11 @@ def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextMa
     return one_blas_thread() if size < worth else nullcontext()
 
 
-def run_each(work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> Iterator[Any]:
-    """What ``work`` gives for each item, in their order and as they come, by so many threads."""
-    return _pool(workers).map(work, items)
-
-
 def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
     """Results of all tasks, in their order, by so many threads."""
     if workers == 1 or len(tasks) == 1:
         return list(map(call, tasks))
-    return list(run_each(call, tasks, workers))
+    return list(pool(workers).map(call, tasks))
 
 
 def blas_thread_count() -> int:

@@ -241,7 +241,7 @@ class LabelCompleter:
             rows = TrainingRows.of(digests, T, scores if better else None, order)
             if calibration is None:
                 # The observed rate of a label with few rows would discard its scores.
-                curves = partial(_sigmoids, scores, known, weights)
+                curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
             correlation = partial(LabelCorrelation.fit, T, scores, threshold, order)
         return cls(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation)
 
@@ -340,10 +340,6 @@ class LabelCompleter:
         if refit:
             correlation = LabelCorrelation.fit(others, scores)
         return LabelErrors.of(T, correlation.predict(others, scores)[1])
-
-
-def _sigmoids(scores: Floats, T: Signs, weights: Floats | None) -> Calibrator:
-    return Calibrator("sigmoid").fit(scores, T, weights, flat=False)
 
 
 class CompletionMixin:

@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import (
     AnyPath,
     DataFileError,

@@ -78,10 +78,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     if not features_only:
         if "Y" not in found:
             raise DataFileError(path, f"there is no Y; there are {sorted(found)}")
-        Y = target = found["Y"]
-        # What is written here is read without the way through float64.
-        if Y.dtype != np.int8 or Y.ndim != 2 or Y.min(initial=0) or Y.max(initial=0) > 1:
-            target = label_targets(_numbers(Y, "Y", path), None, str(path))
+        target = label_targets(_numbers(found["Y"], "Y", path), None, str(path))
         names = _names(found, "label_names", target.shape[1], path)
         if len(target) != n:
             raise DataFileError(path, f"X has {n} rows, but Y has {len(target)}")
@@ -129,10 +126,10 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
     path, parts = Path(path), {}
     if sp.issparse(bunch.data):
         X = sp.csr_array(bunch.data)
-        parts = {"X_data": _small(X.data), "X_indices": X.indices, "X_indptr": X.indptr}
+        parts = {"X_data": X.data, "X_indices": X.indices, "X_indptr": X.indptr}
         parts["X_shape"] = np.array(X.shape)
     else:
-        parts["X"] = _small(np.asarray(bunch.data))
+        parts["X"] = np.asarray(bunch.data)
     parts["Y"] = np.asarray(bunch.target)
     for part in _BESIDE:
         key = "target_names" if part == "label_names" else part
@@ -140,14 +137,6 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
             parts[part] = np.asarray(bunch[key])
     with atomic_write(path) as partial, partial.open("xb") as file:
         np.savez_compressed(file, **parts)
-
-
-def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Counts and 0/1 in one byte each; anything else as it is."""
-    if values.size and not (np.abs(values) <= 127).all():
-        return values
-    small = values.astype(np.int8)
-    return small if np.array_equal(small, values) else values
 
 
 def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import AnyPath, DataFileError, check_memory, check_regular, translate_errors
 from dm2l.io._columns import check_distinct, choose_labels, split_columns
 from dm2l.io._csv_file import CsvFile

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import (
     MEMORY_HINT,
     AnyPath,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import PARQUET, TEXT, DataFileError, open_unpacked, suffix_of
 from dm2l._utils.inputs import check_count
 from dm2l.io._columns import choose_labels, split_columns

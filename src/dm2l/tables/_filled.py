@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, atomic_write, suffix_of
 from dm2l.io import write_npz
 from dm2l.io._columns import LOOK, PROBABILITY

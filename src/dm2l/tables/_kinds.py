@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l.chemistry import ABSENT, has_rdkit, is_valid_smiles
 from dm2l.io._columns import ColumnRequestError, added_columns, check_distinct, match_columns
 from dm2l.io._label_reader import (

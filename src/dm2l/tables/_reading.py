@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, DataFileError, suffix_of
 from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
 from dm2l.io._columns import check_distinct, choose_labels, labels_without, matches_pattern
