@@ -382,11 +382,9 @@ if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
 
 
 class one_blas_thread(AbstractContextManager[None]):  # noqa: N801 (used like a function)
-    """Context in which BLAS uses one thread (``benchmarks/blas.py`` shows what that saves).
+    """Context in which BLAS uses one thread (``benchmarks/blas.py`` shows what that saves)."""
 
-    The limit is that of the process: the first thread that asks sets it, the last ends it.
-    """
-
+    # The limit is that of the process: the first thread that asks sets it, the last ends it.
     _lock = Lock()
     inside = 0  # threads that have asked
     _limits: Any
@@ -420,8 +418,5 @@ def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
 
 def blas_thread_count() -> int:
     """How many threads BLAS may use here."""
-    most = 1
-    for pool in _controller().info():
-        if pool["user_api"] == "blas":
-            most = max(most, pool["num_threads"])
-    return most
+    found = (one["num_threads"] for one in _controller().info() if one["user_api"] == "blas")
+    return max(found, default=1)

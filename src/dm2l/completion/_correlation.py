@@ -366,12 +366,10 @@ def _error(p: Floats) -> Floats:
 
 
 def trust(T: NDArray[Any], F: Floats) -> float:
-    """Share of the expected gains of answers that comes true, from 0 to 1.
-
-    The largest are overestimated the most. So label correlation is learnt from half of the rows,
-    known entries of the other half are treated as missing and answered, and errors avoided are
-    compared with the expected ones, for the twentieth of the answers that would be queried first.
-    """
+    """Share of the expected gains of answers that comes true, from 0 to 1."""
+    # The largest are overestimated the most. So label correlation is learnt from half of the rows,
+    # known entries of the other half are treated as missing and answered, and errors avoided are
+    # compared with the expected ones, for the twentieth of the answers that would be queried first.
     rng = np.random.default_rng(0)
     rows = rng.permutation(np.flatnonzero((T != 0).sum(axis=1) > 1))[:MOST_ROWS]
     found = []

@@ -17,14 +17,8 @@ Floats = NDArray[np.float64]
 
 
 def plain_probability(scores: NDArray[Any]) -> Floats:
-    r"""Probability that a least-squares score stands for, without calibration.
-
-    Fitted to ``-1/+1``, a score estimates ``E[t|x] = 2p - 1``. The link
-
-    .. math:: p = \tfrac12 (1 + \tanh f)
-
-    agrees with that to first order, stays inside (0, 1) and keeps the order of scores.
-    """
+    """Probability that a least-squares score stands for, without calibration."""
+    # Fitted to -1/+1, a score estimates E[t|x] = 2 p - 1, with which this agrees to first order.
     return 0.5 * (1.0 + np.tanh(np.asarray(scores, dtype=np.float64)))
 
 
@@ -39,11 +33,7 @@ class Calibrator:
     def fit(
         self, scores: Floats, T: Signs, weights: Floats | None = None, *, flat: bool = True
     ) -> Self:
-        """Fit on held-out scores (NaN where there is none) and the observed signs beside them.
-
-        ``weights`` (n, c) are those of the entries. ``flat`` says whether a label that
-        has no curve gets its observed rate; else it keeps :func:`plain_probability`.
-        """
+        """Fit on held-out scores (or NaN); labels without a curve get their rate if ``flat``."""
         weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
         known = (T != 0) & np.isfinite(scores)
         curves = [
@@ -231,10 +221,9 @@ class ErrorRateBound:
         missing: NDArray[np.bool_],
         max_error_rate: float | tuple[float, float],
     ) -> tuple[NDArray[np.bool_], float]:
-        """Which of the ``missing`` entries to fill, and their expected error rate.
+        """Which entries to fill, given probabilities of being right, and their expected error rate.
 
-        ``confidence`` is the probability that a prediction is right; ``max_error_rate`` is for all
-        filled entries, or a pair for those filled with yes and with no.
+        ``max_error_rate`` is for all, or a pair for those filled with yes and with no.
         """
         chosen, expected = np.zeros(missing.shape, dtype=bool), 0.0
         parts: list[Any] = [([0, 1], missing, max_error_rate)]
@@ -342,11 +331,9 @@ class LabelErrors:
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
-    """Labels that are probably wrong, and should be no evidence about others of their row.
-
-    With the share e of contradictions among the most confident predictions, a label whose opposite
-    has probability r is wrong with :math:`e (r - e) / ((1 - 2e)(1 - r))`.
-    """
+    """Labels that are probably wrong, and should be no evidence about others of their row."""
+    # With the share e of contradictions among the most confident predictions, a label whose
+    # opposite has probability r is wrong with e (r - e) / ((1 - 2 e)(1 - r)).
     against = np.where(T > 0, 1 - p, p)
     sure = np.where(T != 0, np.maximum(p, 1 - p), -1.0)
     border = np.quantile(sure[T != 0], 1 - CONFIDENT) if (T != 0).any() else 1.0

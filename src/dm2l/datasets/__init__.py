@@ -22,7 +22,7 @@ from sklearn.utils import Bunch, check_array, check_random_state
 from dm2l._utils.arrays import factorize
 from dm2l._utils.inputs import check_choice, check_number
 from dm2l.io import read_arff, read_mat, read_npz
-from dm2l.io._label_reader import label_targets
+from dm2l.io._columns import label_targets
 from dm2l.simulate import (
     simulate_missing_positives,
     simulate_per_label,
@@ -55,12 +55,8 @@ def content_hash(X: Any, Y: Any) -> str:
 
     Examples
     --------
-    >>> import scipy.sparse as sp
     >>> from dm2l.datasets import content_hash
-    >>> X, Y = [[0, 2.5], [1, 0]], [[1, 0], [0, 1]]
-    >>> content_hash(X, Y) == content_hash(sp.csr_array(X), [[1, -1], [-1, 1]])
-    True
-    >>> content_hash(X, Y)[:16]
+    >>> content_hash([[0, 2.5], [1, 0]], [[1, 0], [0, 1]])[:16]
     '3a6f9f489de38725'
     """
     X = _features(X)
@@ -181,9 +177,8 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     Parameters
     ----------
     name : str
-        Name of a file without its ending, for example ``"Arts"``: an archive as
-        :func:`~dm2l.io.read_npz` describes it, else an ARFF file (with its ``.xml``), else a
-        MATLAB file.
+        Name of an ``.npz`` archive, else an ARFF file (with its ``.xml``), else a MATLAB file,
+        without its ending: ``"Arts"``.
     verify : bool, default=False
         Whether to compare the content with the card's hash.
 
@@ -215,7 +210,12 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
         )
     # Looked up among the names that are there: nothing outside the folder can be reached, and a
     # file system that ignores case does not make two names of one set.
-    present = _present(Path(folder)) if folder else {}
+    present: dict[str, Path] = {}
+    paths = sorted(Path(folder).glob("[!.]*.*")) if folder else []
+    for suffix in _READERS:
+        for path in paths:
+            if path.suffix.lower() == suffix:
+                present.setdefault(path.stem, path)
     if name not in present:
         text = (
             f"The environment variable {_VARIABLE} is not set. Point it to a folder of NAME.npz "
@@ -244,17 +244,6 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
             "differently."
         )
     return bunch
-
-
-def _present(folder: Path) -> dict[str, Path]:
-    """Files that can be read, by the names of their data sets."""
-    found: dict[str, Path] = {}
-    paths = [path for path in folder.glob("*.*") if not path.name.startswith(".")]
-    for suffix in _READERS:
-        for path in sorted(paths):
-            if path.suffix.lower() == suffix:
-                found.setdefault(path.stem, path)
-    return found
 
 
 # What holds for a digit whoever wrote it. "has a loop" follows the usual closed-loop convention of
@@ -347,13 +336,11 @@ def make_missing_multilabel(
 ) -> tuple[NDArray[np.float64], ...]:
     r"""Make multi-label data with one-way implications and missing labels.
 
-    Rows have :math:`r = \min(n\_features, n\_labels)` hidden factors :math:`Z`, standard normal.
-    Features are :math:`X = ZA + \sigma E` with Gaussian :math:`A, E` and :math:`\sigma` the
-    ``noise``. A label is positive for the rows with the largest :math:`(ZB)_j`: a share between
-    5 and 20 % for the first half of the labels (the specific ones), between 10 and 30 % for the
-    second half (the general ones). Then implications ``specific => general`` are enforced: where a
-    specific label is positive, its general one becomes positive too. With 8 labels the first four
-    are ``0 => 4, 1 => 5, 2 => 6, 3 => 7``.
+    Rows have :math:`r = \min(n\_features, n\_labels)` standard normal factors :math:`Z`, and
+    features :math:`X = ZA + \sigma E` with Gaussian :math:`A, E` and :math:`\sigma` the ``noise``.
+    A label is positive for the rows with the largest :math:`(ZB)_j`: 5 to 20 % for the first half
+    of the labels (specific ones), 10 to 30 % for the second half (general ones). Where a specific
+    label is positive, its general one becomes positive too: ``0 => 4, 1 => 5, ...`` of 8 labels.
 
     Parameters
     ----------
@@ -373,18 +360,15 @@ def make_missing_multilabel(
     Returns
     -------
     X, Y, truth : ndarray of float64
-        Features; labels with 1, 0 and NaN (missing); and, if asked for, labels before any was
-        hidden.
+        Features; labels with 1, 0 and NaN (missing); and, if asked for, the complete labels.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dm2l.datasets import make_missing_multilabel
     >>> X, Y, truth = make_missing_multilabel(rho=0.7, random_state=0, return_truth=True)
-    >>> X.shape, Y.shape, float(np.isnan(Y).mean())
-    ((200, 20), (200, 8), 0.3)
-    >>> bool((truth[:, 4] >= truth[:, 0]).all())  # label 0 implies label 4
-    True
+    >>> X.shape, float(np.isnan(Y).mean()), bool((truth[:, 4] >= truth[:, 0]).all())
+    ((200, 20), 0.3, True)
     """
     sizes = {"n_samples": n_samples, "n_features": n_features, "n_labels": n_labels}
     for name, value in (sizes | {"n_implications": n_implications}).items():

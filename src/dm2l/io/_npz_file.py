@@ -28,8 +28,7 @@ from dm2l._utils.files import (
     read_into,
     translate_errors,
 )
-from dm2l.io._columns import check_distinct
-from dm2l.io._label_reader import label_targets, make_bunch
+from dm2l.io._columns import check_distinct, label_targets, make_bunch
 
 _RATIO = 1100  # bytes that a packed byte can become, and some: the limit of zlib is 1032
 
@@ -53,21 +52,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     Returns
     -------
     Bunch
-        As of :func:`read_csv`; ``data`` may be CSR, and of ``target_names``, ``feature_names``,
-        ``train_index``, ``test_index`` and ``source`` those are None that the archive lacks.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from dm2l.io import read_npz
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "tiny.npz")
-    ...     np.savez(path, X=np.eye(2), Y=np.array([[1, 0], [0, 1]]))
-    ...     tiny = read_npz(path)
-    >>> tiny.data.shape, tiny.target.tolist(), tiny.source
-    ((2, 2), [[1, 0], [0, 1]], None)
+        As of :func:`read_csv`; ``data`` may be CSR. The example of :func:`write_npz` reads one.
     """
     found = read_members(path, (*_SPARSE, "X", "Y", *_BESIDE))
     data = _features(found, path)
@@ -100,9 +85,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
 
 
 def write_npz(path: str | Path, bunch: Bunch) -> None:
-    """Write a data set as an archive that :func:`~dm2l.datasets.load_dataset` finds by its name.
-
-    The file appears under its name only when it is complete.
+    """Write a data set as an archive, which appears under its name only when it is complete.
 
     Parameters
     ----------

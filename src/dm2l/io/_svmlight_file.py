@@ -23,8 +23,7 @@ from dm2l._utils.files import (
     open_unpacked,
     translate_errors,
 )
-from dm2l.io._columns import check_distinct
-from dm2l.io._label_reader import make_bunch
+from dm2l.io._columns import check_distinct, make_bunch
 
 Base = bool | Literal["auto"]
 
@@ -48,15 +47,13 @@ def read_svmlight(
     path : str or Path
         The file, perhaps packed as of :func:`read_csv`.
     n_features : int, default=None
-        Number of features; None takes the greatest index that occurs. Give it, and
-        ``zero_based``, when files have to agree.
+        Number of features; None takes the greatest index. Give both when files have to agree.
     zero_based : bool or "auto", default="auto"
         Whether the first feature has index 0; "auto" says yes if index 0 occurs.
     labels : sequence of float, default=None
-        Numbers of the labels, in the order of the columns; None takes those that occur, in
-        ascending order.
+        Numbers of the labels, one a column; None takes those that occur, in ascending order.
     missing_as : {"negative", "missing"}, default="negative"
-        The format lists positives only. What it means that a label is not listed.
+        What labels are that a row does not list.
     features_only : bool, default=False
         Whether labels are ignored; ``target`` then has no columns.
 
@@ -75,11 +72,8 @@ def read_svmlight(
     ...     path = Path(folder, "tiny.svm")
     ...     _ = path.write_text("2,5 1:0.5 3:1\n5 2:2\n")
     ...     tiny = read_svmlight(path)
-    >>> tiny.target_names, tiny.target.tolist()
-    (['2', '5'], [[1, 1], [0, 1]])
-    >>> tiny.data.toarray()
-    array([[0.5, 0. , 1. ],
-           [0. , 2. , 0. ]])
+    >>> tiny.target_names, tiny.target.tolist(), tiny.data.toarray().tolist()
+    (['2', '5'], [[1, 1], [0, 1]], [[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]])
     """
     if missing_as not in ("negative", "missing"):
         raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
@@ -110,11 +104,7 @@ def read_svmlight(
 
 
 class SvmlightRows(io.RawIOBase):
-    """The rows of an open file.
-
-    scikit-learn's reader gets its lines from here, without the rows that it would pass over
-    because they have neither labels nor features; those are put in again.
-    """
+    """The rows of an open file, as scikit-learn reads them, and blank rows that it passes over."""
 
     def __init__(
         self, file: IO[bytes], path: AnyPath, n_features: int | None, zero_based: Base

@@ -37,12 +37,10 @@ _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Parts:
-    """The parts of an archive, for all of which together there is a limit.
+    """The parts of an archive, which together have limits."""
 
-    ``marks`` is the number of tags and attributes that the smallest file may have, and ``factor``
-    says how many bytes of memory a byte of XML takes.
-    """
-
+    # ``marks``: tags and attributes that the smallest file may have; ``factor``: bytes of memory
+    # for a byte of XML.
     def __init__(
         self, path: str | os.PathLike[str], archive: zipfile.ZipFile, *, marks: int, factor: float
     ) -> None:

@@ -34,10 +34,7 @@ _ROUNDS = 3
 
 
 class PUCompleter(LabelCompleter):
-    """:class:`LabelCompleter` of labels whose zeros may be positive, with label frequencies.
-
-    There is no label correlation: it would need observed negatives.
-    """
+    """:class:`LabelCompleter` of labels whose zeros may be positive, without label correlation."""
 
     def __init__(self, *arguments: Any, rate: Floats, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -83,13 +80,10 @@ class PUCompleter(LabelCompleter):
 
 
 class PositiveUnlabelledClassifier(MissingLabelClassifier):
-    """Base of estimators that take ``missing_as="unlabelled"``, with ``class_prior``.
+    """Base of estimators that take ``missing_as="unlabelled"``, with ``class_prior``."""
 
-    The score model then gets complete labels, with unlabelled entries as negatives and the signs
-    that were given as targets. It passes the class prior that it used to :meth:`_keep_prior`, and
-    :meth:`_corrected` is applied to its scores.
-    """
-
+    # The score model then gets complete labels, with unlabelled entries as negatives and the signs
+    # that were given as targets. It passes the class prior that it used to _keep_prior.
     class_prior: Any = None
 
     def _prepare_labels(

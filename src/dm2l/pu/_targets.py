@@ -174,11 +174,9 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 def shrink(
     value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
-    """Shrink frequencies to their mean, by DerSimonian and Laird; lower bounds are raised to it.
-
-    Labels with many positives are more likely to have rows that are certainly positive, so the mean
-    is over positives, and of frequencies rather than their logarithms.
-    """
+    """Shrink frequencies to their mean, by DerSimonian and Laird; lower bounds are raised to it."""
+    # Labels with many positives are more likely to have rows that are certainly positive, so the
+    # mean is over positives, and of frequencies rather than their logarithms.
     error = np.clip(error, 1e-6, 1e6)  # zero if all are labelled, infinite if unknown
     known, share = count > 0, count / count.sum()
     rate = np.where(known, np.exp(value), 0.0)
@@ -202,10 +200,7 @@ def unlabelled_probability(p: Floats, rate: Floats) -> Floats:
 
 
 def correct_scores(scores: Any, prior: Any) -> Any:
-    r"""Scores ``2 p - 1`` with positive probabilities: :math:`\pi e^{p / \pi - 1}` below the prior.
-
-    The order of rows stays. A prior of zero leaves scores as they are.
-    """
+    """Scores ``2 p - 1`` with positive probabilities: ``pi exp(p / pi - 1)`` below the prior pi."""
     xp = namespace(scores)
     known = np.asarray(prior) > 0
     pi = asarray_like(np.where(known, prior, 1.0), scores)
@@ -320,13 +315,10 @@ RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000
 
 @dataclass(frozen=True)
 class PUTargets:
-    """Scores of positive-unlabelled labels: the fit of ``2 y - 1``, and that without the row.
-
-    ``pull`` is added to targets for every unit of ridge, so that any ``alpha`` gives ``scores``.
-    """
+    """Scores of positive-unlabelled labels: the fit of ``2 y - 1``, and that without the row."""
 
     scores: Floats
-    pull: Floats
+    pull: Floats  # added to targets for every unit of ridge, so that any alpha gives the scores
     leave_one_out_scores: Floats
     prior: ClassPrior
 

@@ -16,9 +16,16 @@ from sklearn.utils import Bunch
 from dm2l._utils import require
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, atomic_write, suffix_of
 from dm2l.io import write_npz
-from dm2l.io._columns import LOOK, PROBABILITY
-from dm2l.io._csv_file import Record, quote, records, unquote
-from dm2l.io._label_reader import MissingMarkers, as_number, commonest_pair, cutoffs_of, with_point
+from dm2l.io._columns import (
+    LOOK,
+    PROBABILITY,
+    MissingMarkers,
+    as_number,
+    commonest_pair,
+    cutoffs_of,
+    with_point,
+)
+from dm2l.io._table import Record, quote, records, unquote
 from dm2l.io._xlsx_file import MOST_COLUMNS, edit_sheet, write_sheet
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import harmless, write_columns
