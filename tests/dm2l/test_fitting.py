@@ -139,5 +139,5 @@ def test_the_gram_matrix_of_zeros_is_that_of_centred_columns(share, dtype, fit_i
     centred = X.astype(np.float64)
     if fit_intercept:
         centred = centred - centred.mean(axis=0)
-    found = prepared.gram[:120, :120]
+    found = prepared.features.gram()[:120, :120]
     np.testing.assert_allclose(found, centred.T @ centred, rtol=0, atol=1e-10 * found.max())

@@ -91,6 +91,8 @@ def _refuse_values(X: Any, error: Exception, nan_allowed: bool) -> None:
 
 def check_rows(X: Any) -> None:
     """Refuse what has no rows of the same length."""
+    if sp.issparse(X):  # a DOK matrix is a mapping
+        return
     name = type(X).__name__
     if hasattr(X, "iloc") and not hasattr(X, "columns"):
         raise ValueError(
@@ -175,7 +177,7 @@ def _refuse_in_column(name: str, column: Any, error: Exception, nan_allowed: boo
 
 def _refuse_object(name: str, i: int, value: Any, error: Exception) -> None:
     """Refuse what is no number, or one too large."""
-    if _length(value) is not None:
+    if _length(value) is not None and not isinstance(value, Mapping):
         raise _no_number(name, i, value, "Each value must be one number.")
     try:
         np.asarray([value], dtype=object).astype(np.float64)

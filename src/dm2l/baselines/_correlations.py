@@ -351,7 +351,7 @@ class MLLRCClassifier(CorrelationBaseline):
     problem is jointly convex: the weights are eliminated by one ridge solution, and ``S`` is found
     by accelerated proximal gradient.
 
-    A reconstruction, see :doc:`/baselines`: neither code nor full text of the original is public.
+    A reconstruction, see :doc:`/guide/baselines`: neither code nor full text of the original is public.
     Which parameter is which, factors of one half and the coding of negatives are uncertain; the
     intercept and ``masked`` are additions.
 

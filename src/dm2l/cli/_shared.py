@@ -363,15 +363,12 @@ def data_problems() -> Iterator[None]:
         try:
             yield
         except ColumnRequestError as error:
-            raise click.UsageError(_one_line(error)) from error
+            raise click.UsageError(str(error).replace("\n", " ")) from error
         except (ValueError, OSError, ImportError) as error:
-            raise click.ClickException(_one_line(error)) from error
+            raise click.ClickException(str(error).replace("\n", " ")) from error
         finally:
-            warn(dict.fromkeys(_one_line(warning.message) for warning in caught))
-
-
-def _one_line(message: object) -> str:
-    return str(message).replace("\n", " ")
+            lines = (str(warning.message).replace("\n", " ") for warning in caught)
+            warn(dict.fromkeys(lines))
 
 
 @contextmanager
