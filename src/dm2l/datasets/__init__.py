@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections import namedtuple
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b, sha256
 from importlib.resources import files
@@ -19,16 +19,11 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.utils import Bunch, check_array, check_random_state
 
+from dm2l import simulate
 from dm2l._utils.arrays import factorize
 from dm2l._utils.inputs import check_choice, check_number
 from dm2l.io import read_arff, read_mat, read_npz
 from dm2l.io._columns import label_targets
-from dm2l.simulate import (
-    simulate_missing_positives,
-    simulate_per_label,
-    simulate_per_row,
-    simulate_uniform,
-)
 
 __all__ = [
     "catalogue",
@@ -132,18 +127,7 @@ def _row_keys(X: Any) -> Iterator[bytes]:
             yield digest.digest()
 
 
-@dataclass(frozen=True)
-class DataSetCard:
-    """Metadata of a data set."""
-
-    name: str
-    n: int
-    d: int
-    c: int
-    cardinality: float
-    sha256: str
-    home: str
-    note: str = ""
+DataSetCard = namedtuple("DataSetCard", "name n d c cardinality sha256 home note", defaults=[""])
 
 
 def catalogue() -> dict[str, DataSetCard]:
@@ -315,10 +299,10 @@ def load_digit_attributes(*, return_X_y: bool = False) -> Any:
 
 
 _MASKS = {
-    "uniform": simulate_uniform,
-    "per_row": simulate_per_row,
-    "per_label": simulate_per_label,
-    "positives": simulate_missing_positives,
+    "uniform": simulate.simulate_uniform,
+    "per_row": simulate.simulate_per_row,
+    "per_label": simulate.simulate_per_label,
+    "positives": simulate.simulate_missing_positives,
 }
 
 
