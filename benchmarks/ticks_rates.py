@@ -22,7 +22,7 @@ import numpy as np
 from record import write
 from ticks import MASKS, hide, split
 
-from dm2l.pu._targets import (
+from dm2l.pu import (
     ENOUGH,
     PrincipalComponents,
     given_other_labels,

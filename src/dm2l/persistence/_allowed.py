@@ -172,7 +172,7 @@ LabelCompleter dm2l.completion._completer
   training_rows: none | TrainingRows
   correlation: none | LabelCorrelation[c]
 
-PUCompleter dm2l.pu._estimator
+PUCompleter dm2l.pu
   include LabelCompleter
   rate: F[c]
 
