@@ -22,9 +22,7 @@ PROGRAMS = [*(ROOT / "src").rglob("*.py"), *(ROOT / "examples" / "gallery").glob
 def prose_of_page(text: str) -> str:
     """The text without code and addresses; code keeps its line ends."""
     for code in (r"^```.*?^```$", r"`[^`]*`", r"\]\([^)]*\)", r"<!--.*?-->"):
-        text = re.sub(
-            code, lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE
-        )
+        text = re.sub(code, lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
     return text
 
 

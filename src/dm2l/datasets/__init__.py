@@ -265,9 +265,8 @@ def load_digit_attributes(*, return_X_y: bool = False) -> Any:
     Examples
     --------
     >>> from dm2l.datasets import load_digit_attributes
-    >>> digits = load_digit_attributes()
-    >>> [name for name, value in zip(digits.target_names, digits.target[4]) if value]
-    ['is 4', 'even', 'square number', 'straight strokes only']
+    >>> load_digit_attributes().target_names[9:12]
+    ['is 9', 'even', 'prime']
     """
     raw = load_digits()
     digit = raw.target
@@ -348,11 +347,10 @@ def make_missing_multilabel(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.datasets import make_missing_multilabel
-    >>> X, Y, truth = make_missing_multilabel(rho=0.7, random_state=0, return_truth=True)
-    >>> X.shape, float(np.isnan(Y).mean()), bool((truth[:, 4] >= truth[:, 0]).all())
-    ((200, 20), 0.3, True)
+    >>> X, Y, truth = make_missing_multilabel(random_state=0, return_truth=True)
+    >>> bool((truth[:, 4] >= truth[:, 0]).all())  # label 0 implies label 4
+    True
     """
     sizes = {"n_samples": n_samples, "n_features": n_features, "n_labels": n_labels}
     for name, value in (sizes | {"n_implications": n_implications}).items():

@@ -62,9 +62,8 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
 def matches_pattern(name: str, pattern: str) -> bool:
     """Whether a name, a pattern or a prefix selects a column."""
     # "tox_" is a prefix; without the sign at its end it may as well be a typing error.
-    if pattern[-1].isalnum() or pattern[-1] in "*?]":
-        return fnmatchcase(name, pattern)
-    return fnmatchcase(name, f"{pattern}*")
+    whole = pattern[-1].isalnum() or pattern[-1] in "*?]"
+    return fnmatchcase(name, pattern if whole else f"{pattern}*")
 
 
 def added_columns(names: Iterable[str]) -> set[str]:

@@ -84,14 +84,11 @@ def read_svmlight(
     if features_only:
         return make_bunch(data, None, target_names=[], zero_based=base)
     numbers = sorted({number for row in listed for number in row})
-    if labels is None:
-        columns = numbers
-    else:
-        columns = [float(label) for label in labels]
-        unknown = sorted(set(numbers) - set(columns))
-        if unknown or len(set(columns)) < len(columns):
-            what = f"misses {unknown[:5]} of the file" if unknown else "names a label twice"
-            raise ValueError(f"{path}: labels= {what}.")
+    columns = numbers if labels is None else [float(label) for label in labels]
+    unknown = sorted(set(numbers) - set(columns))
+    if unknown or len(set(columns)) < len(columns):
+        what = f"misses {unknown[:5]} of the file" if unknown else "names a label twice"
+        raise ValueError(f"{path}: labels= {what}.")
     if not columns:
         raise DataFileError(path, "no row lists a label; is it a multi-label svmlight file?")
     n, c = len(listed), len(columns)
