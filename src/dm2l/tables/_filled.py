@@ -195,8 +195,8 @@ def _write_text(
         lines[header].cells.extend(quote(name, separator, always=quoted) for name in new)
     with atomic_write(path) as partial:
         if path.suffix.lower() in EXCEL:
-            cells = (lines[i].cells for i in (header, *rows))
-            write_sheet(partial, (_typed(record, table.decimal) for record in cells))
+            kept = (lines[i].cells for i in (header, *rows))
+            write_sheet(partial, (_typed(record, table.decimal) for record in kept))
             return spellings
         if safe:
             for record in lines:
