@@ -28,10 +28,15 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         sparse = "csr" if model.__sklearn_tags__().input_tags.sparse else False
         dtype = [np.float64, np.float32]
         # Sums that look for NaN may overflow.
-        with np.errstate(over="ignore", invalid="ignore"), explain_unsuitable(X):
-            X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
+            except (TypeError, ValueError, OverflowError) as error:
+                _refuse_unsuitable(X, error)
+                raise
     if reset:
-        check_columns(X)
+        if sp.issparse(X):
+            check_columns(X)
         check_magnitude(X, getattr(model, "feature_names_in_", None))
         model._home = device_name(X)
     elif device_name(X) != model._home:
@@ -66,12 +71,16 @@ def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
-        try:
-            _refuse_values(X, error, nan_allowed)
-        except (TypeError, ValueError) as found:
-            for note in getattr(error, "__notes__", ()):
-                found.add_note(note)
-            raise
+        _refuse_unsuitable(X, error, nan_allowed)
+        raise
+
+
+def _refuse_unsuitable(X: Any, error: Exception, nan_allowed: bool = False) -> None:
+    try:
+        _refuse_values(X, error, nan_allowed)
+    except (TypeError, ValueError) as found:
+        for note in getattr(error, "__notes__", ()):
+            found.add_note(note)
         raise
 
 

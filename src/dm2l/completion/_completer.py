@@ -230,7 +230,9 @@ class LabelCompleter:
             rows = TrainingRows.of(digests, T, scores if better else None, order)
             if calibration is None:
                 # The observed rate of a label with few rows would discard its scores.
-                curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
+                def curves() -> Calibrator:
+                    return Calibrator("sigmoid").fit(scores, known, weights, flat=False)
+
             correlation = partial(LabelCorrelation.fit, T, scores, threshold, order)
         return cls(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation)
 
