@@ -302,13 +302,12 @@ class Trainer:
     def kernel_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
         """The map of a kernel for these inputs, of rows with these weights, not fitted yet."""
         from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap
-        from dm2l._solvers.nystroem import NystroemMap
 
         kernel = self.kernel_for(X, weights)
         if self.approximation == "fourier":
             return FourierMap(kernel.gamma, self.n_components, self.random_state)
         if self.approximation == "nystroem":
-            return NystroemMap(kernel, min(self.n_components, X.shape[0]), self.random_state)
+            return KernelMap(kernel, min(self.n_components, X.shape[0]), self.random_state)
         return KernelColumns(kernel) if self.solver == "published" else KernelMap(kernel)
 
     def fixed_map(self, X: Any) -> FeatureMap:

@@ -8,7 +8,6 @@ model *is* the linear model on ``Phi``: see :mod:`dm2l._solvers.maps`.
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from dm2l._solvers.kernels import Kernel, KernelFactor, is_precomputed, kernel_factor
+from dm2l._solvers.kernels import Kernel, KernelFactor, kernel_factor
 from dm2l._utils.arrays import (
     WORTH_SHARING,
     asarray_like,
@@ -282,7 +281,7 @@ def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None 
     return default_ridge(column_variances(X, weights))
 
 
-class FeatureMap(ABC):
+class FeatureMap:
     """From inputs to features, and from weights on features to what a fitted model keeps.
 
     Scores are ``basis(x) A`` with ``A = coefficients(W)``: on the inputs themselves, on kernels
@@ -297,13 +296,13 @@ class FeatureMap(ABC):
     plain = False  # whether rows are their own features
     square: Callable[[], Any] | None = None  # gives Phi'Phi, if cheaper than the product
 
-    @abstractmethod
     def fit(self, X: Any) -> Any:
         """Features of the training rows."""
+        raise NotImplementedError
 
-    @abstractmethod
     def transform(self, X: Any) -> Any:
-        """Features of any rows. Some maps need :meth:`fixed` first."""
+        """Features of any rows, by a map that is :meth:`fixed`."""
+        raise NotImplementedError
 
     def coefficients(self, W: Any) -> Any:
         """``A`` of given feature weights: these, unless a map says otherwise."""
@@ -364,18 +363,15 @@ class LinearMap(FeatureMap):
         return self._factor.Phi
 
     def transform(self, X: Any) -> Any:
-        """Features of rows: themselves, or ``X P' L'^-1`` with the pivot rows ``P``."""
-        if self._factor is None:
-            return X
-        X = float64(X) if self.offset is None else float64(X) - self.offset
-        inner = take_rows(self._X, self._factor.pivots) @ X.T
-        return solve_triangular(self._factor.L, inner.toarray() if sp.issparse(inner) else inner).T
+        """Rows are their own features where this map is one for further rows."""
+        return X
 
     def coefficients(self, W: Any) -> Any:
         """``W`` itself, or ``X'A``."""
         if self._factor is None:
             return W
-        return take_rows(self._X, self._factor.pivots).T @ self._factor.dual(W)
+        A = solve_triangular(self._factor.L, W, transpose=True)
+        return take_rows(self._X, self._factor.pivots).T @ A
 
     def on_inputs(self, W: Any, intercept: bool) -> tuple[Any, Any]:
         """Weights on the columns of ``X`` and intercepts, of weights with or without intercept."""
@@ -387,7 +383,8 @@ class LinearMap(FeatureMap):
         """``W`` itself, or the weights that give the same training scores."""
         if self._factor is None:
             return coefficients
-        return self._factor.primal(self._X @ coefficients)
+        F = self._X @ coefficients
+        return solve_triangular(self._factor.L, take_rows(F, self._factor.pivots))
 
 
 def _dense_gram(X: Any) -> NDArray[np.float64]:
@@ -429,7 +426,7 @@ class Weights(NamedTuple):
             return X @ coef + intercept
         if self.waves is not None:
             K = float64(self.waves.transform(X))
-        elif self.kernel is not None and is_precomputed(self.kernel):
+        elif self.kernel is not None and self.kernel.kernel == "precomputed":
             pivots = np.flatnonzero(mask.keep)[self.X_fit]
             # All columns of a large matrix need no copy; a small one costs nothing.
             whole = X.shape[1] > 1000 and np.array_equal(pivots, np.arange(X.shape[1]))

@@ -18,7 +18,6 @@ from dm2l._utils.arrays import (
     float64,
     is_non_numpy,
     namespace,
-    solve_triangular,
     take_rows,
     to_numpy,
 )
@@ -102,11 +101,6 @@ def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:
     return namespace(inner).exp(inner)
 
 
-def is_precomputed(kernel: Callable[[Any, Any], Any]) -> bool:
-    """Whether rows are rows of the kernel matrix itself."""
-    return isinstance(kernel, Kernel) and kernel.kernel == "precomputed"
-
-
 class KernelFactor:
     """``K ~ Phi Phi'`` with ``Phi[pivots] = L`` lower triangular.
 
@@ -127,14 +121,6 @@ class KernelFactor:
         self.L = L
         self.error = error
         self._counts = counts
-
-    def dual(self, W: Any) -> Any:
-        """``A`` with ``L'A = W``."""
-        return solve_triangular(self.L, W, transpose=True)
-
-    def primal(self, F: Any) -> Any:
-        """``W`` with ``L W = F`` on the pivot rows."""
-        return solve_triangular(self.L, take_rows(F, self.pivots))
 
     def square(self) -> Any:
         """``Phi'Phi``, a third of the work where ``Phi`` is ``L`` with repeated rows."""

@@ -2,8 +2,8 @@
 
 With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, so one core serves all:
 
-* :class:`KernelMap`: an exact factor of the kernel matrix, which costs ``n^2`` memory;
-* :class:`dm2l._solvers.nystroem.NystroemMap`: ``r`` columns of any kernel, from ``r`` rows;
+* :class:`KernelMap`: an exact factor of the kernel matrix, which costs ``n^2`` memory, or ``r``
+  columns of any kernel, from ``r`` rows;
 * :class:`FourierMap`: ``r/2`` random frequencies for the rbf kernel, an error that falls like
   ``1/sqrt(r)``, and a model that keeps no training row;
 * :class:`KernelColumns`: ``Phi = K``, the variables of the published solver.
@@ -11,7 +11,6 @@ With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, so one co
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
 from dm2l._solvers.features import FeatureMap
-from dm2l._solvers.kernels import Kernel, KernelFactor, is_precomputed, kernel_factor
+from dm2l._solvers.kernels import Kernel, KernelFactor, kernel_factor
+from dm2l._solvers.nystroem import pivoted_cholesky
 from dm2l._utils.arrays import asarray_like, float64, solve_triangular, take_rows, to_numpy
-from dm2l._utils.inputs import check_count, check_number
-
-KernelFunction = Callable[[Any, Any], Any]
 
 _PAIRS = 1000  # pairs of rows on which a FourierMap measures its error
 _ANGLES = 2**20  # most angles that a FourierMap holds at a time
@@ -35,7 +32,7 @@ _ANGLES = 2**20  # most angles that a FourierMap holds at a time
 class _FactorMap(FeatureMap):
     """A map by a factor ``K ~ Phi Phi'`` with ``Phi[pivots] = L``."""
 
-    def __init__(self, kernel: KernelFunction) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
 
     def _keep(self, factor: KernelFactor) -> None:
@@ -44,7 +41,7 @@ class _FactorMap(FeatureMap):
 
     def coefficients(self, W: Any) -> Any:
         """``A`` on the pivot rows, with ``k(x, pivots) A`` the scores."""
-        return self._factor.dual(W)
+        return solve_triangular(self._factor.L, W, transpose=True)
 
     def weights(self, coefficients: Any) -> Any:
         """Feature weights of given ``A``."""
@@ -54,32 +51,35 @@ class _FactorMap(FeatureMap):
 class _PivotRows(FeatureMap):
     """A map whose coefficients belong to the training rows ``pivots``."""
 
-    _kernel: KernelFunction
+    _kernel: Kernel
     pivots: NDArray[np.intp]
 
     def stored(self, X: Any) -> dict[str, Any]:
         """The pivot rows, or their numbers where ``X`` is the kernel matrix."""
-        kept = self.pivots if is_precomputed(self._kernel) else take_rows(X, self.pivots)
+        precomputed = self._kernel.kernel == "precomputed"
+        kept = self.pivots if precomputed else take_rows(X, self.pivots)
         return {"kernel": self._kernel, "X_fit": kept}
 
 
 class KernelMap(_FactorMap, _PivotRows):
-    """``Phi`` with ``K = Phi Phi'``; predicts through the pivot rows."""
+    """``Phi`` with ``K = Phi Phi'``, exactly or with ``n_components`` columns."""
+
+    def __init__(
+        self, kernel: Kernel, n_components: int | None = None, random_state: Any = None
+    ) -> None:
+        super().__init__(kernel)
+        self._n_components, self._random_state = n_components, random_state
 
     def fit(self, X: Any) -> Any:
-        """Return an exact factor of the kernel matrix of ``X``."""
-        factor = self._factor_of(X)
+        """Return the factor; a model predicts through its pivot rows."""
+        kernel = self._kernel
+        if self._n_components is None:
+            factor = kernel_factor(kernel(X, X))
+        else:
+            factor = pivoted_cholesky(kernel, X, self._n_components, self._random_state)
         self._keep(factor)
-        self._X, self.square = X, factor.square
+        self.square = factor.square
         return factor.Phi
-
-    def _factor_of(self, X: Any) -> KernelFactor:
-        return kernel_factor(self._kernel(X, X))
-
-    def transform(self, X: Any) -> Any:
-        """Features of any rows, by way of the pivot rows."""
-        landmarks = self.fixed(self._X)
-        return landmarks.transform(X)
 
     def fixed(self, X: Any) -> LandmarkMap:
         """The map that takes any rows to these features; ``X`` is what was fitted."""
@@ -90,7 +90,7 @@ class KernelMap(_FactorMap, _PivotRows):
 class LandmarkMap(_FactorMap):
     """Features of any rows by way of some that were chosen: ``Phi = K(X, P) L'^-1``."""
 
-    def __init__(self, kernel: KernelFunction, rows: Any, L: Any, error: float) -> None:
+    def __init__(self, kernel: Kernel, rows: Any, L: Any, error: float) -> None:
         super().__init__(kernel)
         self._keep(KernelFactor(L, np.arange(rows.shape[0]), L, error=error))
         self.rows = rows
@@ -98,8 +98,6 @@ class LandmarkMap(_FactorMap):
     def transform(self, X: Any) -> Any:
         """Features of rows, in float64."""
         return solve_triangular(self._factor.L, self._kernel(X, self.rows).T).T
-
-    fit = transform  # nothing is left to be fitted
 
     def inputs(self, X: Any) -> Any:
         """The chosen rows."""
@@ -114,21 +112,18 @@ class LandmarkMap(_FactorMap):
 class KernelColumns(_PivotRows):
     """``Phi = K`` with ``A`` as the weights: as the paper states its equation (4)."""
 
-    def __init__(self, kernel: KernelFunction) -> None:
+    error = 0.0
+
+    def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self.error = 0.0
 
     def fit(self, X: Any) -> Any:
         """Return the kernel matrix."""
         K = self._kernel(X, X)
-        self._X, self.n_coefficients, self.pivots = X, X.shape[0], np.arange(X.shape[0])
+        self.n_coefficients, self.pivots = X.shape[0], np.arange(X.shape[0])
         # The matrix itself is for others to overwrite.
         self.example = asarray_like(np.empty((0, 0)), K)
         return K
-
-    def transform(self, X: Any) -> Any:
-        """Kernel with the training rows."""
-        return self._kernel(X, self._X)
 
 
 class FourierMap(FeatureMap):
@@ -157,8 +152,6 @@ class FourierMap(FeatureMap):
     """
 
     def __init__(self, gamma: float, n_components: int, random_state: Any = None) -> None:
-        check_number("gamma", gamma, positive=True)
-        check_count("n_components", n_components)
         self.gamma = gamma
         self.n_components = n_components
         self.random_state = random_state

@@ -9,7 +9,6 @@ with ``p`` the rows that were chosen: any kernel, an error that follows the spec
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
 from dm2l._solvers.kernels import Kernel, KernelFactor, check_largest
-from dm2l._solvers.maps import KernelMap
 from dm2l._utils.arrays import asarray_like, solve_triangular, take_columns, take_rows, to_numpy
-from dm2l._utils.inputs import check_count
 
 _DIAGONAL_ROWS = 64  # rows whose kernel is evaluated together to find their diagonal
 
@@ -57,16 +54,11 @@ def pivoted_cholesky(
     .. [2] E. N. Epperly, J. A. Tropp and R. J. Webber, "Embrace rejection: Kernel matrix
        approximation by accelerated randomly pivoted Cholesky", 2024 (arXiv:2410.03969).
     """
-    _check_kernel(kernel)
-    check_count("n_components", n_components)
-    check_count("block_size", block_size)
-    if not isinstance(tol, Real) or not 0 <= float(tol) < 1:
-        raise ValueError(f"tol must be a number >= 0 and < 1, got {tol!r}.")
     random = check_random_state(random_state)
     matrix = _KernelMatrix(kernel, X)
     diagonal = matrix.diagonal()
     xp = array_namespace(diagonal)
-    n, most = diagonal.shape[0], min(int(n_components), diagonal.shape[0])
+    n, most = diagonal.shape[0], min(n_components, diagonal.shape[0])
     # Names end in `left` where they belong to K - Phi Phi'.
     left = to_numpy(diagonal).copy()
     trace, largest = float(left.sum()), float(left.max(initial=0.0))
@@ -80,7 +72,7 @@ def pivoted_cholesky(
         rank = len(pivots)
         if rank == most or not weights.any():
             break
-        drawn = random.choice(n, size=int(block_size), p=weights / weights.sum())
+        drawn = random.choice(n, size=block_size, p=weights / weights.sum())
         uniforms = random.uniform(size=len(drawn))
         rows, order = np.unique(drawn, return_inverse=True)
         known = Phi[:, :rank]
@@ -101,7 +93,9 @@ def pivoted_cholesky(
     # Beyond its own column nothing is left of the row of a pivot but rounding.
     for column, pivot in enumerate(pivots.tolist()):
         Phi[pivot, column + 1 :] = 0.0
-    Phi = _first_columns(Phi, len(pivots))
+    most_held = 2 * len(pivots) < Phi.shape[1]  # by columns that nobody needs
+    Phi = Phi[:, : len(pivots)]
+    Phi = xp.asarray(Phi, copy=True) if most_held else Phi
     error = float(left.sum()) / trace
     return KernelFactor(Phi, pivots, take_rows(Phi, pivots), error=error)
 
@@ -150,13 +144,6 @@ def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_p
         )
 
 
-def _first_columns(Phi: Any, rank: int) -> Any:
-    """The first ``rank`` columns; a copy where the others are most of what is held."""
-    if 2 * rank >= Phi.shape[1]:
-        return Phi[:, :rank]
-    return array_namespace(Phi).asarray(Phi[:, :rank], copy=True)
-
-
 class _KernelMatrix:
     """Entries of the kernel matrix of ``X`` in float64, evaluated when they are asked for."""
 
@@ -172,9 +159,16 @@ class _KernelMatrix:
         """Entries of some rows, or all, and some columns."""
         A = self._X if rows is None else take_rows(self._X, rows)
         if self._name == "precomputed":
-            return self._float64(take_columns(A, columns))
-        B = A if rows is columns else take_rows(self._X, columns)
-        K = self._float64(self._kernel(A, B))
+            K = take_columns(A, columns)
+        else:
+            K = self._kernel(A, A if rows is columns else take_rows(self._X, columns))
+        K = K.toarray() if sp.issparse(K) else K
+        xp = array_namespace(K)
+        if xp.isdtype(K.dtype, "real floating"):
+            eps = float(xp.finfo(K.dtype).eps)
+            if eps > np.finfo(np.float64).eps:
+                self.noise = max(self.noise, eps)
+        K = xp.astype(K, xp.float64, copy=False)
         if K.shape != (A.shape[0], len(columns)):
             raise ValueError(
                 f"kernel(A, B) must have a row for each of the {A.shape[0]} rows of A and a column "
@@ -198,38 +192,3 @@ class _KernelMatrix:
             # A copy: a view would hold the whole block.
             parts.append(xp.asarray(xp.linalg.diagonal(K), copy=True))
         return xp.concat(parts)
-
-    def _float64(self, K: Any) -> Any:
-        K = K.toarray() if sp.issparse(K) else K
-        xp = array_namespace(K)
-        if xp.isdtype(K.dtype, "real floating"):
-            eps = float(xp.finfo(K.dtype).eps)
-            if eps > np.finfo(np.float64).eps:
-                self.noise = max(self.noise, eps)
-        return xp.astype(K, xp.float64, copy=False)
-
-
-class NystroemMap(KernelMap):
-    """Features of ``n_components`` rows that stand for all: ``K ~ Phi Phi'``.
-
-    Predicts through the pivot rows, as the exact :class:`dm2l._solvers.maps.KernelMap` does.
-
-    ``pivots`` are the rows that were chosen, ``error`` is ``trace(K - Phi Phi') / trace(K)``.
-    """
-
-    def __init__(
-        self, kernel: Callable[[Any, Any], Any], n_components: int, random_state: Any = None
-    ) -> None:
-        super().__init__(kernel)
-        _check_kernel(kernel)
-        check_count("n_components", n_components)
-        self.n_components = n_components
-        self.random_state = random_state
-
-    def _factor_of(self, X: Any) -> KernelFactor:
-        return pivoted_cholesky(self._kernel, X, self.n_components, self.random_state)
-
-
-def _check_kernel(kernel: Any) -> None:
-    if not callable(kernel):
-        raise ValueError(f"kernel must be a function of two arrays of rows, got {kernel!r}.")

@@ -23,7 +23,13 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear import Evaluation, Norm, SmoothNorm, nuclear_norm, subgradient
+from dm2l._solvers.nuclear import (
+    Evaluation,
+    Norm,
+    SmoothNorm,
+    nuclear_norm,
+    thresholded_nuclear_norm,
+)
 from dm2l._utils.arrays import (
     WORTH_SHARING,
     CudaGraph,
@@ -403,7 +409,7 @@ class Objective:
 
     def global_subgradient(self, F: Any, delta: float = 0.0) -> Any:
         """Subgradient of ``||F_C||_*`` in ``F`` (Algorithm 2), zero on the other rows."""
-        slope = subgradient(self._global_rows(F), delta)
+        slope = thresholded_nuclear_norm(self._global_rows(F), delta).gradient
         slope = slope if self._roots is None else self._roots * slope
         return slope if self._everyone else self._spread(slope)
 

@@ -75,38 +75,21 @@ class SmoothProblem(Protocol):
     n_evaluations: int
 
     @property
-    def rho(self) -> float:
-        """Share of the entries that are observed."""
-
+    def rho(self) -> float: ...  # share of the entries that are observed
     @property
-    def at_zero(self) -> float:
-        """``J(0)``."""
-
-    def gram(self) -> Any:
-        """``Phi'Phi``."""
-
-    def right(self) -> Any:
-        """``Phi'T``."""
-
-    def product(self, W: Any) -> Any:
-        """``Phi'(O * Phi W)``: the Hessian of the loss, times ``W``."""
-
-    def linearise(self, W: Any) -> Any:
-        """A subgradient of the global norm at ``W``, as :meth:`evaluate` takes it."""
+    def at_zero(self) -> float: ...  # J(0)
+    def gram(self) -> Any: ...  # Phi'Phi
+    def right(self) -> Any: ...  # Phi'T
+    def product(self, W: Any) -> Any: ...  # Phi'(O * Phi W): the Hessian of the loss, times W
+    def exact(self, W: Any) -> float: ...  # the exact objective
+    def linearise(self, W: Any) -> Any: ...  # a subgradient of the global norm, for evaluate
+    def to_original(self, W: Any) -> Any: ...  # weights for the features as they were given
+    def from_original(self, W: Any) -> Any: ...  # weights for the features as they are held
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
-
-    def exact(self, W: Any) -> float:
-        """The exact objective."""
-
-    def to_original(self, W: Any) -> Any:
-        """Weights for the features as they were given."""
-
-    def from_original(self, W: Any) -> Any:
-        """Weights for the features as they are held here."""
 
 
 class Problem:
@@ -134,34 +117,28 @@ class Problem:
 
     @property
     def rho(self) -> float:
-        """Share of the entries that are observed."""
         observed = float(self.xp.sum(self.objective.observed, dtype=self.xp.float64))
         return observed / (self.n * self.n_labels)
 
     @property
     def at_zero(self) -> float:
-        """``J(0)``: every observed entry is off by its target."""
         squares = self.objective.targets**2
         if self.objective.divisor is not None:
             squares = squares / self.objective.divisor
         return 0.5 * float(self.xp.sum(squares))
 
     def right(self) -> Any:
-        """``Phi'T``."""
         return self.features.adjoint(self.objective.targets)
 
     def product(self, W: Any) -> Any:
-        """``Phi'(O * Phi W)``: the Hessian of the loss, times ``W``."""
         return self.features.adjoint(self.features.scores(W) * self.objective.observed)
 
     def linearise(self, W: Any, delta: float = 0.0) -> Any:
-        """A subgradient of the global norm at ``W``, in the scores."""
         return self.objective.global_subgradient(self.features.scores(W), delta)
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
-        """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         F = self.features.scores(W)
         shrunk = self.penalty * W
@@ -210,7 +187,6 @@ class Problem:
         return 0.5 * float(self.features.xp.sum(self.penalty * W * W))
 
     def exact(self, W: Any) -> float:
-        """The exact objective, from singular values."""
         return self.objective.exact(self.features.scores(W)) + self.ridge(W)
 
 
