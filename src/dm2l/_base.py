@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
 from typing import Any, Self
@@ -16,22 +16,76 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from dm2l._score_model import FitResult, fold_inputs, label_folds
 from dm2l._utils.arrays import (
     asarray_like,
     check_finite,
     checked_numbers,
     is_non_numpy,
     namespace,
+    take_block,
+    take_rows,
     to_numpy,
 )
 from dm2l._utils.inputs import check_choice, check_inputs
 from dm2l.completion._calibration import Calibrator, plain_probability
 from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_threshold
+from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
 # Rows from which on folds take the place of leave-one-out scores that are mostly undefined.
 _ENOUGH_ROWS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitResult:
+    """What a score model leaves behind, besides the attributes that it predicts from.
+
+    ``leave_one_out_scores`` (n, c) of known entries are those of a model that was fitted without
+    their row, NaN or None where there are none. ``out_of_fold``: they come from models of folds, so
+    that calibration and thresholds need no others. ``sample``: inputs and signs of their rows, if
+    these are a sample of those fitted to.
+    """
+
+    leave_one_out_scores: NDArray[np.float64] | None = None
+    out_of_fold: bool = False
+    sample: tuple[Any, Signs] | None = None
+
+
+def fold_inputs(
+    X: Any,
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+    pairwise: bool,
+    scratch: NDArray[Any] | None = None,
+) -> tuple[Any, Any]:
+    """Inputs of the training and of the test rows of a fold; the former may be in ``scratch``."""
+    if pairwise:
+        return take_block(X, train, train, scratch), take_block(X, test, train)
+    return take_rows(X, train), take_rows(X, test)
+
+
+def label_folds(cv: Any, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Training and test rows of each fold of ``cv``, which sees observed labels only."""
+    visible = np.where(T == 0, np.nan, T > 0)
+    if isinstance(cv, Integral):
+        from dm2l.model_selection import MultilabelKFold
+
+        cv = MultilabelKFold(int(cv), random_state=0)
+    if hasattr(cv, "split"):
+        splitter = copy(cv)
+        if hasattr(splitter, "missing_label"):  # labels are NaN-coded by now
+            splitter.missing_label, splitter.missing_as = np.nan, None
+        # Rows with nothing observed do not matter, so they must not move the folds either.
+        seen = np.flatnonzero((T != 0).any(axis=1))
+        all_seen = len(seen) == len(T)
+        if not isinstance(getattr(splitter, "groups", ""), str | None):
+            splitter.groups = np.asarray(splitter.groups)[seen]
+        folds = splitter.split(X if all_seen else take_rows(X, seen), visible[seen])
+        return [(seen[train], seen[test]) for train, test in folds]
+    given = list(cv)
+    if not given:
+        raise ValueError("cv has no folds. A generator has them once: give list(...) of it.")
+    return given
 
 
 class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
@@ -252,10 +306,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             pairwise=self.__sklearn_tags__().input_tags.pairwise,
         )
 
-    def _folds(self, X: Any, T: Any) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Training and test rows of each fold of ``cv``."""
-        return label_folds(self.cv, X, T)
-
     def _for_folds(self) -> Self:
         """The estimator to be cloned for each fold."""
         bare = copy(self)
@@ -268,7 +318,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Out-of-fold scores of all rows; NaN for labels that a fold cannot learn."""
         scores = np.full(labels.signs.shape, np.nan)
         bare, pairwise = self._for_folds(), self.__sklearn_tags__().input_tags.pairwise
-        for train, test in self._folds(X, labels.signs):
+        for train, test in label_folds(self.cv, X, labels.signs):
             fold = clone(bare)
             fold.label_names_ = self.label_names_  # for messages
             X_train, X_test = fold_inputs(X, train, test, pairwise)

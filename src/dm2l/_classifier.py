@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
-from dm2l._fitting import Trainer
-from dm2l._score_model import SolverResult, WarmStart
+from dm2l._fitting import SolverResult, Trainer, WarmStart
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier

@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._score_model import SolverResult, WarmStart
+from dm2l._base import FitResult
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
     WORTH_SPARSE,
@@ -68,6 +68,24 @@ SAFE_KERNELS = ("rbf", "laplacian", "cosine", "tanimoto")
 _LEAST_RIDGE = 1e-9
 # What "scale" means where similarities lie between 0 and 1 whatever the columns.
 _TANIMOTO_GAMMA = 3.0
+
+
+class WarmStart(NamedTuple):
+    """Coefficients (m, c) and intercepts (c,) of an earlier fit, where the next may start."""
+
+    coefficients: Any
+    intercept: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolverResult(FitResult):
+    """What a fit of DM2L leaves behind."""
+
+    mask: LearnableMask
+    solution: Solution | None  # None if no label can be learnt
+    weights: Weights
+    prior: Any = None  # ClassPrior of the learnt labels, from positive-unlabelled ones
+    statistics: dict[str, Any] | None = None  # state of the statistics that the fit gathered
 
 
 @dataclass
@@ -179,7 +197,7 @@ class Trainer:
                 entries = EntryWeights.of(T, targets=work.pu.targets(alpha))
 
             def ridge() -> Any:
-                from dm2l._solvers.ridge import masked_ridge
+                from dm2l._solvers.problem import masked_ridge
 
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(asarray_like(W, problem.example))

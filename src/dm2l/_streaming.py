@@ -12,8 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
-from dm2l._fitting import Trainer
-from dm2l._score_model import SolverResult
+from dm2l._fitting import SolverResult, Trainer
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
 from dm2l._utils.inputs import check_inputs

@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l._auto._effort import EarlyDiscardError, Effort, LabelProgress, TimeBudget
+from dm2l._base import fold_inputs
 from dm2l._classifier import DM2LClassifier
-from dm2l._score_model import fold_inputs
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._solvers.kernels import Kernel
 from dm2l._utils.arrays import to_numpy

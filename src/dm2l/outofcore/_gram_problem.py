@@ -18,7 +18,7 @@ from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 
 from dm2l._solvers.nuclear import Evaluation, SmoothNorm
-from dm2l._solvers.ridge import solve_normal
+from dm2l._solvers.problem import solve_normal
 from dm2l._utils.arrays import WORTH_SHARING, run_all
 from dm2l.outofcore._block import Block
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics, moved

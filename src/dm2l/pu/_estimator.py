@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dm2l._base import MissingLabelClassifier
-from dm2l._score_model import FitResult
+from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._utils.arrays import float64
 from dm2l.completion._calibration import Calibrator, best_f1_thresholds
 from dm2l.completion._completer import (

@@ -17,8 +17,7 @@ from sklearn.datasets import load_digits
 
 from dm2l._solvers import maps
 from dm2l._solvers.kernels import Kernel
-from dm2l._solvers.maps import FourierMap, KernelMap
-from dm2l._solvers.nystroem import pivoted_cholesky
+from dm2l._solvers.maps import FourierMap, KernelMap, pivoted_cholesky
 from dm2l._utils.arrays import solve_triangular, take_rows
 
 laws = settings(max_examples=100, deadline=None, derandomize=True)

@@ -18,8 +18,7 @@ from dm2l._solvers.features import Features
 from dm2l._solvers.kernels import kernel_factor
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem, conjugate_gradients
-from dm2l._solvers.ridge import masked_ridge
+from dm2l._solvers.problem import Preconditioner, Problem, conjugate_gradients, masked_ridge
 from dm2l._utils.arrays import solve_triangular, take_rows
 
 TALL, WIDE = (16, 4, 3), (8, 12, 3)
