@@ -91,15 +91,10 @@ def label_folds(cv: Any, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArr
 class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     """Base of estimators that learn from labels with missing entries.
 
-    A subclass stores its parameters and is a score model: ``_fit_labels(X, labels)`` learns from a
-    :class:`LabelMatrix` of the learnable labels and the rows that matter, and returns a
-    :class:`FitResult`; ``_score_labels(X)`` returns one column of scores for each learnable label.
+    A subclass is a score model: ``_fit_labels(X, labels)`` learns the learnable labels from the
+    rows that matter, and ``_score_labels(X)`` returns one column of scores for each of them.
     (``_learn(X, labels)`` instead of ``_fit_labels`` gets all rows and labels.) The base reads
-    labels, gives constant labels their scores, and passes scores to a :class:`LabelCompleter`:
-    calibration, label correlation, imputation, error-rate control and label errors.
-
-    Parameters it understands, if the subclass has them: ``missing_label``, ``missing_as``,
-    ``threshold``, ``calibration``, ``coupling``, ``cv``.
+    labels, scores constant labels, and passes scores to a :class:`LabelCompleter`.
     """
 
     # Whether arrays of other libraries stay where they are, and the results with them.
@@ -376,11 +371,10 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict every label; nothing is ever missing.
 
-        With ``threshold=None`` a label is predicted when its probability exceeds one half: its
-        score is above 0, or above the calibrated cutoff if ``calibration`` is set. A number is a
-        cutoff for the scores; ``"f1"`` takes the cutoff of each label that was best on cross-fitted
-        scores (0 for labels with fewer than five positives there). A 1-D ``y`` with more than two
-        classes takes the highest score.
+        With ``threshold=None`` a label is predicted when its score is above 0, or with
+        ``calibration`` its probability above one half. A number is a cutoff for the scores;
+        ``"f1"`` takes the best cutoff of each label on cross-fitted scores (0 for labels with fewer
+        than five positives there). A multiclass ``y`` takes the highest score.
 
         Parameters
         ----------
@@ -416,11 +410,9 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of every label.
 
-        With ``calibration``, from a curve per label fitted to cross-fitted scores of observed
-        labels, which :meth:`predict` follows as well. Else with ``coupling``, from a sigmoid per
-        label fitted to leave-one-out scores, which costs next to nothing; :meth:`predict` follows
-        the scores. Without either, and for a 1-D ``y``, ``(1 + tanh(score)) / 2``, which keeps the
-        order but is not calibrated.
+        With ``calibration``, from a curve per label fitted to cross-fitted scores, which
+        :meth:`predict` follows. Else with ``coupling``, from a sigmoid per label fitted to
+        leave-one-out scores. Else, and for a 1-D ``y``, ``(1 + tanh(score)) / 2``, not calibrated.
 
         Parameters
         ----------

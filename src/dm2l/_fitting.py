@@ -233,11 +233,8 @@ class Trainer:
     ) -> NDArray[np.float64]:
         """Leave-one-out scores of the masked ridge solution that the solver started from.
 
-        ``features`` and signs ``T`` are those of the rows of the problem, or of some of them.
-        Leave-one-out scores of DM2L itself would need the curvature of its norms for each row.
-        (The curvature of ridge instead scores positives of rare labels below negatives.) Each
-        label is shifted by the mean difference between DM2L and ridge at its missing entries,
-        which neither was fitted to.
+        ``features`` and signs ``T`` are those of rows of the problem. The curvature of the norms is
+        not used: labels are shifted by the mean difference of DM2L and ridge at missing entries.
         """
         factor = solution.factor or Preconditioner(problem)
         W = solution.ridge
@@ -256,8 +253,7 @@ class Trainer:
     ) -> tuple[Solution, NDArray[np.float64]]:
         """Fill missing targets by ridge and label correlation, then fit to them with the norms.
 
-        What known labels of the row add is added to scores of ridge with the norms: targets by
-        ridge alone would undo most of the effect of the norms.
+        Targets by ridge alone would undo the norms: they are moved by what the norms change.
         """
         factor = (
             KernelPreconditioner(problem, keep=True)
@@ -289,11 +285,7 @@ class Trainer:
         X: Any,
         last: WarmStart | None = None,
     ) -> SolverResult:
-        """Fit to rows that are elsewhere: the problem knows what of them matters.
-
-        ``ridge`` solves the problem without norms; ``X`` are inputs that the model follows in
-        library and dtype.
-        """
+        """Fit to rows that are elsewhere; ``X`` gives library and dtype, ``ridge`` a start."""
         start = None if last is None else self._start(problem, feature_map, last, mask)
         solution = self.solve(problem, feature_map, ridge, start)
         W = problem.to_original(solution.W)
@@ -385,10 +377,9 @@ class Trainer:
         safe: bool = False,
         alphas: Sequence[float] | None = None,
     ) -> Workspace:
-        """Everything about the rows that no setting of alpha and lambda_d changes.
+        """What alpha and lambda_d do not change; there may be several ``alphas``.
 
-        ``scratch`` says that ``X`` may be overwritten, ``safe`` that it is a kernel matrix that
-        needs no check, and ``alphas`` are the ridges where there are several.
+        ``scratch``: ``X`` may be overwritten; ``safe``: a kernel matrix that needs no check.
         """
         published = self.solver == "published"
         workers = 1 if one_blas_thread.inside else blas_thread_count()
@@ -545,10 +536,7 @@ class Trainer:
     # -- weights --------------------------------------------------------------------------------
 
     def weights(self, X: Any, W: Any, feature_map: FeatureMap, mask: LearnableMask) -> Weights:
-        """Weights of all labels from ``W`` (size, c), which is for the features as given.
-
-        ``X`` are the inputs that the feature map was fitted to.
-        """
+        """Weights of all labels from ``W`` (size, c), for a map that was fitted to ``X``."""
         xp, learnable = namespace(X), mask.learnable
         intercept = mask.constant.copy()
         intercept[learnable] = to_numpy(W[-1, :]) if self.fit_intercept else 0.0

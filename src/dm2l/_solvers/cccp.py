@@ -39,11 +39,7 @@ def solve_cccp(
     max_iter: int,
     report: Report | None = None,
 ) -> Solution:
-    """Linearise the concave part at ``W_t``, minimise the convex surrogate, repeat.
-
-    The exact objective never rises: a round that does not lower it is discarded and ends the
-    procedure.
-    """
+    """Linearise the concave part at ``W_t``, minimise the surrogate, repeat while ``J`` falls."""
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
     converged = False
@@ -153,10 +149,9 @@ def _descend(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def _conjugate_gradients(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Conjugate gradients in blocks of ``RESTART`` steps.
+    """Conjugate gradients in blocks of ``RESTART`` steps, until a first step changes little.
 
-    The published runs nearly always met their relative-change test on the first step after a
-    restart, a plain gradient step; that is where it is applied here.
+    The published runs nearly always met their test there, on a plain gradient step.
     """
     values: list[float] = []  # before the block, and after each of its steps
 

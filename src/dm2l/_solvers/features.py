@@ -75,13 +75,10 @@ class Features:
         self._workers = workers if is_numpy_array(Phi) else 1
 
     def centre(self, mean: Any = None, *, in_place: bool = False) -> Features:
-        """The same features with zero column means, so that one far from zero costs no digits.
+        """The same features with zero column means, or less ``mean``, if they have an intercept.
 
-        ``mean`` is what is subtracted where these rows are some of many.
-
-        :meth:`to_original` and :meth:`from_original` carry weights across. Nothing changes
-        without an intercept. A sparse ``Phi`` stays sparse: products subtract what its means add.
-        ``in_place`` is for a ``Phi`` that nobody else needs.
+        A sparse ``Phi`` stays sparse: products subtract what its means add. ``in_place`` is for a
+        ``Phi`` that nobody else needs.
         """
         if not self.intercept or self.mean is not None:
             return self
@@ -179,10 +176,7 @@ class Features:
         rows: NDArray[np.intp] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> Any:
-        """``Phi'Phi`` with the border of the ones column, over all or some rows.
-
-        Or ``Phi' diag(weights) Phi``, with a weight for each of these rows.
-        """
+        """``Phi' diag(weights) Phi`` with the border of the ones column, over all or some rows."""
         xp = self.xp
         Phi = self.Phi if rows is None else self.Phi[rows, :]
         if self._implied is not None:
@@ -226,8 +220,8 @@ class Features:
 def without_zeros(X: Any) -> Any:
     """``X`` as a sparse matrix where it is a dense numpy array of little but zeros.
 
-    A sparse matrix is centred within products only, which costs a column far from zero its digits:
-    where the mean square of one exceeds a hundred times its variance, ``X`` stays as it is.
+    Not where the mean square of a column is a hundred times its variance: a sparse matrix is
+    centred within products only, which costs such a column its digits.
     """
     if not is_numpy_array(X):
         return X
@@ -265,10 +259,7 @@ def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDAr
 def default_ridge(variances: NDArray[np.float64]) -> float:
     """Ridge ``4 (sum_j s_j)^2 / d`` for a linear model on columns with deviations ``s_j``.
 
-    With masks that keep 30 % of the labels the best ridge of eleven benchmark sets lay between
-    1 and 30 times the summed variance, and of one with a dominating column at 0.03 times
-    (``benchmarks/ridge.py``). The squared mean deviation used here is near that sum when columns
-    have similar scales, and is not ruled by a single column when they do not.
+    It is near the best of many data sets (``benchmarks/ridge.py``), and no column rules it.
     """
     alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
     return alpha if alpha > 0 else 1.0
@@ -284,8 +275,7 @@ def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None 
 class FeatureMap:
     """From inputs to features, and from weights on features to what a fitted model keeps.
 
-    Scores are ``basis(x) A`` with ``A = coefficients(W)``: on the inputs themselves, on kernels
-    with rows of the training set, or on random Fourier features.
+    Scores are ``basis(x) A`` with ``A = coefficients(W)``.
     """
 
     # No defaults: model files store what an instance has, not what its class provides.
@@ -339,7 +329,6 @@ class LinearMap(FeatureMap):
     _factor: KernelFactor | None = field(default=None, init=False)
 
     def fit(self, X: Any) -> Any:
-        """Return the features of ``X``."""
         n, d = X.shape
         # Rows that are their own features are not kept: maps travel to where rows are.
         self.example, self.n_coefficients, self.plain = X[:0, :], d, d <= n or not self.reduce

@@ -58,18 +58,13 @@ def solve_lbfgs(
     report: Report | None = None,
     known: Known | None = None,
 ) -> Solution:
-    """Minimise the objective by L-BFGS with falling smoothing.
+    """Minimise the objective by L-BFGS with falling smoothing, in ``V = R'W``.
 
-    It works on the smoothed objective in ``V = R'W``. In these variables loss and ridge have a
-    Hessian near the identity, and the nuclear norms one near ``I (x) lambda_d Q / rho`` with
-    ``Q`` the mean curvature that a row sees, which is what the quasi-Newton model starts from.
-    When the predicted decrease of a step is small, the next step is taken at a finer smoothing.
-    The predicted decrease, extrapolated at the rate of the last few steps, estimates the distance
-    to the minimum. The descent ends when this is below ``tol`` and was nearly so at the previous
-    smoothing, or at the finest smoothing.
-
-    Written here rather than taken from scipy, whose L-BFGS knows no initial Hessian, forgets all
-    it has learnt when the variables change, and lives on the host.
+    There loss and ridge have a Hessian near the identity, and the nuclear norms one near
+    ``I (x) lambda_d Q / rho`` with ``Q`` the mean curvature that a row sees: the quasi-Newton model
+    starts from both. Where the predicted decrease of a step is small, the next one is taken at a
+    finer smoothing. Its sum over the steps to come estimates the distance to the minimum, and ends
+    the descent. (scipy's L-BFGS takes no initial Hessian and lives on the host.)
     """
     descent = _Descent(problem, preconditioner, linear, report)
     evaluations = problem.n_evaluations
@@ -133,9 +128,8 @@ class _Point:
 class _Memory:
     """The last steps ``s`` and gradient changes ``y``, and the direction they suggest.
 
-    The two loops of L-BFGS are two triangular systems in the inner products ``s_i'y_j``, so that
-    an iteration passes over the memory five times, whatever its length, and waits for an
-    accelerator as rarely.
+    The two loops of L-BFGS are two triangular systems in the products ``s_i'y_j``: few passes over
+    the memory, and few waits for an accelerator.
     """
 
     _steps: Any = None
@@ -271,11 +265,7 @@ class _Descent:
         return self.evaluate(point.V, mu, curvature=True)
 
     def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
-        """One iteration; None where no step lowers the objective.
-
-        A search that fails usually fails because of what is remembered, so it is tried again
-        without.
-        """
+        """One iteration, again without memory if it fails; None where no step helps."""
         curvature = self.n_iter % REFRESH == REFRESH - 1
         while True:
             following = self._search(point, direction, slope, mu, curvature) if slope < 0 else None

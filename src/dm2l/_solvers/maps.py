@@ -125,7 +125,6 @@ class KernelColumns(_PivotRows):
         self._kernel = kernel
 
     def fit(self, X: Any) -> Any:
-        """Return the kernel matrix."""
         K = self._kernel(X, X)
         self.n_coefficients, self.pivots = X.shape[0], np.arange(X.shape[0])
         # The matrix itself is for others to overwrite.
@@ -134,28 +133,12 @@ class KernelColumns(_PivotRows):
 
 
 class FourierMap(FeatureMap):
-    r"""Random Fourier features of the rbf kernel.
+    r"""Random Fourier features of the rbf kernel (Rahimi and Recht, 2007), cosines with sines.
 
-    With frequencies :math:`\omega_j` of distribution :math:`N(0, 2\gamma I)`, of which there are
-    ``m = n_components / 2``, rounded up,
-
-    .. math:: \phi(x) = \tfrac{1}{\sqrt m} (\cos \omega_1'x, \dots, \cos \omega_m'x,
-              \sin \omega_1'x, \dots, \sin \omega_m'x), \qquad
-              E[\phi(x)'\phi(y)] = e^{-\gamma \|x - y\|^2}
-
-    [1]_. Where ``m >= d/4`` the frequencies are made orthogonal, ``d`` at a time, which leaves the
-    distribution of each as it is, hence the expectation, and lowers the variance [2]_.
-
-    ``frequencies`` (d, m) are all that is kept. ``error`` is the root mean square of
-    :math:`e^{-\gamma \|x_i - x_j\|^2} - \phi(x_i)'\phi(x_j)` over 1000 random pairs of rows.
-
-    References
-    ----------
-    .. [1] A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007;
-       cosines with sines rather than with random phases: D. J. Sutherland and J. Schneider, "On
-       the Error of Random Fourier Features", UAI 2015.
-    .. [2] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal
-       Random Features", NIPS 2016.
+    The ``n_components / 2`` frequencies have the distribution :math:`N(0, 2\gamma I)`; where they
+    are at least a quarter of the columns they are orthogonal, which lowers the variance (Yu et
+    al., "Orthogonal Random Features", 2016). They are all that is kept. ``error`` is the root mean
+    square error of the kernel over 1000 random pairs of rows.
     """
 
     def __init__(self, gamma: float, n_components: int, random_state: Any = None) -> None:
@@ -253,27 +236,12 @@ def pivoted_cholesky(
     tol: float = 1e-12,
     block_size: int = 256,
 ) -> KernelFactor:
-    r"""Nystrom factor of a kernel matrix by randomly pivoted Cholesky.
+    r"""Nystrom factor ``K_{:p} K_pp^-1 K_{p:}`` of a kernel matrix by randomly pivoted Cholesky.
 
-    With ``D`` the diagonal of what is left of the kernel matrix, the next pivot is row ``i`` with
-    probability ``D_i / trace(D)``, and one step of Cholesky takes its row and column away,
-
-    .. math:: K \leftarrow K - k_i k_i' / K_{ii}, \qquad D \leftarrow D - k_i^2 / K_{ii}.
-
-    Rows that the pivots already explain are thus rarely drawn, and the expected error is near
-    that of the best rank-``r`` matrix [1]_. The steps are taken in blocks: candidates are drawn
-    together and each is kept with probability (what is left of its diagonal now) / (what was left
-    when it was drawn), so that the pivots have exactly the law of single steps while the work is
-    done by matrix products [2]_. It takes about ``n r^2`` multiplications and ``n r`` evaluations
-    of the kernel; memory holds ``Phi`` and a few blocks of ``block_size`` columns.
-
-    References
-    ----------
-    .. [1] Y. Chen, E. N. Epperly, J. A. Tropp and R. J. Webber, "Randomly pivoted Cholesky:
-       Practical approximation of a kernel matrix with few entry evaluations", Communications on
-       Pure and Applied Mathematics, 2025 (arXiv:2207.06503).
-    .. [2] E. N. Epperly, J. A. Tropp and R. J. Webber, "Embrace rejection: Kernel matrix
-       approximation by accelerated randomly pivoted Cholesky", 2024 (arXiv:2410.03969).
+    With ``D`` the diagonal of what is left of ``K``, the next pivot is row ``i`` with probability
+    ``D_i / trace(D)`` (Chen, Epperly, Tropp and Webber, 2025, arXiv:2207.06503). Candidates are
+    drawn in blocks and kept with probability (what is left now) / (what was left when drawn),
+    which has the law of single steps (Epperly, Tropp and Webber, 2024, arXiv:2410.03969).
     """
     random = check_random_state(random_state)
     matrix = _KernelMatrix(kernel, X)
