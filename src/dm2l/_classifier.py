@@ -311,7 +311,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             than memory holds: see :class:`dm2l.outofcore.RowBlocks`.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             The labels ``Y``: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where
-            nobody looked; or one class per row. None with a source, which has its own.
+            they are missing; or one class per row. None with a source, which has its own.
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. What stands under False is never read.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -331,7 +331,7 @@ class Trainer:
         if self.kernel == "linear":
             return self.fixed_map(np.zeros((1, n_features)))
         if self.approximation == "fourier":
-            return weights.waves
+            return weights.fourier
         if weights.landmark_factor is None or weights.kernel is None:
             return None
         from dm2l._solvers.maps import LandmarkMap

@@ -390,7 +390,7 @@ class Weights(NamedTuple):
     """What predictions need, named like the attributes of a fitted estimator (:data:`FITTED`).
 
     ``coef`` (c, d) is of a linear model, ``dual_coef`` (m, c) of any other, with the kernel and
-    the rows ``X_fit``, or ``waves`` of a Fourier approximation.
+    the rows ``X_fit``, or ``fourier``, the map of a Fourier approximation.
     """
 
     intercept: Any
@@ -398,7 +398,7 @@ class Weights(NamedTuple):
     dual_coef: Any = None
     X_fit: Any = None
     kernel: Kernel | None = None
-    waves: Any = None
+    fourier: Any = None
     landmark_factor: Any = None
     approximation_error: float | None = None
 
@@ -413,8 +413,8 @@ class Weights(NamedTuple):
                 coef = xp.astype(coef, X.dtype, copy=False)
                 intercept = xp.astype(intercept, X.dtype, copy=False)
             return X @ coef + intercept
-        if self.waves is not None:
-            K = float64(self.waves.transform(X))
+        if self.fourier is not None:
+            K = float64(self.fourier.transform(X))
         elif self.kernel is not None and self.kernel.kernel == "precomputed":
             pivots = np.flatnonzero(mask.keep)[self.X_fit]
             # All columns of a large matrix need no copy; a small one costs nothing.

@@ -177,7 +177,7 @@ class KernelPreconditioner(Preconditioner):
         return problem.product(V)
 
     def leverages(self) -> Any:
-        """Pull of each row on its own score: ``(1 - alpha (M^-1)_ii) / rho``, less the intercept."""
+        """Pull of each row on its score: ``(1 - alpha (M^-1)_ii) / rho``, less the intercept."""
         xp, R = array_namespace(self._R), self._R
         n, parts = R.shape[0], []
         for start in range(0, n, _WIDTH):

@@ -220,8 +220,8 @@ class FourierMap(FeatureMap):
         return self.frequencies
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """The map itself: waves need no rows."""
-        return {"kernel": Kernel("rbf", self.gamma), "waves": self}
+        """The map itself: it needs no rows."""
+        return {"kernel": Kernel("rbf", self.gamma), "fourier": self}
 
 
 _DIAGONAL_ROWS = 64  # rows whose kernel is evaluated together to find their diagonal

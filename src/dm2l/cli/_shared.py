@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -380,10 +379,4 @@ def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
         with console.status("starting") as status:
             yield lambda line: status.update(escape(printable(line)))
     else:
-        yield _write_step
-
-
-def _write_step(line: str) -> None:
-    if sys.stderr is not None:  # as in a process without a terminal
-        sys.stderr.write(f"{printable(line)} ...\n")
-        sys.stderr.flush()
+        yield lambda line: say(f"{line} ...", err=True)

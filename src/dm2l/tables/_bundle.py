@@ -25,9 +25,6 @@ from dm2l.tables._kinds import KINDS
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._model import TableModel
 
-# Of the record that goes with the classifier, in its attribute ``table_``.
-FORMAT = 1
-
 # Kinds of columns, first those that are used.
 _KINDS = (*KINDS, "identifier", "date", "constant", "empty", "dropped", "unusable")
 # Columns of both kinds are numbers, and steps may take either.
@@ -65,9 +62,8 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     >>> again.label_names, again.settings == model.settings
     (['toxic'], True)
     """
-    model.classifier.table_ = {"format": FORMAT} | {
-        name: _plain(getattr(model, name)) for name in _record_types()
-    }
+    # The record that goes with the classifier.
+    model.classifier.table_ = {name: _plain(getattr(model, name)) for name in _record_types()}
     save_model(model.pipeline, Path(path))
 
 
@@ -94,11 +90,6 @@ def load_bundle(path: str | Path) -> TableModel:
     if not isinstance(record, dict):
         raise ValueError(
             f"{path} holds a model, but not one of a table: it was not written by 'dm2l fit'."
-        )
-    if record.get("format") != FORMAT:
-        raise ValueError(
-            f"{path} was written by another version of dm2l (format {record.get('format')!r}, "
-            f"here {FORMAT}). Fit the model again."
         )
     try:
         model = TableModel(pipeline, **_record_values(record))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from dm2l.io._label_reader import cutoffs_of
 from dm2l.io._words import MissingMarkers, as_number, commonest_pair, with_point
 from dm2l.io._xlsx_file import MOST_COLUMNS, edit_sheet, write_sheet
 from dm2l.tables._completion import Completion
-from dm2l.tables._output import harmless, write_columns
+from dm2l.tables._output import check_suffix, harmless, write_columns
 from dm2l.tables._reading import Table
 
 # Without leading zeros, and of no more digits than Excel keeps.
@@ -65,19 +64,19 @@ def write_completion(
     """
     output, marks, inline = Path(output), MissingMarkers(missing), details is None
     check_form(table, output)
-    write: Callable[[Path], None]
+    if details is not None:
+        check_suffix(Path(details))
     if table.bunch is not None:
+        _write_matrix(completion, table, output)
         spellings: list[Spelling] = [("1", "0")] * len(table.label_names)
-        write = partial(_write_matrix, completion, table)
     elif suffix_of(table.path) in PARQUET:
-        spellings, write = _parquet_writer(completion, table, inline)
+        spellings = _write_parquet(completion, table, inline, output)
     elif suffix_of(table.path) in EXCEL:
-        spellings, write = _sheet_writer(completion, table, marks, inline)
+        spellings = _write_sheet(completion, table, marks, inline, output)
     else:
-        spellings, write = _text_writer(completion, table, marks, inline, safe_csv)
+        spellings = _write_text(completion, table, marks, inline, output, safe_csv)
     if details is not None:
         write_columns(Path(details), _details(completion, spellings), safe=safe_csv)
-    write(output)
 
 
 def check_form(table: Table, output: Path) -> None:
@@ -149,9 +148,14 @@ def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spellin
     return commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
 
 
-def _text_writer(
-    completion: Completion, table: Table, marks: MissingMarkers, inline: bool, safe: bool
-) -> tuple[list[Spelling], Callable[[Path], None]]:
+def _write_text(
+    completion: Completion,
+    table: Table,
+    marks: MissingMarkers,
+    inline: bool,
+    path: Path,
+    safe: bool,
+) -> list[Spelling]:
     file: Any = table.file
     text, separator = file.text(), file.separator
     byte_order_mark = "\ufeff" if text.startswith("\ufeff") else ""
@@ -183,13 +187,11 @@ def _text_writer(
         quoted = all(cell.startswith('"') for cell in lines[header].cells)
         new = _new_names(table.label_names, names, str(table.path))
         lines[header].cells.extend(quote(name, separator, always=quoted) for name in new)
-
-    def write(path: Path) -> None:
+    with atomic_write(path) as partial:
         if path.suffix.lower() in EXCEL:
             cells = (lines[i].cells for i in (header, *rows))
-            with atomic_write(path) as partial:
-                write_sheet(partial, (_typed(record, table.decimal) for record in cells))
-            return
+            write_sheet(partial, (_typed(record, table.decimal) for record in cells))
+            return spellings
         if safe:
             for record in lines:
                 for j, text in enumerate(map(unquote, record.cells)):
@@ -197,10 +199,8 @@ def _text_writer(
                         record.cells[j] = quote(harmless(text), separator)
         # In one piece: some encodings begin whatever they encode with a byte order mark.
         text = "".join(separator.join(record.cells) + record.end for record in lines)
-        with atomic_write(path) as partial:
-            partial.write_bytes((byte_order_mark + text).encode(file.encoding))
-
-    return spellings, write
+        partial.write_bytes((byte_order_mark + text).encode(file.encoding))
+    return spellings
 
 
 def _typed(cells: list[str], decimal: str) -> list[Any]:
@@ -236,9 +236,9 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
             )
 
 
-def _sheet_writer(
-    completion: Completion, table: Table, marks: MissingMarkers, inline: bool
-) -> tuple[list[Spelling], Callable[[Path], None]]:
+def _write_sheet(
+    completion: Completion, table: Table, marks: MissingMarkers, inline: bool, path: Path
+) -> list[Spelling]:
     # The table has the values that formulas gave, by which answers are spelt; the book, formulas.
     spellings = _spellings([table.cells[name].tolist() for name in table.label_names], table)
     book, sheet, (header, *rows) = edit_sheet(table.path)
@@ -280,17 +280,14 @@ def _sheet_writer(
         for i in np.flatnonzero(completion.missing[:, k] & ~np.isnan(p)).tolist():
             look = "yes" if completion.look[i, k] else "no"
             put(rows[i], last, look if j % 2 else _shown(p[i]))
-
-    def write(path: Path) -> None:
-        with atomic_write(path) as partial:
-            book.save(partial)
-
-    return spellings, write
+    with atomic_write(path) as partial:
+        book.save(partial)
+    return spellings
 
 
-def _parquet_writer(
-    completion: Completion, table: Table, inline: bool
-) -> tuple[list[Spelling], Callable[[Path], None]]:
+def _write_parquet(
+    completion: Completion, table: Table, inline: bool, path: Path
+) -> list[Spelling]:
     arrow, parquet = require("pyarrow", "io"), require("pyarrow.parquet", "io")
     content = parquet.read_table(table.path)
     names = list(content.column_names)
@@ -315,12 +312,9 @@ def _parquet_writer(
             look = arrow.array(completion.look[:, k], mask=~known)
             content = content.append_column(next(added), probability)
             content = content.append_column(next(added), look)
-
-    def write(path: Path) -> None:
-        with atomic_write(path) as partial:
-            parquet.write_table(content, partial)
-
-    return spellings, write
+    with atomic_write(path) as partial:
+        parquet.write_table(content, partial)
+    return spellings
 
 
 def _of_type(spelling: Spelling, kind: Any, arrow: Any) -> Spelling:

@@ -97,35 +97,44 @@ def column_kinds(
             uses.append(ColumnUse(name, "unusable", why))
         else:
             column = frame.iloc[:, j]
-            if name not in wanted:
-                use = _guess(name, column, decimal)
-            else:
-                kind, note = wanted[name], ""
-                if kind in _VALUES:
-                    note = odd_values(kind, *_not_of(kind, column, decimal))
-                use = ColumnUse(name, kind, note=note)
-            if use.kind == "smiles":
-                use = replace(use, note=unread_note(column, as_molecules(column)))
+            given = wanted.get(name)
+            use = ColumnUse(name, given) if given else _guess(name, column, decimal)
+            if given or use.kind == "smiles":
+                use = replace(use, note=typed_column(column, use.kind, decimal)[1])
             uses.append(use)
     return uses
 
 
-def _not_of(kind: str, column: Any, decimal: str) -> tuple[Any, list[int]]:
-    """A column as text, and rows whose value is no number, or neither yes nor no."""
-    if kind == "boolean" and column.dtype.kind in "bif" and column.dropna().isin((0, 1)).all():
-        return (), []  # bits, of which there may be thousands of columns
-    return lost_values(
-        column, as_numbers(column, decimal) if kind == "numeric" else as_booleans(column)
-    )
-
-
-def lost_values(column: Any, values: Any) -> tuple[Any, list[int]]:
-    """A column as text, and rows that say something, but are NaN in ``values``."""
+def typed_column(column: Any, kind: str, decimal: str = ".") -> tuple[Any, str]:
+    """A column in the form that its transformer takes, and a note about values that are lost."""
+    if kind in ("category", "text"):
+        return as_text(column), ""
+    if kind == "smiles":
+        texts = as_text(column)
+        molecules = np.where(is_valid_smiles(texts), texts, "")
+        rows = np.flatnonzero(molecules == "")
+        if not len(rows):
+            return molecules, ""
+        listed = ", ".join(map(str, rows[:NAMED] + 1)) + (", ..." if len(rows) > NAMED else "")
+        many = "row holds" if len(rows) == 1 else "rows hold"
+        return molecules, (
+            f"{len(rows)} {many} no molecule that RDKit can read (row {listed}; the first has "
+            f"{texts[rows[0]][:40]!r}): left out of the fit, and without a prediction"
+        )
+    values = as_numbers(column, decimal) if kind == "numeric" else as_booleans(column)
     lost = np.isnan(values)
     if not lost.any():
-        return (), []
+        return values, ""
     texts = as_text(column)
-    return texts, np.flatnonzero(lost & (texts != "")).tolist()
+    odd = np.flatnonzero(lost & (texts != ""))
+    if not len(odd):
+        return values, ""
+    first, count = texts[odd[0]], f" ({len(odd)} such values)" if len(odd) > 1 else ""
+    comma = kind == "numeric" and as_number(first.replace(",", ".")) is not None
+    return values, (
+        f"{first[:40]!r} in row {odd[0] + 1} is not {_VALUES[kind]}{count}; taken as missing"
+        f"{'; --decimal , reads decimal commas' if comma else ''}"
+    )
 
 
 def check_given_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
@@ -136,11 +145,13 @@ def check_given_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal
     for use in uses if kinds else ():
         if use.kind not in _VALUES or not use.note:
             continue
-        texts, odd = _not_of(use.kind, frame[use.name], decimal)
-        if odd and len(odd) == (texts != "").sum():
+        column = frame[use.name]
+        if np.isnan(typed_column(column, use.kind, decimal)[0]).all():
+            texts = as_text(column)
+            first = np.flatnonzero(texts != "")[0]
             raise ColumnRequestError(
                 f"Column {use.name!r} cannot be {use.kind}: none of its values is "
-                f"{_VALUES[use.kind]}; the first is {texts[odd[0]][:40]!r} in row {odd[0] + 1}. "
+                f"{_VALUES[use.kind]}; the first is {texts[first][:40]!r} in row {first + 1}. "
                 "Name another kind with --kind (kinds=), or leave the column out."
             )
 
@@ -187,10 +198,9 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
         if not use.used:
             return replace(use, reason=f"{why}; {use.reason}")
         return replace(use, note="; ".join(filter(None, (why, use.note))))
-    numbers = as_numbers(column, decimal)
-    odd = [i for i, text in enumerate(texts) if text and np.isnan(numbers[i])]
-    if len(odd) <= DIRTY * n_rows:
-        return ColumnUse(name, "numeric", note=odd_values("numeric", texts, odd))
+    numbers, note = typed_column(column, "numeric", decimal)
+    if np.sum(np.isnan(numbers) & (texts != "")) <= DIRTY * n_rows:
+        return ColumnUse(name, "numeric", note=note)
     if decimal == "." and np.isfinite(as_numbers(column, ",")).sum() >= (1 - DIRTY) * n_rows:
         reason = "numbers with commas; if these are decimal commas, pass --decimal , (decimal=)"
         return ColumnUse(name, "unusable", reason)
@@ -246,26 +256,6 @@ def as_text(column: Any) -> Any:
     return np.array(words, dtype=object)
 
 
-def as_molecules(column: Any) -> Any:
-    """A column as SMILES; blank where there is no molecule that can be read."""
-    texts = as_text(column)
-    texts[~is_valid_smiles(texts)] = ""
-    return texts
-
-
-def unread_note(column: Any, molecules: Any) -> str:
-    """Rows without a molecule, by number."""
-    rows = np.flatnonzero(molecules == "")
-    if not len(rows):
-        return ""
-    listed = ", ".join(map(str, rows[:NAMED] + 1)) + (", ..." if len(rows) > NAMED else "")
-    many = "row holds" if len(rows) == 1 else "rows hold"
-    return (
-        f"{len(rows)} {many} no molecule that RDKit can read (row {listed}; the first has "
-        f"{as_text(column)[rows[0]][:40]!r}): left out of the fit, and without a prediction"
-    )
-
-
 def as_numbers(column: Any, decimal: str = ".") -> Any:
     """A column as float64; NaN where there is no finite number."""
     pandas = require("pandas", "io")
@@ -284,6 +274,8 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
 
 def as_booleans(column: Any) -> Any:
     """A column as 1 and 0; NaN where it says neither."""
+    if column.dtype.kind in "bif" and column.dropna().isin((0, 1)).all():
+        return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
     answers = (parse_tick_or_boolean(text) for text in as_text(column))
     return np.array([np.nan if a is None or a < 0 else a for a in answers], dtype=np.float64)
 
@@ -304,15 +296,3 @@ def _one_value(name: str, kind: str, value: str, n_rows: int, n_known: int) -> C
         return ColumnUse(name, "constant", f"always {value}")
     note = f"always {value} or blank; used for which of the two it is"
     return ColumnUse(name, kind, note=note)
-
-
-def odd_values(kind: str, texts: Any, odd: Sequence[int]) -> str:
-    """What is said of values that are no number, or neither yes nor no."""
-    if not len(odd):
-        return ""
-    first, count = texts[odd[0]], f" ({len(odd)} such values)" if len(odd) > 1 else ""
-    comma = kind == "numeric" and as_number(first.replace(",", ".")) is not None
-    return (
-        f"{first[:40]!r} in row {odd[0] + 1} is not {_VALUES[kind]}{count}; taken as missing"
-        f"{'; --decimal , reads decimal commas' if comma else ''}"
-    )

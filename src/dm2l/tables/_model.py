@@ -107,7 +107,8 @@ class TableModel:
                 "the table in the form of the one that the model was fitted to."
             )
         made_up = self.uses is None and names == made_up_names(len(names))
-        by_place = table.unnamed or made_up
+        # Columns of a file without names go by their places.
+        by_place = made_up or (table.bunch is not None and table.bunch.feature_names is None)
         if by_place and len(present) != len(names):
             raise ValueError(
                 f"{table.path} has {len(present)} features, the model takes {len(names)}. Give "

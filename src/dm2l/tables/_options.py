@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from dm2l._auto._base_models import TimeBudget
 from dm2l._auto._classifier import AutoClassifier
-from dm2l._auto._effort import TimeBudget
 from dm2l._classifier import DM2LClassifier
-from dm2l._search._search import DM2LClassifierCV, search_stage, usual_scoring
+from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._utils.extras import require
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.model_selection import MultilabelKFold
@@ -47,9 +47,7 @@ class FitOptions:
     lambda_d, alpha : float or None
         Hyperparameters of DM2L; None searches.
     scoring : str or None
-        What the search maximises, see :func:`dm2l.model_selection.get_scorer_names`. None:
-        "ranking_and_discrimination", or "label_discrimination" if rows have less than one positive
-        on average.
+        What the search maximises, as in :class:`dm2l.DM2LClassifierCV`.
     cv : int
         Folds of the search and of the calibration.
     random_state : int
@@ -91,14 +89,6 @@ class FitOptions:
     def read(self, Y: Floats) -> Floats:
         """Labels with missing ones as what they mean."""
         return np.nan_to_num(Y) if self.missing_as == "negative" else Y
-
-    def metric(self, Y: Floats) -> str:
-        """The name of the metric that the search maximises."""
-        if self.scoring is not None:
-            return self.scoring
-        if self.unlabelled:
-            return "neg_ranking_loss" if Y.shape[1] > 1 else "label_auc"
-        return usual_scoring(Y == 1, Y == 0)
 
     def splitter(self, Y: Floats, groups: NDArray[np.intp] | None = None) -> MultilabelKFold:
         """Folds, no more of them than rows, or groups of rows, with something observed."""
@@ -184,7 +174,7 @@ def choose_hyperparameters(
             lambdas,
             alphas,
             kernel=kernel,
-            scoring=options.metric(Y),
+            scoring=options.scoring,
             **_approximation(kernel, len(Y), search=True),
             cv=options.splitter(Y, groups),
             missing_as=options._missing_as,

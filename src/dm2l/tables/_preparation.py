@@ -25,22 +25,15 @@ from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError
 from dm2l.tables._kinds import (
     ColumnUse,
-    as_booleans,
-    as_molecules,
-    as_numbers,
     as_text,
     check_given_kinds,
     column_kinds,
-    lost_values,
-    odd_values,
-    unread_note,
+    typed_column,
 )
 from dm2l.tables._reading import Table
 
 # Words and values kept of a column; d x d matrices of the linear model stay affordable.
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
-
-_FORMS = {"boolean": as_booleans, "category": as_text, "text": as_text, "smiles": as_molecules}
 
 
 def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bool = False) -> Any:
@@ -149,14 +142,7 @@ def typed_frame(
     check_columns([use.name for use in wanted], list(frame.columns), where)
     columns, warnings = {}, []
     for use in wanted:
-        column = frame[use.name]
-        numeric = use.kind == "numeric"
-        values = as_numbers(column, decimal) if numeric else _FORMS[use.kind](column)
-        columns[use.name], note = values, ""
-        if use.kind == "smiles":
-            note = unread_note(column, values)
-        elif use.kind in ("numeric", "boolean"):
-            note = odd_values(use.kind, *lost_values(column, values))
+        columns[use.name], note = typed_column(frame[use.name], use.kind, decimal)
         if note:
             warnings.append(f"column {use.name!r}: {note}")
     return pandas.DataFrame(columns, index=range(len(frame))), warnings

@@ -63,11 +63,6 @@ class Table:
         """Number of rows."""
         return len(self.Y)
 
-    @property
-    def unnamed(self) -> bool:
-        """Whether the file names no features, so that a model goes by their places."""
-        return self.bunch is not None and self.bunch.feature_names is None
-
 
 def read_table(
     path: str | Path,
@@ -143,28 +138,24 @@ def read_table(
             )
         return _read_numbers(path, suffix, labels, encoding, **numbers)
     answers = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "written": written}
-    if suffix in (*PARQUET, *EXCEL):
-        frame = read_sheet(path) if suffix in EXCEL else read_frame(path, ignore_metadata=True)
-        names = list(frame.columns)
-        chosen = [] if labels is None else labels_without(names, labels, drop, str(path))
-        return _split_columns(path, frame, names, chosen, answers, decimal=decimal or ".")
-    if suffix not in TEXT:
+    file = None
+    if suffix in EXCEL:
+        frame = read_sheet(path)
+    elif suffix in PARQUET:
+        frame = read_frame(path, ignore_metadata=True)
+    elif suffix in TEXT:
+        file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding)
+        decimal = file.decimal
+    else:
         known = ", ".join((*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS))
         raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
-    file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding)
-    names = file.names
+    names = list(frame.columns) if file is None else file.names
     chosen = [] if labels is None else labels_without(names, labels, drop, str(path))
-    text = {names[j]: str for j in chosen}
-    text |= {name: str for name in names if any(matches_pattern(name, part) for part in as_text)}
-    return _split_columns(
-        path,
-        file.frame(text, keep_codes=True),
-        names,
-        chosen,
-        answers,
-        decimal=file.decimal,
-        file=file,
-    )
+    if file is not None:
+        text = {names[j]: str for j in chosen}
+        text |= {name: str for name in names if any(matches_pattern(name, p) for p in as_text)}
+        frame = file.frame(text, keep_codes=True)
+    return _split_columns(path, frame, names, chosen, answers, decimal=decimal or ".", file=file)
 
 
 def table_from_frame(

@@ -229,7 +229,10 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
     if isinstance(classifier, AutoClassifier):  # its linear model stands for it
         X = classifier._features.transform(classifier._check_X(X))
         classifier = classifier.models_["linear"]
-    directions, alpha = _directions(classifier, X), _ridge(classifier, X)
+    directions = _directions(classifier, X)
+    alpha = 1.0  # about the variance of rows in the space of an rbf kernel
+    if classifier.kernel == "linear" or not isinstance(classifier.alpha, str):
+        alpha = ridge_value(classifier.alpha, X)
     # 2 p (1 - p) decreases by twice the squared movement of the probability.
     effect = 2 * skill * answer_effects(directions, Y, alpha, slope)
     return AnswerValues(p, gains, effect, part, directions, alpha, slope, skill)
@@ -336,9 +339,3 @@ def _directions(classifier: Any, X: Any) -> Floats:
         return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
     U, s, _ = randomized_svd(X, min(DIRECTIONS, *X.shape), random_state=0)
     return U * s
-
-
-def _ridge(classifier: Any, X: Any) -> float:
-    if classifier.kernel != "linear" and isinstance(classifier.alpha, str):
-        return 1.0  # about the variance of rows in the space of an rbf kernel
-    return ridge_value(classifier.alpha, X)

@@ -25,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dm2l import DM2LClassifier
+from dm2l._search._search import usual_scoring
 from dm2l._utils import files
 from dm2l.io import read_npz
 from dm2l.io._columns import ColumnRequestError, choose_labels
@@ -784,9 +785,9 @@ def test_what_complete_has_added_is_neither_label_nor_feature():
 
 
 def test_rows_have_a_say_where_they_have_two_answers_to_rank(table):
-    assert FitOptions().metric(table.Y) == "ranking_and_discrimination"
-    assert FitOptions().metric(table.Y[:, :1]) == "label_discrimination"
-    assert FitOptions(scoring="f1_macro").metric(table.Y) == "f1_macro"
+    positive, negative = table.Y == 1, table.Y == 0
+    assert usual_scoring(positive, negative) == "ranking_and_discrimination"
+    assert usual_scoring(positive[:, :1], negative[:, :1]) == "label_discrimination"
     frame = table.frame.assign(a=table.Y[:, 0])
     model = fit_table(table_from_frame(frame, "a"), FitOptions(cv=3), estimate_folds=2)
     assert model.estimate.values["label_auc"].mean > 0.8
