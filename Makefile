@@ -103,6 +103,7 @@ docs: .venv/docs/$(READY) docs-source  ## the documentation, in build/docs/html;
 	@rm -rf build/docs/html
 	$(SPHINX) --builder html build/docs/source/docs build/docs/html
 	.venv/docs/bin/python docs/local_links.py build/docs/html
+	$(TEST_ENV) .venv/docs/bin/python docs/write_output.py --check
 
 docs-links: .venv/docs/$(READY) docs-source  ## whether the addresses in the documentation answer
 	$(SPHINX) --builder linkcheck build/docs/source/docs build/docs/linkcheck

@@ -30,7 +30,7 @@ from sklearn.model_selection import GroupShuffleSplit
 from dm2l import AutoClassifier
 from dm2l._auto import _classifier, _leaderboard
 from dm2l._auto._base_models import rows_for
-from dm2l._auto._quality import cross_fitted, label_auc, on_new_rows
+from dm2l._auto._leaderboard import cross_fitted, label_auc, on_new_rows
 from dm2l._auto._stack import Stack, row_weights
 from dm2l._utils.arrays import to_numpy
 from dm2l.model_selection import MultilabelKFold

@@ -82,16 +82,17 @@ sphinx_gallery_conf = {
 # Looks -----------------------------------------------------------------------------------------
 
 html_theme = "pydata_sphinx_theme"
-html_title = "dm2l"
+html_title = f"dm2l {version}"
 html_static_path = ["_static"]
 html_css_files = ["dm2l.css"]
+html_search_scorer = str(HERE / "_static" / "scorer.js")  # pages that teach come first
 html_show_sourcelink = False
 html_copy_source = False
 html_domain_indices = False  # the API page lists everything, by task
 html_favicon = "_static/mark.svg"
 html_theme_options = {
     "logo": {
-        "text": "dm2l",
+        "text": f"dm2l {version}",
         "image_light": "_static/mark.svg",
         "image_dark": "_static/mark.svg",
         "alt_text": "dm2l",

@@ -23,8 +23,7 @@ from typing import Any
 
 from dm2l.labelstudio import AnnotationSession, Backend, BackendServer, make_config
 from dm2l.review import Journal, ReviewSession
-from dm2l.review._server import ReviewServer
-from dm2l.review._web import MOST_WORKERS, LocalServer
+from dm2l.review._server import MOST_WORKERS, LocalServer, ReviewServer
 from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
 from fuzz.corpus import CORPUS
 from fuzz.mutations import BLIND, document

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
 from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV
-from dm2l._auto._effort import EFFORTS
+from dm2l._auto._base_models import EFFORTS
 from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,

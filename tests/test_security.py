@@ -10,17 +10,16 @@ import pytest
 from dm2l.labelstudio import _server as backend
 from dm2l.persistence._archive import MAX_BYTES
 from dm2l.review import _server as page
-from dm2l.review import _web
-from dm2l.review._web import AccessError
+from dm2l.review._server import AccessError
 
 TEXT = " ".join((Path(__file__).parents[1] / "SECURITY.md").read_text(encoding="utf-8").split())
 
 
 def test_the_limits_are_those_of_the_code():
     for words in (
-        f"a request {_web.Handler.timeout} seconds to arrive as a whole",
-        f"handle at most {_web.MOST_WORKERS} at the same time",
-        f"JSON of more than {_web.MOST_VALUES:,} values or {_web.MOST_NESTED} levels",
+        f"a request {page.Handler.timeout} seconds to arrive as a whole",
+        f"handle at most {page.MOST_WORKERS} at the same time",
+        f"JSON of more than {page.MOST_VALUES:,} values or {page.MOST_NESTED} levels",
         f"a body (at most {backend.MOST_BYTES // 2**20} MiB)",
         f"a file of {MAX_BYTES // 2**30} GiB",
     ):

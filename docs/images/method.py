@@ -1,4 +1,4 @@
-"""The schematic pictures of docs/method.md.
+"""The schematic pictures of docs/research/method.md.
 
     python docs/images/method.py        # writes method-labels.svg and method-bracket.svg beside it
 
@@ -38,7 +38,7 @@ def picture(width: int, height: int, *parts: str) -> str:
 
 
 def labels() -> str:
-    """Labels with holes, and the groups that observed positives make of their rows."""
+    """Labels with missing entries, and the groups of rows that share an observed positive."""
     names = ["snake", "reptile", "river", "night"]
     rows = ["1?01", "11?0", "?10?", "00?1", "0?11", "?001", "0??0"]
     parts = [text(78, 24, "labels Y", 15), text(388, 24, "rows with an observed yes", 15)]
@@ -53,7 +53,7 @@ def labels() -> str:
             parts.append(box(group, 97 + 24 * i, 48, 20, look))
     parts.append(box(248, 92, 278, 148, f'fill="none" stroke="{OTHER}" stroke-width="3"'))
     parts.append(text(400, 290, "orange: F_C. The last row is in no group.", 12))
-    for k, (value, meaning) in enumerate({"1": "yes", "0": "no", "?": "nobody looked"}.items()):
+    for k, (value, meaning) in enumerate({"1": "yes", "0": "no", "?": "missing"}.items()):
         parts += [cell(14 + 62 * k, 274, value), text(42 + 62 * k, 290, meaning, 12, "start")]
     return picture(560, 310, *parts)
 
@@ -85,7 +85,7 @@ def bracket() -> str:
                 dot = f'cx="{x + dx}" cy="{y + dy}" r="5.5" fill="{colour}"'
                 parts.append(f"<path {line}/><circle {dot}/>")
         parts.append(text(x + 40, 204, title, 14))
-    explained = "a dot is the scores of one row; its colour is the label that was observed there"
+    explained = "each dot shows the scores of one row; the colour is its observed label"
     return picture(800, 250, *parts, text(400, 236, explained, 13))
 
 

@@ -1,4 +1,4 @@
-"""The compared methods were fed holes as plain zeros, without an intercept, and tuned too little.
+"""Compared methods got zeros for missing labels, no intercept, and too small search grids.
 
 python examples/errata/compared_methods.py [--check] [--published FILE] [--seeds 1 2 3]
 
@@ -32,7 +32,7 @@ from dm2l.baselines import LEMLClassifier, LSMLClassifier, MaskedRidgeClassifier
 from dm2l.simulate import simulate_per_row
 
 FREQUENCY = "labels by frequency"
-# The original program of LEML, holes as targets, on these splits with masks of its own.
+# The original program of LEML, missing as targets, on these splits with masks of its own.
 ORIGINAL = {
     "1.0": {"Rkl": 0.1661, "Ap": 0.5968},
     "0.7": {"Rkl": 0.1950, "Ap": 0.5602},
@@ -41,7 +41,7 @@ ORIGINAL = {
 QUICK = {
     "seeds": (1,),
     "rates": (0.3,),
-    "names": ("LSML, holes 0 of -1/0/+1", "LSML, holes 0 of 0/1", "LEML, holes as targets"),
+    "names": ("LSML, missing 0 of -1/0/+1", "LSML, missing 0 of 0/1", "LEML, missing as targets"),
 }
 
 
@@ -54,11 +54,11 @@ plain: dict[str, Any] = {"fit_intercept": False}
 own_features = FunctionTransformer(unit_rows_and_ones)
 # Name: (row of the tables it is compared with, model).
 METHODS: dict[str, tuple[str, Any]] = {
-    "LEML, holes as targets": ("LEML", LEMLClassifier(20, 1.0, missing="neutral", **plain)),
-    "LEML, holes left out": ("LEML", LEMLClassifier(20, 1.0, **plain)),
-    "LEML, left out, lambda 100": ("LEML", LEMLClassifier(20, 100.0, **plain)),
-    "LSML, holes 0 of -1/0/+1": ("LSML", LSMLClassifier(rho=8.0, missing="neutral", **plain)),
-    "LSML, holes 0 of 0/1": ("LSML", LSMLClassifier(rho=8.0, missing="negative", **plain)),
+    "LEML, missing as targets": ("LEML", LEMLClassifier(20, 1.0, missing="neutral", **plain)),
+    "LEML, missing ignored": ("LEML", LEMLClassifier(20, 1.0, **plain)),
+    "LEML, ignored, lambda 100": ("LEML", LEMLClassifier(20, 100.0, **plain)),
+    "LSML, missing 0 of -1/0/+1": ("LSML", LSMLClassifier(rho=8.0, missing="neutral", **plain)),
+    "LSML, missing 0 of 0/1": ("LSML", LSMLClassifier(rho=8.0, missing="negative", **plain)),
     "LSML, 0/1, own features": (
         "LSML",
         make_pipeline(own_features, LSMLClassifier(rho=8.0, missing="negative", **plain)),
@@ -125,7 +125,7 @@ def lines(found: Figures) -> list[str]:
         names = [name for name, (of, _) in METHODS.items() if of == row]
         text += [_line(f"  {n}", found["found"][n]) for n in names if n in found["found"]]
         if row == "LEML":
-            text.append(_line("  original program, holes as targets", found["original"]))
+            text.append(_line("  original program, missing as targets", found["original"]))
     return [*text, _line(FREQUENCY, found["found"][FREQUENCY])]
 
 
@@ -144,24 +144,25 @@ def claims(found: Figures) -> dict[str, bool]:
         "printed LEML is worse than label frequencies": all(
             rkl["LEML"][rho] > rkl[FREQUENCY][rho] for rho in missing
         ),
-        "LEML with holes as targets is near it": all(
-            abs(rkl["LEML, holes as targets"][rho] - rkl["LEML"][rho]) < 0.015 for rho in missing
+        "LEML with missing labels as targets is near it": all(
+            abs(rkl["LEML, missing as targets"][rho] - rkl["LEML"][rho]) < 0.015 for rho in missing
         ),
-        "printed LSML has holes halfway": all(
-            abs(rkl["LSML, holes 0 of -1/0/+1"][rho] - rkl["LSML"][rho]) < 0.006 for rho in missing
+        "printed LSML has missing labels halfway": all(
+            abs(rkl["LSML, missing 0 of -1/0/+1"][rho] - rkl["LSML"][rho]) < 0.006
+            for rho in missing
         ),
         "its own coding does better": all(
-            rkl["LSML, holes 0 of 0/1"][rho] < rkl["LSML"][rho] - 0.01 for rho in missing
+            rkl["LSML, missing 0 of 0/1"][rho] < rkl["LSML"][rho] - 0.01 for rho in missing
         ),
     }
     if len(rkl) > len(METHODS):
         nl = found["printed"]["DM2L-nl"]
         shown |= {
-            "LEML that leaves holes out is not: it does better": all(
-                rkl["LEML, holes left out"][rho] < rkl["LEML"][rho] - 0.02 for rho in missing
+            "LEML that ignores missing labels is better": all(
+                rkl["LEML, missing ignored"][rho] < rkl["LEML"][rho] - 0.02 for rho in missing
             ),
             "a larger lambda is better at every rate": all(
-                rkl["LEML, left out, lambda 100"][rho] < rkl["LEML, holes left out"][rho] - 0.02
+                rkl["LEML, ignored, lambda 100"][rho] < rkl["LEML, missing ignored"][rho] - 0.02
                 for rho in rkl[FREQUENCY]
             ),
             "printed ML-LRC is one of tiny lambda1": all(

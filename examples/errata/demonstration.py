@@ -1,4 +1,4 @@
-"""What the demonstrations share: splits, the paper's figures, the command line.
+"""Shared code of the demonstrations: splits, the figures of the paper, the command line.
 
 A demonstration is a module with
 

@@ -1,4 +1,4 @@
-"""Write what the demonstrations printed into docs/research/errata.md, or check that it is there.
+"""Write the output of the demonstrations into docs/research/errata.md, or check it.
 
 python examples/errata/document.py [--check]
 """

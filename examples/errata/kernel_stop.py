@@ -1,4 +1,4 @@
-"""DM2L-nl ends where a step happens to be short, far from the minimum of its objective.
+"""DM2L-nl stops after a short step, far from the minimum of its objective.
 
 python examples/errata/kernel_stop.py [--check] [--seeds 1 2 3 4 5] [--rows N]
 

@@ -1,4 +1,4 @@
-"""Labels were hidden row by row, which is far milder than what the text describes.
+"""Labels were hidden row by row, which is much easier than the mask of the text.
 
 python examples/errata/masks_per_row.py [--check] [--published FILE] [--seeds 1 2 3] [--rows N]
 

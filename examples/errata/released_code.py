@@ -1,4 +1,4 @@
-"""The descent behind the published figures, with the ways in which it strays as switches.
+"""The descent behind the published figures, with its deviations from the paper as options.
 
 Written down once more with nothing but singular value decompositions. With the subgradient of
 Algorithm 2, thin factors and groups of observed labels it takes the steps of

@@ -1,10 +1,10 @@
-"""Run the demonstrations and store what they found, with settings, seeds and versions.
+"""Run the demonstrations and store their figures, with settings, seeds and versions.
 
     python examples/errata/run_all.py --out examples/errata/results.json [--only NAME ...]
 
 Needs DM2L_DATA, and the LaTeX source of the paper (--paper or DM2L_PAPER) for one of them. With
---only the others keep what the file has. `document.py` then writes the figures into
-docs/research/errata.md.
+--only, entries of all other demonstrations stay unchanged. `document.py` then writes the figures
+into docs/research/errata.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the released code takes for a subgradient of the nuclear norm is none.
+"""The released subgradient of the nuclear norm is not a subgradient.
 
 python examples/errata/subgradient_product.py [--check] [--seeds 1 2 3] [--rows N]
 

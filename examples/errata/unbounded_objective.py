@@ -1,4 +1,4 @@
-"""With a row of which no positive was observed the paper's objective has no lower bound.
+"""With a row without an observed positive, the paper's objective has no lower bound.
 
 python examples/errata/unbounded_objective.py [--check] [--seeds 0 1 2]
 

@@ -6,7 +6,7 @@ from experiments.tables.records import load
 
 
 def completion() -> str:
-    """Hidden entries, filled by ours and by others."""
+    """Imputation of hidden entries, compared with other methods."""
     record = load("completion")["holes"]
     ranked, auc, loss = record["map"], record["auc"], record["logloss"]
     lines = [
@@ -17,7 +17,7 @@ def completion() -> str:
         wins, losses, p = ranked["wins_losses_p_holm"].get(name, ("", "", ""))
         lines.append(
             f"| {name} | {ranked['means'][name]:.3f} | {rank:.1f} | {auc['means'][name]:.3f} "
-            f"| {loss['means'][name]:.3f} | {f'{wins} : {losses}, {p:.2g}' if p else 'control'} |"
+            f"| {loss['means'][name]:.3f} | {f'{wins} : {losses}, {p:.2g}' if p else 'reference'} |"
         )
     tox = [(row["method"], row["auc"]) for row in record["means"] if row["data"] == "Tox21"]
     best = "; ".join(f"{name} {value:.3f}" for name, value in sorted(tox, key=lambda t: -t[1])[:4])
@@ -27,19 +27,19 @@ def completion() -> str:
 
 
 def coupled() -> str:
-    """What known labels add to features, in one sentence."""
+    """Average precision with and without known labels, in one sentence."""
     ranked = load("completion")["holes"]["map"]
     means = ranked["means"]
     return (
         f"Imputing missing labels on {ranked['sets']} data sets: average precision "
         f"{means['ours, rbf']:.2f} with features and known labels, "
         f"{means['features, rbf']:.2f} with features alone, {means['MICE']:.2f} with MICE "
-        "([details](docs/research/imputing.md#measured))."
+        "([details](docs/research/imputing.md#measurements))."
     )
 
 
 def new_rows() -> str:
-    """Rows without labels, weights and covariance learnt together or not."""
+    """New rows: joint fit of weights and covariance against none."""
     found = load("completion")["new-rows"]
     lines = [
         "| `joint` against `None` | AUC better | mean gain | ranking loss better | mean change |",
@@ -53,12 +53,12 @@ def new_rows() -> str:
 
 
 def promises() -> str:
-    """What was wrong where a share was promised."""
+    """Error rates of imputed labels under error-rate control."""
     levels = load("completion")["promises"]["levels"]
     masks = dict.fromkeys(key.rpartition(", ")[0] for key in levels)
     shares = dict.fromkeys(key.rpartition(", ")[2] for key in levels)
     lines = [
-        "| wrong: mean, worst cell | " + " | ".join(f"asked {float(s):.0%}" for s in shares) + " |",
+        "| errors: mean, largest | " + " | ".join(f"bound {float(s):.0%}" for s in shares) + " |",
         "|---" * (len(shares) + 1) + "|",
     ]
     for mask in masks:
@@ -69,11 +69,15 @@ def promises() -> str:
 
 
 def doubtful() -> str:
-    """Wrong ones among the first hundred doubts."""
+    """Share of label errors among the first hundred entries of the ranking."""
     rows = load("completion")["doubtful"]["means"]
     found = {(row["data"], row["rate"], row["method"]): row for row in rows}
-    names = ("coupled", "features alone", "cleanlab")
-    head = "| | observed | wrong ones | " + " | ".join(names) + " | expected, coupled |"
+    names = {
+        "coupled": "features and known labels",
+        "features alone": "features",
+        "cleanlab": "cleanlab",
+    }
+    head = "| | observed | label errors | " + " | ".join(names.values()) + " | expected |"
     lines = [head, "|---" * 7 + "|"]
     for data, rate in dict.fromkeys(key[:2] for key in found):
         cells = [found[data, rate, name] for name in names]

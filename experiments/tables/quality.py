@@ -1,4 +1,4 @@
-"""How well models do beside others, as Markdown."""
+"""Model quality compared with other methods, as Markdown."""
 
 from __future__ import annotations
 
@@ -73,36 +73,38 @@ def newcomer() -> str:
     others = ", ".join(f'{line["auc"]:.3f} of `kernel="{line["method"]}"`' for line in single)
     return (
         f"`dm2l fit` on Tox21's fingerprints, {ours['splits']} splits of 80 to 20: label AUC "
-        f"{ours['auc']:.3f}\n(against {others} at one setting in\nPython), at most "
-        f"{ours['slowest_fit']:.0f} s on one core; the interval held the value of the test rows in "
-        f"{ours['covered']} of {ours['splits']}\n(`python benchmarks/newcomer.py`). On new "
-        f"scaffolds it has {new['AutoClassifier', None]:.3f}, with `--groups scaffold` "
+        f"{ours['auc']:.3f}\n(against {others} with fixed hyperparameters in\nPython), at most "
+        f"{ours['slowest_fit']:.0f} s on one core. The interval of `estimate_` contained the "
+        f"test value in {ours['covered']} of {ours['splits']}\n"
+        f"(`python benchmarks/newcomer.py`). On new scaffolds it has "
+        f"{new['AutoClassifier', None]:.3f}, with `--groups scaffold` "
         f'{new["AutoClassifier", "scaffold"]:.3f};\n`kernel="tanimoto"` at its defaults has '
         f"{new['DM2LClassifier', None]:.3f} (`python benchmarks/chemistry.py`)."
     )
 
 
 def groups() -> str:
-    """Of each table and way means over splits, and how often the interval held the test's AUC."""
+    """Means over splits, and how often the interval contains the AUC of the test rows."""
     runs = load("groups")["runs"]
+    names = {"rows alike": "equal rows", "groups": "by group"}
     lines = [
-        "| | counting | splits | label AUC | log-loss | estimate | held |",
+        "| | weights | splits | label AUC | log-loss | estimate | interval contains test value |",
         "|---|---|---|---|---|---|---|",
     ]
     for table in dict.fromkeys(run["table"] for run in runs):
         mine = [run for run in runs if run["table"] == table]
-        for way in ("rows alike", "groups"):
+        for way in names:
             found = [run[way] for run in mine]
             auc, loss = (mean(each[name] for each in found) for name in ("auc", "log_loss"))
             estimate = mean(each["estimate"][0] for each in found)
             held = sum(e["estimate"][1] <= e["auc"] <= e["estimate"][2] for e in found)
             lines.append(
-                f"| {table.split('.')[0]} | {way} | {len(mine)} | {auc:.4f} | {loss:.4f} "
+                f"| {table.split('.')[0]} | {names[way]} | {len(mine)} | {auc:.4f} | {loss:.4f} "
                 f"| {estimate:.3f} | {held} |"
             )
     gain = [run["groups"]["auc"] - run["rows alike"]["auc"] for run in runs]
     lines.append(
-        f"\nGroups against rows: {mean(gain):+.4f} label AUC (standard deviation "
+        f"\nDifference of by group and equal rows: {mean(gain):+.4f} label AUC (standard deviation "
         f"{stdev(gain):.4f}, {min(gain):+.4f}\nto {max(gain):+.4f}; `python benchmarks/groups.py`)."
     )
     return "\n".join(lines)
@@ -113,11 +115,16 @@ def cells() -> str:
     sets = ", ".join(dict.fromkeys(data for data, *_ in record["lost"]))
     return (
         f"Of the paper's {record['cells']} cells `AutoClassifier()` is at least as good as the "
-        f"best figure in print in {record['won']}; the\n{len(record['lost'])} others are of {sets} "
-        "(`python benchmarks/cells.py`, one repetition, 200 s a fit on one core)."
+        f"best published figure in {record['won']}; the\nremaining {len(record['lost'])} are of "
+        f"{sets} (`python benchmarks/cells.py`, one repetition, 200 s a fit on one core)."
     )
 
 
+PIECES = {
+    "DM2L's terms, linear": "nuclear-norm terms, linear model",
+    "DM2L's terms, kernel": "nuclear-norm terms, kernel model",
+    "effort normal, not quick": 'effort "normal" instead of "quick"',
+}
 SHOWN = {"auc": "label AUC", "map": "mAP", "ap": "Ap", "rkl": "Rkl", "logloss": "log-loss"}
 # Methods and measures of the README's table.
 README_METHODS = ("auto", "DM2L rbf", "extra trees", "random forest", "masked ridge")
@@ -128,8 +135,12 @@ README_MEASURES = {
 }
 
 
+def _shown(name: str) -> str:
+    return "`AutoClassifier()`" if name == "auto" else name
+
+
 def study() -> str:
-    """The automatic ensemble against what a user would pick instead, in five rows."""
+    """The automatic ensemble against common alternatives, in five rows."""
     record = load("study")
     ranked, by = record["all"], record["by_measure"]
     lines = [
@@ -139,23 +150,22 @@ def study() -> str:
     ]
     for name in README_METHODS:
         values = " | ".join(f"{by[measure]['means'][name]:.3f}" for measure in README_MEASURES)
-        label = "`AutoClassifier()`" if name == "auto" else name
         lines.append(
-            f"| {label} | {ranked['mean_ranks'][name]:.1f} | {values} "
+            f"| {_shown(name)} | {ranked['mean_ranks'][name]:.1f} | {values} "
             f"| {record['seconds'][name]:.0f} |"
         )
     lines += [
         "",
         f"Ranks are among {len(ranked['mean_ranks'])} methods, tuned on the same folds "
-        "([all methods and tests](docs/research/choosing.md#measured)).",
+        "([all methods and tests](docs/research/choosing.md#measurements)).",
     ]
     return "\n".join(lines)
 
 
 def pieces() -> str:
-    """What each piece of the automatic ensemble adds."""
+    """The gain from each part of the automatic ensemble."""
     found = (
-        f"{name} {g['auc'][0]:+.4f} ({g['auc'][1]:+.4f} to {g['auc'][2]:+.4f})"
+        f"{PIECES.get(name, name)} {g['auc'][0]:+.4f} ({g['auc'][1]:+.4f} to {g['auc'][2]:+.4f})"
         for name, g in load("study")["gains"].items()
     )
     return "Gain in label AUC with 95 % interval: " + "; ".join(found) + "."
@@ -170,15 +180,16 @@ def ranks() -> str:
         cells = [f"{one['mean_ranks'][name]:.1f}" for one in by.values()]
         p = record["all"]["wilcoxon_holm"].get(name)
         cells += ["" if p is None else f"{p:.2g}", f"{record['seconds'][name]:.0f}"]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines.append(f"| {_shown(name)} | " + " | ".join(cells) + " |")
     lost = [row for row in record["behind"] if row["gap"] > 0]
     words = "; ".join(f"{r['data']} {r['rate']:g} by {r['gap']:.3f} ({r['best']})" for r in lost)
     time, told = record["times_of_a_forest"], record["estimate"]
     lines += [
         "",
-        f"Behind the best of the others in label AUC: {words or 'nowhere'}. Time, in forests of "
-        f"500 trees a label: median {time['median']:.1f}, at most {time['most']:.1f}. The interval "
-        f"of `estimate_` held that of the test rows in {told['covered']} of {told['runs']} runs.",
+        f"Cases in which another method has the higher label AUC: {words or 'none'}. Time relative "
+        f"to a forest of 500 trees per label: median {time['median']:.1f}, at most "
+        f"{time['most']:.1f}. The interval of `estimate_` contained the value of the test rows in "
+        f"{told['covered']} of {told['runs']} runs.",
     ]
     return "\n".join(lines)
 
@@ -194,17 +205,18 @@ def everyone() -> str:
     for name, rank in record["mean_ranks"].items():
         p = record["wilcoxon_holm"].get(name)
         cells = f"{rank:.1f}", f"{record['auc'][name]:.3f}", "" if p is None else f"{p:.2g}"
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines.append(f"| {_shown(name)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def gains() -> str:
-    """What terms, coupling and stack bring, better is positive."""
+    """Gains from the nuclear-norm terms and from stacking; positive is better."""
     found = load("study")["gains"]
     lines = ["| | sets | " + " | ".join(SHOWN.values()) + " |", "|---" * (len(SHOWN) + 2) + "|"]
     for name, one in found.items():
         cells = (f"{one[m][0]:+.4f} ({one[m][1]:+.4f} to {one[m][2]:+.4f})" for m in SHOWN)
-        lines.append(f"| {name} | {one['sets']} | " + " | ".join(cells) + " |")
+        shown = PIECES.get(name, name)
+        lines.append(f"| {shown} | {one['sets']} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -219,7 +231,8 @@ def selection() -> str:
         "|---" * (len(tests) + 1) + "|",
     ]
     for name, values in found[rate].items():
-        lines.append(f"| {name} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
+        shown = "earlier default" if name == "today" else name
+        lines.append(f"| {shown} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
     return "\n".join(lines)
 
 
@@ -227,7 +240,7 @@ def estimates() -> str:
     """Measures of complete labels, estimated where some are missing."""
     short = load("estimates")["short"]
     lines = [
-        "| measure | rate | worst bias | mean bias | bias of observed | interval holds the truth |",
+        "| measure | rate | worst bias | mean bias | bias of observed | interval coverage |",
         "|---|---|---|---|---|---|",
     ]
     for row in short:

@@ -82,7 +82,7 @@ def workbook() -> str:
     """What a large sheet costs."""
     found = load("workbook")["workbook"]
     costs = [
-        f"{one['seconds']:.0f} s of one core and {one['peak_bytes'] / 2**20:.0f} MiB"
+        f"{one['wall_seconds']:.0f} s and {one['peak_bytes'] / 2**20:.0f} MiB"
         for one in (found["dm2l"], found["openpyxl"])
     ]
     return (

@@ -1,4 +1,4 @@
-"""What fits cost, as Markdown."""
+"""Time and memory of fits, as Markdown."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def fit() -> str:
     lines = [
         f"Fit time on {record['data']} in one run ({machine['cores']} cores, numpy "
         f"{machine['numpy']}), relative to scikit-learn's",
-        "`Ridge` on the same `X` with missing labels filled in, and how far the objective then",
-        "lies above the lowest one known:",
+        "`Ridge` on the same `X` with missing labels filled in, and the relative distance of the",
+        "objective to the lowest known value:",
         "",
-        "| labels observed | DM2L / Ridge | cccp / DM2L | objective above the lowest |",
+        "| labels observed | DM2L / Ridge | cccp / DM2L | distance to the lowest objective |",
         "|---|---|---|---|",
     ]
     for rho, found in record["results"].items():
@@ -28,7 +28,7 @@ def fit() -> str:
     (slow,) = hard["results"].values()
     lines += [
         "",
-        f"Where the nuclear norms weigh much a fit costs more: {slow['over_ridge']:.0f} times "
+        f"With a large `lambda_d` a fit costs more: {slow['over_ridge']:.0f} times "
         f"Ridge on {hard['data']} (153 labels) with `lambda_d={hard['settings']['lambda_d']:g}`.",
     ]
     return "\n".join(lines)
@@ -36,7 +36,7 @@ def fit() -> str:
 
 def speed() -> str:
     lines = [
-        "| | labels observed | over `Ridge` | evaluations | above the lowest |",
+        "| | labels observed | time / `Ridge` | evaluations | distance to the lowest |",
         "|---|---|---|---|---|",
     ]
     for name in ("fit", "fit-tmc2007-500", "fit-corel16k001"):
@@ -52,7 +52,7 @@ def speed() -> str:
 
 def published() -> str:
     lines = [
-        "| | labels observed | full | thin | limit |",
+        "| | labels observed | full SVD | thin SVD | time limit |",
         "|---|---|---|---|---|",
     ]
     for record in map(load, ("published", "published-rbf", "published-corel16k001")):
@@ -69,7 +69,7 @@ def _against(run: dict[str, Any]) -> str:
     if run["reached"]:
         return f"{run['ratio']:.0f} times slower"
     how = {"limit": "out of time", "stuck": "stopped"}[run["ended_by"]]
-    return f"more than {run['ratio']:.0f}: {how} {run['gap']:.0e} above"
+    return f"more than {run['ratio']:.0f} times: {how} {run['gap']:.0e} above"
 
 
 def memory() -> str:
@@ -106,7 +106,8 @@ def path() -> str:
 def nystroem() -> str:
     first = load("nystroem")
     lines = [
-        f"| {first['data']}, {first['train_rows']} rows | gamma | fit | faster | Ap | error |",
+        f"| {first['data']}, {first['train_rows']} rows | gamma | fit | speed-up | Ap "
+        "| kernel error |",
         "|---|---|---|---|---|---|",
     ]
     for record in (first, load("nystroem-wide")):
@@ -141,13 +142,14 @@ def device() -> str:
         "| | |",
         "|---|---|",
         f"| kernel matrix | {found['kernel_seconds']:.3f} s |",
-        f"| fit after it, float64 (`lambda_d={record['lambda_d']:g}`) | {double['first']:.2f} s |",
-        f"| the same, float32 | {single['first']:.2f} s |",
+        f"| fit without the kernel matrix, float64 (`lambda_d={record['lambda_d']:g}`) "
+        f"| {double['first']:.2f} s |",
+        f"| same in float32 | {single['first']:.2f} s |",
         f"| further `lambda_d` of a path, float64, `tol=1e-5` | {further} |",
         f"| search over {size}, `search_tol={search_tol:g}` | {found['search']['seconds']:.0f} s |",
         "| largest difference from numpy's scores, both with `tol=1e-10` "
         f"| {agreement['largest_difference']:.0e} |",
-        f"| the fit in numpy on {about['host_cores']} cores beside it "
+        f"| fit in numpy on {about['host_cores']} cores of the same machine "
         f"| {agreement['seconds']['host_default_tol']:.0f} s |",
         f"| peak memory of the device | {found['peak_bytes'] / 1e9:.0f} GB |",
     ]
@@ -159,9 +161,9 @@ def baselines() -> str:
     machine = record["machine"]
     methods = [name for name in record["rows"][0]["seconds"] if name != "MaskedRidge"]
     lines = [
-        f"Fit time over that of masked ridge in the same run ({machine['cores']} cores, numpy "
+        f"Fit time relative to masked ridge in the same run ({machine['cores']} cores, numpy "
         f"{machine['numpy']}),",
-        "default settings, `MaskedOneVsRestClassifier` with `Ridge()`:",
+        "default hyperparameters, `MaskedOneVsRestClassifier` with `Ridge()`:",
         "",
         "| | labels observed | masked ridge | " + " | ".join(methods) + " |",
         "|---" * (len(methods) + 3) + "|",
@@ -183,16 +185,16 @@ def blocks() -> str:
         f"| {fit['rows']:,} rows x {record['d']} x {record['c']} labels, Parquet of "
         f"{record['size_gb']:.1f} GB | seconds | core seconds |",
         "|---|---|---|",
-        f"| read the file once | {read['seconds']:.1f} | {read['cpu']:.0f} |",
-        f"| the bare products in numpy | {products['seconds']:.1f} | {products['cpu']:.0f} |",
-        f"| **the fit** | {fit['seconds']:.1f} | {fit['cpu']:.0f} |",
-        f"| the fit over the sum of the other two | {record['ratio']:.2f} | {record['work']:.2f} |",
+        f"| reading the file once | {read['seconds']:.1f} | {read['cpu']:.0f} |",
+        f"| bare products in numpy | {products['seconds']:.1f} | {products['cpu']:.0f} |",
+        f"| **fit** | {fit['seconds']:.1f} | {fit['cpu']:.0f} |",
+        f"| fit / sum of the other two | {record['ratio']:.2f} | {record['work']:.2f} |",
         "",
-        f"Its peak of memory was {fit['peak_gb']:.2f} GB, {fit['before_gb']:.2f} GB of it the "
+        f"Peak memory was {fit['peak_gb']:.2f} GB, including {fit['before_gb']:.2f} GB for "
         f"imports. On the first {record['prefix']['rows']:,} rows the fits from the file and "
         f"in memory differ by {record['prefix']['float64']:.0e} in scores.",
         "",
-        "| rows | seconds | peak of memory | evaluations |",
+        "| rows | seconds | peak memory | evaluations |",
         "|---|---|---|---|",
     ]
     lines += [
@@ -207,7 +209,7 @@ def cluster() -> str:
     record = load("cluster")
     lines = [
         f"| {record['rows']:,} rows x {record['d']} x {record['c']} labels in {record['blocks']} "
-        "blocks | workers | seconds | passes | MB a pass | the same, a quarter of the rows | gap |",
+        "blocks | workers | seconds | passes | MB a pass | MB a pass, quarter of the rows | gap |",
         "|---|---|---|---|---|---|---|",
     ]
     lines += [
@@ -217,14 +219,14 @@ def cluster() -> str:
         for row in record["results"]
     ]
     alone = record["seconds_alone"]
-    return "\n".join([*lines, "", f"One process with one thread, by statistics: {alone:.1f} s."])
+    return "\n".join([*lines, "", f"One process with one thread, with statistics: {alone:.1f} s."])
 
 
 ROUTES = ("statistics", "passes")
 
 
 def estimate() -> str:
-    """A billion rows, from what ten million and a small cluster cost."""
+    """Estimate for a billion rows from ten million rows and a small cluster."""
     record, spread = load("blocks"), load("cluster")
     n, machines, cores, memory = 1e9, 10, 8, 32
     network = machines * 12.5e9 / 8  # bytes a second
@@ -245,22 +247,22 @@ def estimate() -> str:
     block = 2 * c * (d + 1) ** 2 * 8 / 1e6
     lines = [
         f"A billion rows of {d} features and {c} labels are {size / 1e9:.0f} GB of Parquet. On "
-        f"{machines} machines of the kind AWS calls c7i.4xlarge ({cores} cores, {memory} GB, up to "
-        "12.5 Gbit/s), which cannot keep the rows (`keep=False`: they are read once to be checked "
+        f"{machines} AWS machines of type c7i.4xlarge ({cores} cores, {memory} GB, up to "
+        "12.5 Gbit/s), which cannot keep the rows (`keep=False`: rows are read once for checks "
         "and once in every pass):",
         "",
         "| | |",
         "|---|---|",
-        f"| core time a row, one process, reading included | {alone * 1e6:.1f} µs |",
-        f"| the same on dask workers, without reading | {spent['statistics'] * 1e6:.1f} µs |",
-        f"| to read and unpack a row once | {reading * 1e6:.1f} µs |",
+        f"| core time per row, one process, with reading | {alone * 1e6:.1f} µs |",
+        f"| core time per row, dask, without reading | {spent['statistics'] * 1e6:.1f} µs |",
+        f"| core time per row for reading and unpacking | {reading * 1e6:.1f} µs |",
         f"| {size / 1e9:.0f} GB over the network of all machines | {size / network:.0f} s |",
         f"| statistics of blocks of a million rows, {block:.0f} MB each "
-        f"| {block * n / 1e9:.0f} GB in all, {block * n / network:.0f} s |",
-        f"| **statistics: {machines * cores} cores, at the first rate and at the second with two "
-        f"readings** | **{low / 60:.0f} to {high / 60:.0f} minutes** |",
-        f"| solving, on one machine | {record['curve'][0]['seconds']:.0f} s at most |",
-        f"| by passes, {passes[0]} to {passes[1]} of them | {passes[0] * one_pass / 60:.0f} to "
+        f"| {block * n / 1e9:.0f} GB in total, {block * n / network:.0f} s |",
+        f"| **statistics on {machines * cores} cores: at the first rate, and at the second rate "
+        f"plus reading twice** | **{low / 60:.0f} to {high / 60:.0f} minutes** |",
+        f"| solver, on one machine | {record['curve'][0]['seconds']:.0f} s at most |",
+        f"| {passes[0]} to {passes[1]} passes | {passes[0] * one_pass / 60:.0f} to "
         f"{passes[1] * one_pass / 60:.0f} minutes |",
     ]
     return "\n".join(lines)

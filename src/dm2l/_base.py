@@ -252,10 +252,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             pairwise=self.__sklearn_tags__().input_tags.pairwise,
         )
 
-    def _folds(self, X: Any, T: Any) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Training and test rows of each fold of ``cv``."""
-        return label_folds(self.cv, X, T)
-
     def _for_folds(self) -> Self:
         """The estimator to be cloned for each fold."""
         bare = copy(self)
@@ -268,14 +264,25 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Out-of-fold scores of all rows; NaN for labels that a fold cannot learn."""
         scores = np.full(labels.signs.shape, np.nan)
         bare, pairwise = self._for_folds(), self.__sklearn_tags__().input_tags.pairwise
-        for train, test in self._folds(X, labels.signs):
-            fold = clone(bare)
-            fold.label_names_ = self.label_names_  # for messages
-            X_train, X_test = fold_inputs(X, train, test, pairwise)
-            fold._learn(X_train, labels[train])
-            unseen = to_numpy(fold._all_scores(X_test))
-            scores[test] = np.where(fold._learnable, unseen, np.nan)
+        for train, test in label_folds(self.cv, X, labels.signs):
+            scores[test] = bare._score_fold(X, labels, train, test, pairwise)
         return scores
+
+    def _score_fold(
+        self,
+        X: Any,
+        labels: LabelMatrix,
+        train: NDArray[np.intp],
+        test: NDArray[np.intp],
+        pairwise: bool,
+        **learning: Any,
+    ) -> NDArray[np.float64]:
+        """Scores of the test rows by a clone fitted to the others; NaN where it cannot learn."""
+        fold = clone(self)
+        fold.label_names_ = self.label_names_  # for messages
+        X_train, X_test = fold_inputs(X, train, test, pairwise)
+        fold._learn(X_train, labels[train], **learning)
+        return np.where(fold._learnable, to_numpy(fold._all_scores(X_test)), np.nan)
 
     # -- predicting -----------------------------------------------------------------------------
 

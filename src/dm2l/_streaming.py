@@ -21,7 +21,7 @@ from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu._estimator import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
-    from dm2l.labels._form import LabelForm
+    from dm2l.labels._matrix import LabelForm
     from dm2l.outofcore import GramStatistics
     from dm2l.outofcore._fits import Stream
 
@@ -239,7 +239,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
     ) -> tuple[Any, Any, LabelForm, Stream, Any]:
         """A block of rows, and the stream that it belongs to, which the first one founds."""
-        from dm2l.labels._form import LabelForm
+        from dm2l.labels._matrix import LabelForm
         from dm2l.outofcore._fits import Stream
 
         if is_non_numpy(X):

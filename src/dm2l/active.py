@@ -20,10 +20,9 @@ __all__ = ["EntrySampling"]
 class EntrySampling(BaseEstimator):
     """Query strategy for pairs of a row and a label, by expected information gain.
 
-    The value of an entry is the number of mistakes that its label is expected to avoid: in imputing
-    the entry itself, other labels of its row, and other rows, as in ``dm2l suggest``. Entries of a
-    batch are chosen one after the other, given those before, so that similar rows, and labels of
-    one row, are not queried together.
+    The value of an entry is the number of mistakes that its label is expected to avoid in imputing,
+    as in ``dm2l suggest``. Entries of a batch are chosen one after the other, given those before,
+    so that similar rows, and labels of one row, are not queried together.
 
     Parameters
     ----------
@@ -36,16 +35,13 @@ class EntrySampling(BaseEstimator):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.active import EntrySampling
     >>> from dm2l.datasets import make_missing_multilabel
     >>> X, Y, truth = make_missing_multilabel(rho=0.2, random_state=0, return_truth=True)
-    >>> strategy = EntrySampling()
-    >>> for _ in range(3):
-    ...     pairs = strategy.query(X, Y, batch_size=20)
-    ...     Y[tuple(pairs.T)] = truth[tuple(pairs.T)]
-    >>> pairs.shape, int(np.isnan(Y).sum())
-    ((20, 2), 1220)
+    >>> pairs = EntrySampling().query(X, Y, batch_size=20)
+    >>> Y[tuple(pairs.T)] = truth[tuple(pairs.T)]
+    >>> pairs.shape
+    (20, 2)
     """
 
     def __init__(self, missing_label: Any = np.nan) -> None:

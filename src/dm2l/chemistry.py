@@ -116,9 +116,8 @@ def is_valid_smiles(smiles: ArrayLike) -> NDArray[np.bool_]:
 def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
     """Number the scaffolds of molecules, for folds that keep a series of compounds together.
 
-    A Bemis-Murcko scaffold is a molecule without its side chains; molecules without a ring share
-    the empty one. What RDKit cannot read is a group of its own. Groups are numbered from 0 in the
-    order of their first rows.
+    Bemis-Murcko scaffolds, from 0 in the order of their first rows; molecules without a ring share
+    one. What RDKit cannot read is a group of its own.
 
     Examples
     --------

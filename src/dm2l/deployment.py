@@ -31,8 +31,7 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
 
     The graph takes ``X``, float32, and returns ``scores``, ``probabilities`` (float32) and
     ``labels`` (int64), as ``decision_function``, ``predict_proba`` and ``predict`` do. It computes
-    in float64, because weights of kernels are large and cancel. Names of labels and columns are in
-    its metadata. ``complete`` has no counterpart.
+    in float64. Names of labels and columns are in its metadata.
 
     Parameters
     ----------
@@ -40,8 +39,7 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
         A fitted linear or kernel model of dm2l, or a pipeline of StandardScaler, MaxAbsScaler and
         such a model.
     max_bytes : int, default=2**28
-        Limit of the size of the graph, at most ``2**31``. Exact kernels keep their training rows:
-        some 33,000 rows of 1,000 columns.
+        Limit of the size of the graph, at most ``2**31``. Exact kernels keep their training rows.
 
     Returns
     -------

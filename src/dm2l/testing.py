@@ -39,14 +39,7 @@ _SPARSE = 1e-4
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Result of one check.
-
-    Attributes
-    ----------
-    name, status, reason : str
-        Name; "passed", "failed", or "skipped" if the estimator lacks what the check is about; and
-        the reason for skipping or failing.
-    """
+    """Result of one check: its name, the status, and the reason for skipping or failing it."""
 
     name: str
     status: Literal["passed", "skipped", "failed"]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,11 +15,18 @@ from scipy.special import expit
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from dm2l._auto._base_models import EnsembleContext, rows_for
+from dm2l._auto._base_models import EFFORTS, EnsembleContext, TimeBudget, rows_for
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
-from dm2l._auto._effort import EFFORTS, TimeBudget
-from dm2l._auto._leaderboard import add_gains, try_all
-from dm2l._auto._quality import brier, cross_fitted, label_auc, label_table, log_loss, on_new_rows
+from dm2l._auto._leaderboard import (
+    add_gains,
+    brier,
+    cross_fitted,
+    label_auc,
+    label_table,
+    log_loss,
+    on_new_rows,
+    try_all,
+)
 from dm2l._auto._stack import Stack, row_weights
 from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult, label_folds
@@ -29,7 +34,6 @@ from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_
 from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
 from dm2l.datasets import duplicate_groups
-from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
 Floats = NDArray[np.float64]
@@ -47,22 +51,19 @@ FEWEST_ROWS = 6
 class AutoClassifier(MissingLabelClassifier):
     r"""Ensemble of the library's models, chosen and weighted within a given time.
 
-    Linear and kernel DM2L, forests and boosted trees on the observed rows of each label are fitted
-    in folds. Their held-out scores are calibrated label by label and added with weights that are
-    not negative, so that :meth:`predict_proba` is calibrated. The residuals of this stack give the
-    label correlations, by which :meth:`complete` uses the known labels of a row.
+    Linear and kernel DM2L, forests and boosted trees are fitted in folds. Their held-out scores are
+    calibrated label by label and added with non-negative weights, so that :meth:`predict_proba` is
+    calibrated. The residuals of this stack give the label correlations for :meth:`complete`.
 
     Parameters
     ----------
     effort : {"quick", "normal", "best"}, default="normal"
-        "quick" has the linear model and one kernel; "normal" adds trees and takes about as long as
-        a few forests of 500 trees a label; "best" tries more kernels, rows and trees.
+        "quick" has the linear model and one kernel; "normal" adds trees; "best" tries more kernels,
+        rows and trees.
     time_limit : float, default=None
-        Seconds. Models that would not be done in time are left out, the linear model never. Unless
-        the limit binds, the same ``random_state`` gives the same model.
+        Seconds. Models that would not be done in time are left out, the linear model never.
     max_memory : float, default=None
-        Bytes to use, which decide whether kernel matrices are exact; None: three quarters of the
-        free memory.
+        Bytes to use, which decide whether kernels are exact; None: three quarters of what is free.
     categorical_features : array-like of str, int or bool, default=None
         Columns that are categories although they hold numbers, beside those of text.
     coupling : {"residual", None}, default="residual"
@@ -70,9 +71,8 @@ class AutoClassifier(MissingLabelClassifier):
     threshold : None, float or "f1", default=None
         Cutoff of :meth:`predict`; scores are ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds of the held-out scores; None: 3 for "quick", else 5. With
-        ``MultilabelKFold(5, groups="duplicates", random_state=0)`` related rows stay in one fold;
-        rows of large groups then have smaller weights in the stack.
+        Folds of the held-out scores; None: 3 for "quick", else 5. With groups, as of
+        :class:`dm2l.model_selection.MultilabelKFold`, large groups get smaller weights.
     n_jobs : int, default=None
         Processes that fit forests, a label each, as joblib counts them.
     missing_label, missing_as, random_state
@@ -83,9 +83,8 @@ class AutoClassifier(MissingLabelClassifier):
     Attributes
     ----------
     leaderboard_ : dict of list
-        A row for each model and one for the stack, as ``pandas.DataFrame`` takes it: ``model``,
-        ``settings``, held-out ``label_auc`` and ``log_loss``, its ``weight``, what the stack gains
-        by it (``auc_gain``, ``log_loss_gain``), ``seconds``, and a ``note``.
+        Columns of a table with a row for each model and one for the stack: held-out quality,
+        weight, what the stack gains by the model, seconds, and a note.
     estimate_ : dict of Interval
         ``label_auc``, ``log_loss`` and ``brier`` of the stack on held-out rows, with a 95 %
         prediction interval for as many new rows as a fold has.
@@ -106,9 +105,8 @@ class AutoClassifier(MissingLabelClassifier):
 
     Notes
     -----
-    NaN in ``X`` is a missing value: linear and kernel models get the median and an indicator, trees
-    the NaN. Columns of 0 and 1 stay as they are, others are standardised; those of a sparse ``X``
-    are divided by their largest value.
+    NaN in ``X`` is a missing value: linear and kernel models get the median and an indicator.
+    Columns of 0 and 1 stay as they are, others are standardised, or scaled if sparse.
 
     Examples
     --------
@@ -118,8 +116,6 @@ class AutoClassifier(MissingLabelClassifier):
     >>> model = AutoClassifier(effort="quick", random_state=0).fit(X, Y)
     >>> model.leaderboard_["model"]
     ['linear', 'rbf kernel', 'stack']
-    >>> model.predict_proba(X).shape == Y.shape
-    True
     """
 
     effort: str = "normal"
@@ -192,20 +188,6 @@ class AutoClassifier(MissingLabelClassifier):
             return duplicate_groups(X)
         return None if groups is None else np.asarray(groups)[self._keep]  # given for all rows
 
-    def _folds(self, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        if self.cv is None:
-            return label_folds(min(EFFORTS[self.effort].folds, len(T)), X, T)
-        cv = self.cv
-        if not isinstance(getattr(cv, "groups", None), str | None):
-            cv = copy(cv)
-            cv.groups = self._groups(X)
-        folds = label_folds(cv, X, T)
-        if isinstance(cv, Integral) or hasattr(cv, "split"):
-            return folds
-        # Given folds number all rows, also those without any observed label.
-        keep, place = self._keep, np.cumsum(self._keep) - 1
-        return [(place[train[keep[train]]], place[test[keep[test]]]) for train, test in folds]
-
     # -- fitting --------------------------------------------------------------------------------
 
     def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
@@ -216,13 +198,21 @@ class AutoClassifier(MissingLabelClassifier):
             self._inputs: dict[str, str] = {}
             self.leaderboard_: dict[str, list[Any]] = {"model": []}
             return FitResult()
+        keep, folds = mask.keep, []
+        if keep.sum() >= FEWEST_ROWS:
+            cv = min(EFFORTS[self.effort].folds, keep.sum()) if self.cv is None else self.cv
+            place = np.cumsum(keep) - 1
+            folds = [
+                (place[train[keep[train]]], place[test[keep[test]]])
+                for train, test in label_folds(cv, X, labels.signs[:, mask.learnable])
+            ]
         X, labels = mask.rows(X), mask.labels(labels)
         T, entries = labels.signs, labels.entries
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))
         report = partial(print, "[DM2L auto]", file=sys.stderr)
         weights = None if entries is None else entries.weights
-        groups = self._groups(X) if len(T) >= FEWEST_ROWS else None
+        groups = self._groups(X) if folds else None
         if groups is not None:
             of_rows = np.broadcast_to(row_weights(groups)[:, None], T.shape)
             weights = of_rows if weights is None else of_rows * weights
@@ -232,7 +222,7 @@ class AutoClassifier(MissingLabelClassifier):
             bits=self._features.bits,
             T=T,
             entries=entries,
-            folds=self._folds(X, T) if len(T) >= FEWEST_ROWS else [],
+            folds=folds,
             weights=weights,
             effort=EFFORTS[self.effort],
             budget=budget or TimeBudget(self.time_limit, report if self.verbose else None),
@@ -259,7 +249,7 @@ class AutoClassifier(MissingLabelClassifier):
         if len(context.folds) > 1:
             eta = cross_fitted(scores, T, shares, fold, weights)
             stack = Stack.fit(scores, T, shares, weights)
-            add_gains(board, scores, T, shares, fold, eta, weights)
+            add_gains(board, context, scores, shares, eta)
             share = stack.common / max(stack.common.sum(), 1e-300)
             keep = (share >= NEGLIGIBLE) | (share == share.max())
             if not keep.all():

@@ -5,15 +5,12 @@ With the score :math:`s_{ikm}` of row i, label k and model m, standardised by la
 .. math:: z_{ikm} = b_{km} + a_{km} s_{ikm}, \qquad
           \log\frac{p_{ik}}{1 - p_{ik}} = \beta_k + \sum_m w_{km} z_{ikm}, \qquad a, w \ge 0.
 
-Both are logistic regressions on held-out scores of observed labels; the slopes and the weights of
-a label are shrunk to those that all labels share, which a label with five positives mostly uses,
-while one with five hundred has its own. They are two problems in turn,
+Both are logistic regressions on held-out scores of observed labels,
 
 .. math:: \min_{w, b} \sum_{ik} \ell(b_k + w'z_{ik}) + \tfrac{\gamma}{2} \|w - w_0\|^2
           + \tfrac{\eta}{2} \sum_k (b_k - \beta_k)^2
 
-for weights that all labels share, and the same with :math:`w_k` shrunk to that :math:`w`. Both need
-only sums of observed entries by label: a Newton step solves a small system for each label.
+for weights that all labels share, then the same with :math:`w_k` shrunk to that :math:`w`.
 """
 
 from __future__ import annotations

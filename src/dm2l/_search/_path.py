@@ -277,7 +277,10 @@ def _path(
             known, last = solution.known, lambda_d
             enough = -np.inf
             if solution.converged:
-                enough = _good_up_to(lambda_d, solution.objective, plain.value, fitting.tol)
+                # The largest to which this solution is good.
+                norms = max(solution.objective - plain.value, ROUNDING * solution.objective)
+                slack = fitting.tol * solution.objective / norms if norms > 0 else np.inf
+                enough = lambda_d * (1 + slack)
         yield _Weights(a, int(place), W, time.perf_counter() - begin)
         begin = time.perf_counter()
 
@@ -286,9 +289,3 @@ def _steps(lambda_d: float, last: float) -> int:
     """Number of usual steps of a path since the last ``lambda_d`` that was solved for."""
     ratio = lambda_d / max(last, FIRST / STEP)
     return int(np.clip(np.ceil(np.log(ratio) / np.log(STEP) - 1e-9), 1, 100))
-
-
-def _good_up_to(lambda_d: float, objective: float, plain: float, tol: float) -> float:
-    """Largest ``lambda_d`` to which a solution is good; ``plain``: objective without norms."""
-    norms = max(objective - plain, ROUNDING * objective)
-    return lambda_d * (1 + tol * objective / norms) if norms > 0 else np.inf

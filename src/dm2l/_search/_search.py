@@ -21,7 +21,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l._classifier import DM2LClassifier, DM2LParameters
 from dm2l._fitting import SAFE_KERNELS, Trainer
-from dm2l._score_model import fold_inputs
+from dm2l._score_model import fold_inputs, label_folds
 from dm2l._search._path import score_paths
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
@@ -34,7 +34,7 @@ from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # times ridge_value; times 10 for kernels
 
-Rows = NDArray[np.intp]
+Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 Scores = NDArray[np.float64]
 
 
@@ -42,9 +42,8 @@ Scores = NDArray[np.float64]
 class DM2LClassifierCV(DM2LParameters):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
-    All hyperparameters on the same rows share their features and factorisations, and each fit of a
-    path over ``lambda_d`` starts from the previous one. Folds and metric use observed labels only,
-    with the weights of their rows.
+    Fits on the same rows share features and factorisations, and each fit of a path over
+    ``lambda_d`` starts from the previous one. Folds and metric use observed labels only.
 
     Parameters
     ----------
@@ -79,16 +78,9 @@ class DM2LClassifierCV(DM2LParameters):
     ----------
     lambda_d_, alpha_, gamma_ : float
         The best hyperparameters; ``gamma_`` is None for kernels without it.
-    best_params_, best_index_, best_score_
-        The same as a dictionary, its index in ``cv_results_`` and its mean score.
-    best_estimator_ : DM2LClassifier
-        The model with the best hyperparameters, fitted to all rows.
-    cv_results_ : dict of ndarray
-        For all hyperparameters: ``params``, ``param_*``, ``split*_test_score``,
-        ``mean_test_score``, ``std_test_score``, ``rank_test_score``, and ``mean_fit_time`` without
-        the work that fits share.
-    n_splits_ : int
-        Number of folds.
+    best_params_, best_index_, best_score_, best_estimator_, cv_results_, n_splits_
+        As in :class:`sklearn.model_selection.GridSearchCV`; ``mean_fit_time`` is without the work
+        that fits share.
 
     See Also
     --------
@@ -102,8 +94,6 @@ class DM2LClassifierCV(DM2LParameters):
     >>> search = DM2LClassifierCV(lambda_ds=[0.0, 0.1, 1.0], alphas=[1.0, 10.0], cv=3).fit(X, Y)
     >>> len(search.cv_results_["params"])
     6
-    >>> search.best_params_ == {"lambda_d": search.lambda_d_, "alpha": search.alpha_}
-    True
     """
 
     lambda_ds: Sequence[float] | None = None
@@ -175,7 +165,7 @@ class DM2LClassifierCV(DM2LParameters):
             labels.warn_constant(stacklevel=4)
         return self
 
-    def _search(self, X: Any, labels: LabelMatrix) -> list[tuple[Rows, Rows]]:
+    def _search(self, X: Any, labels: LabelMatrix) -> Folds:
         """Score the whole grid; returns the folds."""
         T = labels.signs
         n_rows = int((T != 0).any(axis=1).sum())
@@ -184,7 +174,7 @@ class DM2LClassifierCV(DM2LParameters):
                 f"A search needs rows to fit and rows to score, got n_samples={n_rows} with "
                 "anything observed. Use DM2LClassifier."
             )
-        folds = self._folds(X, T)
+        folds = label_folds(self.cv, X, T)
         lambdas = [float(v) for v in (LAMBDAS if self.lambda_ds is None else self.lambda_ds)]
         if self.alphas is not None:
             alphas = [float(alpha) for alpha in self.alphas]
@@ -195,14 +185,12 @@ class DM2LClassifierCV(DM2LParameters):
         gammas: list[Any] = [None]
         if not (self.kernel in ("linear", "precomputed", "cosine") or callable(self.kernel)):
             gammas = ["scale"] if self.gammas is None else list(self.gammas)
-        scores = np.full((len(gammas), len(alphas), len(lambdas), len(folds)), np.nan)
-        seconds = np.zeros_like(scores)
-        start = time.perf_counter()
-        paths = self._paths(X, labels, folds, gammas, alphas, lambdas)
-        total = len(gammas) * len(folds)
-        for done, (g, fold, *found) in enumerate(paths, 1):
-            scores[g, :, :, fold], seconds[g, :, :, fold] = found
+        found = []  # scores and seconds
+        start, total = time.perf_counter(), len(gammas) * len(folds)
+        for path in self._paths(X, labels, folds, gammas, alphas, lambdas):
+            found.append(path)
             if self.verbose:
+                done = len(found)
                 passed = time.perf_counter() - start
                 left = passed / done * (total - done)
                 sys.stderr.write(
@@ -214,7 +202,8 @@ class DM2LClassifierCV(DM2LParameters):
         for gamma, alpha, lambda_d in itertools.product(gammas, alphas, lambdas):
             chosen = {"lambda_d": lambda_d, "alpha": alpha}
             grid.append(chosen if gamma is None else chosen | {"gamma": gamma})
-        table, times = (values.reshape(len(grid), -1) for values in (scores, seconds))
+        values = np.reshape(found, (len(gammas), len(folds), 2, -1))
+        table, times = (values[:, :, k].swapaxes(1, 2).reshape(len(grid), -1) for k in range(2))
         learnable = bool(((T > 0).any(axis=0) & (T < 0).any(axis=0)).any())
         self._report_results(grid, table, times.mean(axis=1), learnable)
         return folds
@@ -230,54 +219,40 @@ class DM2LClassifierCV(DM2LParameters):
         return get_selection_metric(scoring)
 
     def _paths(
-        self,
-        X: Any,
-        labels: LabelMatrix,
-        folds: list[tuple[Rows, Rows]],
-        gammas: list[Any],
-        alphas: list[float],
-        lambdas: list[float],
-    ) -> Iterator[tuple[int, int, Scores, Scores]]:
-        """Index of gamma and fold, scores and seconds, as they come."""
+        self, X: Any, labels: LabelMatrix, folds: Folds, gammas: list[Any], *grid: list[float]
+    ) -> Iterator[tuple[Scores, Scores]]:
+        """Scores and seconds of the grid of alphas and lambdas, for each gamma and fold."""
         metric = self._metric(labels.signs)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
-        for g, gamma in enumerate(gammas):
+        for gamma in gammas:
             limits = {"tol": self.search_tol, "max_iter": self.search_iter}
             fitting = Trainer.of(self._model({} if gamma is None else {"gamma": gamma}, **limits))
             inputs, safe = X, fitting.kernel in SAFE_KERNELS
-            linear = fitting.kernel == "linear"
-            if not linear and fitting.kernel != "precomputed" and self.approximation is None:
+            direct = fitting.kernel in ("linear", "precomputed")
+            if not direct and self.approximation is None:
                 # Once for all folds.
                 weights = None if labels.entries is None else labels.entries.rows
                 inputs = fitting.kernel_for(X, weights)(X, X)
                 fitting = replace(fitting, kernel="precomputed")
-            # Features of a linear model are cheap: preparing them twice beats an idle process.
-            jobs_at_once, pairwise = effective_n_jobs(jobs), fitting.kernel == "precomputed"
-            if pairwise and type(inputs) is np.ndarray and jobs_at_once == 1:
+            pairwise = fitting.kernel == "precomputed"
+            if pairwise and type(inputs) is np.ndarray and effective_n_jobs(jobs) == 1:
                 # Folds share memory: new pages cost more than copies.
                 most = max(len(train) for train, _ in folds)
                 scratch = np.empty(most**2, inputs.dtype) if scratch is None else scratch
-            shares = _shares(alphas, len(folds), jobs_at_once) if linear else [alphas]
             tasks = (
                 delayed(score_paths)(
                     fitting,
                     *fold_inputs(inputs, *fold, pairwise, scratch),
                     labels[fold[0]],
                     labels[fold[1]],
-                    share,
-                    lambdas,
+                    *grid,
                     metric,
                     safe=safe,
                 )
                 for fold in folds
-                for share in shares
             )
-            results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
-            for fold, _ in enumerate(folds):
-                found = zip(*itertools.islice(results, len(shares)), strict=True)
-                scores, seconds = map(np.concatenate, found)
-                yield g, fold, scores, seconds
+            yield from Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(tasks)
 
     def _report_results(
         self, grid: list[dict[str, Any]], table: Scores, seconds: Scores, learnable: bool
@@ -375,12 +350,3 @@ def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> s
     share = yes / np.maximum(yes + no, 1)
     in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1
     return "ranking_and_discrimination" if in_rows else "label_discrimination"
-
-
-def _shares(alphas: list[float], n_folds: int, jobs: int) -> list[list[float]]:
-    """Fewest shares of the ridges with which all processes end together."""
-    for count in range(1, len(alphas) + 1):
-        if n_folds * count % jobs == 0:
-            borders = np.linspace(0, len(alphas), count + 1).astype(int)
-            return [alphas[start:end] for start, end in itertools.pairwise(borders)]
-    return [[alpha] for alpha in alphas]

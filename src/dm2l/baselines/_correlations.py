@@ -182,9 +182,9 @@ class LSMLClassifier(CorrelationBaseline):
               + \lambda_2 \|W\|_1 + \lambda_3 \|C\|_1,
               \qquad L = \mathrm{diag}(C1) - C
 
-    Supplements the labels as ``YC`` with sparse non-negative correlations ``C`` and gives every
-    label its own sparse weights, by accelerated proximal gradient from the ridge solution. The
-    defaults are the original's: few and short steps, so that ``rho`` is what regularises.
+    Supplements the labels as ``YC`` with sparse correlations ``C`` and gives every label its own
+    sparse weights, by accelerated proximal gradient from the ridge solution. The defaults are the
+    original's: few steps, so that ``rho`` regularises.
 
     Parameters
     ----------
@@ -197,10 +197,9 @@ class LSMLClassifier(CorrelationBaseline):
     rho : float or "scale", default="scale"
         Ridge of the start; "scale" is that of :class:`dm2l.DM2LClassifier`.
     missing : {"negative", "neutral"}, default="negative"
-        Target of a missing label: 0, with targets 0/1, as in the original; or 0, with targets
-        -1/+1, as in the DM2L paper's comparison.
+        Target of a missing label: 0 with targets 0/1, as in the original, or with -1/+1.
     max_iter : int, default=30
-        Most iterations. Reaching them is how the method usually ends, and no cause for a warning.
+        Most iterations, which is how the method usually ends.
     tol : float, default=0.01
         Relative change of the objective that counts as none.
     fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
@@ -347,25 +346,21 @@ class MLLRCClassifier(CorrelationBaseline):
     .. math:: \min_{W,b,S} \tfrac12 \|XW + 1b' - YS\|_F^2 + \tfrac{\lambda_1}{2} \|YS - Y\|_F^2
               + \tfrac{\lambda_2}{2} \|W\|_F^2 + \lambda_3 \|S\|_*
 
-    ``S`` (c, c) mixes the labels, and the classifier learns the supplemented labels ``YS``. The
-    problem is jointly convex: the weights are eliminated by one ridge solution, and ``S`` is found
-    by accelerated proximal gradient.
-
-    A reconstruction, see :doc:`/baselines`: neither code nor full text of the original is public.
-    Which parameter is which, factors of one half and the coding of negatives are uncertain; the
-    intercept and ``masked`` are additions.
+    The classifier learns the supplemented labels ``YS``. The problem is jointly convex: one ridge
+    solution eliminates the weights, and accelerated proximal gradient finds ``S``. A
+    reconstruction, see :doc:`/guide/baselines`: neither code nor full text is public, and which
+    parameter is which, factors of one half and the coding of negatives are uncertain.
 
     Parameters
     ----------
     lambda1 : float, default=1
-        Faithfulness of ``YS`` to ``Y``; small values let ``S`` shrink the labels towards their
-        common directions.
+        Faithfulness of ``YS`` to ``Y``.
     lambda2 : float or "scale", default="scale"
         Ridge; "scale" is that of :class:`dm2l.DM2LClassifier`.
     lambda3 : float, default=1
         Weight of the nuclear norm, to be seen against the squared singular values of ``Y``.
     missing : {"negative", "neutral"}, default="negative"
-        Target of a missing label: 0, with targets 0/1; or 0, with targets -1/+1.
+        Target of a missing label: 0 with targets 0/1, or with -1/+1.
     masked : bool, default=False
         Whether ``YS`` has to be near ``Y`` on observed entries only.
     max_iter : int, default=1000

@@ -308,12 +308,12 @@ class GLOCALClassifier(IterativeBaseline):
               \lambda_2 \tfrac{n_m}{n} \|Z_m' U W' X'\|_F^2
               + \lambda_1 \|Z_m' U W' X_m'\|_F^2 \bigr)
 
-    Observed labels are ``VU'``: latent labels ``V``, which a linear model predicts from the inputs,
-    times label factors ``U``. ``X_m`` are groups of rows found by k-means; ``Z_m Z_m'``, with rows
-    of ``Z_m`` of length one, is the Laplacian of the label correlations in a group. Scores are
-    ``X W U'``. With ``o`` observed entries the weights in the formula are ``lambda_`` and
-    ``lambda3`` times ``o / (kn)``, ``lambda1`` times ``o g^2 / n^2``, ``lambda2`` times
-    ``o / n^2``, ``lambda4`` times ``o / (kc)`` and ``lambda5`` times ``o / (kd)``.
+    Latent labels ``V``, which a linear model predicts, times label factors ``U`` are the observed
+    labels; scores are ``X W U'``. ``X_m`` are groups of rows found by k-means; ``Z_m Z_m'``, with
+    rows of ``Z_m`` of length one, is the Laplacian of the label correlations in a group. With
+    ``o`` observed entries the weights in the formula are ``lambda_`` and ``lambda3`` times
+    ``o / (kn)``, ``lambda1`` times ``o g^2 / n^2``, ``lambda2`` times ``o / n^2``, ``lambda4``
+    times ``o / (kc)`` and ``lambda5`` times ``o / (kd)``.
 
     Parameters
     ----------
@@ -330,8 +330,8 @@ class GLOCALClassifier(IterativeBaseline):
     tol : float, default=1e-3
         Relative change of the objective in a round that counts as none.
     published : bool, default=False
-        Whether to take the released code's steps instead of exact minima of the blocks: steepest
-        descent on a cost that does not belong to its gradient, so that the objective may rise.
+        Whether to take the released code's steps of steepest descent, by which the objective may
+        rise, instead of exact minima of the blocks.
     random_state : int, RandomState or None, default=None
         For the start and the groups.
     fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose

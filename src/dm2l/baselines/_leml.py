@@ -226,9 +226,8 @@ class LEMLClassifier(IterativeBaseline):
     .. math:: \min_{W,H,b} \sum_{(i,j) \in \Omega} \ell(x_i' W h_j + b_j, y_{ij})
               + \tfrac{\alpha}{2} \bigl(\|W\|_F^2 + \|H\|_F^2\bigr)
 
-    Alternates between some trust-region Newton steps for ``W`` (d, rank) and exact solutions for
-    the rows of ``H`` (c, rank), a fixed number of times from a random start: how early it stops is
-    part of the method.
+    Alternates between trust-region Newton steps for ``W`` and exact solutions for ``H``, a fixed
+    number of times from a random start: how early it stops is part of the method.
 
     Parameters
     ----------
@@ -239,8 +238,7 @@ class LEMLClassifier(IterativeBaseline):
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``, with ``y`` in -1/+1.
     missing : {"ignore", "neutral", "negative"}, default="ignore"
-        Target of a missing label: none; 0, with targets -1/+1; or 0, with targets 0/1. "ignore" is
-        the method; the others need the squared loss.
+        Target of a missing label: none; 0 with targets -1/+1, or with 0/1, for the squared loss.
     fit_intercept : bool, default=True
         Whether scores have an intercept, which is not penalised. The originals have none.
     max_iter : int, default=10

@@ -194,9 +194,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
     .. math:: \min_{W,b} \tfrac12 \|R_\Omega(XW + 1b') - \tilde Y\|_F^2
               + \tfrac{\alpha}{2} \|W\|_F^2
 
-    Labels observed on the same rows share one factorisation; with more columns than rows the
-    small side is factorised and a sparse ``X`` stays sparse. Where the masks of many labels
-    differ, conjugate gradients on all labels at once take fewer operations.
+    Labels observed on the same rows share one factorisation, of the smaller side of ``X``.
 
     Parameters
     ----------

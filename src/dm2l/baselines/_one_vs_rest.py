@@ -33,21 +33,12 @@ AfterLabel = Callable[[int, int], None]
 
 @dataclass(eq=False, repr=False)
 class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
-    r"""One clone of any scikit-learn estimator per label, fitted where the label was observed.
-
-    For each label :math:`k` the estimator minimises its own loss over
-
-    .. math:: \{(x_i, \tilde y_{ik}) : (i, k) \in \Omega\}
-
-    and nothing is shared between labels.
+    """One clone of any scikit-learn estimator per label, fitted where the label was observed.
 
     A classifier is fitted to ``0/1``. Its score is ``decision_function`` if it has one, else
     ``2 p - 1`` with ``p`` from ``predict_proba``, else ``-1`` or ``+1`` for the class it predicts.
-    A regressor is fitted to ``-1/+1`` and its prediction is the score. The line between the classes
-    is at 0 or where ``threshold`` puts it.
-
-    ``X`` goes to the estimator as it comes, so it may be all that the estimator takes: a data frame
-    with columns of text, a list of documents, NaN, a sparse or a precomputed kernel matrix.
+    A regressor is fitted to ``-1/+1`` and its prediction is the score. ``X`` goes to the estimator
+    as it comes: a data frame with text, a list of documents, NaN, or a kernel matrix.
 
     Parameters
     ----------
@@ -181,26 +172,23 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         """Check number and names of columns; the rest is left to the estimator."""
         if not reset:
             check_is_fitted(self)
-        with explained(self.estimator, X, whole=True):
-            return self._checked(X, reset=reset)
-
-    def _checked(self, X: Any, *, reset: bool) -> Any:
         pairwise = self.__sklearn_tags__().input_tags.pairwise
-        if is_non_numpy(X):
-            X = to_numpy(X)
-        if sp.issparse(X):
-            X = X.tocsr()  # not every format can select rows
-        elif not hasattr(X, "shape") and (pairwise or not hasattr(X, "__len__")):
-            X = np.asarray(X)
-        if _num_samples(X) == 0:
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        if reset and hasattr(self, "n_features_in_"):
-            del self.n_features_in_  # a refit may be on texts, which have none
-        table = len(getattr(X, "shape", (0, 0))) == 2
-        validate_data(self, X, skip_check_array=True, ensure_2d=table, reset=reset)
-        if reset and table and (sp.issparse(X) or isinstance(X, np.ndarray)):
-            check_columns(X)
-            check_magnitude(X)
+        with explained(self.estimator, X, whole=True):
+            if is_non_numpy(X):
+                X = to_numpy(X)
+            if sp.issparse(X):
+                X = X.tocsr()  # not every format can select rows
+            elif not hasattr(X, "shape") and (pairwise or not hasattr(X, "__len__")):
+                X = np.asarray(X)
+            if _num_samples(X) == 0:
+                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+            if reset and hasattr(self, "n_features_in_"):
+                del self.n_features_in_  # a refit may be on texts, which have none
+            table = len(getattr(X, "shape", (0, 0))) == 2
+            validate_data(self, X, skip_check_array=True, ensure_2d=table, reset=reset)
+            if reset and table and (sp.issparse(X) or isinstance(X, np.ndarray)):
+                check_columns(X)
+                check_magnitude(X)
         if pairwise and reset and not (table and X.shape[0] == X.shape[1]):
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         return X
@@ -228,10 +216,8 @@ def _tags_of(estimator: Any) -> Tags | None:
 
 
 def explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContextManager[None]:
-    """Explain values that are no numbers, ``whole``: and what is no table, to scikit-learn's.
-
-    Other estimators, and those with a transformer inside, may take whatever they like.
-    """
+    """Explain values that are no numbers, with ``whole`` also what is no table."""
+    # Estimators of others, and those with a transformer inside, may take whatever they like.
     if type(estimator).__module__.partition(".")[0] not in ("sklearn", "dm2l"):
         return nullcontext()
     tags = get_tags(estimator).input_tags
@@ -294,21 +280,14 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        Cloned, then fitted to the complete labels.
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        The fitted clone.
+        Cloned, then fitted to the complete labels as ``estimator_``.
 
     Examples
     --------
     >>> from dm2l.baselines import ZeroFillClassifier, MaskedRidgeClassifier
     >>> X, Y = [[0.0], [1.0], [2.0]], [[float("nan"), 1], [1, 1], [1, 0]]
-    >>> ZeroFillClassifier(MaskedRidgeClassifier(alpha=1.0)).fit(X, Y).predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0]])
+    >>> ZeroFillClassifier(MaskedRidgeClassifier(alpha=1.0)).fit(X, Y).predict([[0.0]])
+    array([[0, 1]])
     """
 
     def __init__(self, estimator: Any) -> None:

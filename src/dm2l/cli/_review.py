@@ -15,11 +15,10 @@ import click
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.labelstudio import AnnotationSession, Backend, BackendServer, make_config
-from dm2l.labelstudio._server import kept_token, serve_backend
+from dm2l.labelstudio._server import kept_token
 from dm2l.labelstudio._tasks import export_tasks, import_annotations
 from dm2l.review import Journal, ReviewSession, serve
-from dm2l.review._server import check_host
-from dm2l.review._web import LOOPBACK
+from dm2l.review._server import LOOPBACK, check_host
 from dm2l.tables._filled import check_form
 
 _unchosen_option = click.option(
@@ -302,6 +301,6 @@ def backend_command(
             _announce(session, "Backend URL for Label Studio", address, as_json)
 
         with BackendServer(backend, token, host=host, port=port) as server:
-            serve_backend(server, announce)
+            server.serve(session, announce)
     if not as_json:
         say(f"{session.progress.answered} answers: {answers}")

@@ -29,12 +29,8 @@ def content_hash(X: Any, Y: Any) -> str:
 
     Examples
     --------
-    >>> import scipy.sparse as sp
     >>> from dm2l.datasets import content_hash
-    >>> X, Y = [[0, 2.5], [1, 0]], [[1, 0], [0, 1]]
-    >>> content_hash(X, Y) == content_hash(sp.csr_array(X), [[1, -1], [-1, 1]])
-    True
-    >>> content_hash(X, Y)[:16]
+    >>> content_hash([[0, 2.5], [1, 0]], [[1, 0], [0, 1]])[:16]
     '3a6f9f489de38725'
     """
     X = _features(X)

@@ -65,16 +65,12 @@ def make_missing_multilabel(
     Returns
     -------
     X, Y, truth : ndarray of float64
-        Features; labels with 1, 0 and NaN (missing); and, if asked for, labels before any was
-        hidden.
+        Features; labels with 1, 0 and NaN (missing); and, if asked for, complete labels.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.datasets import make_missing_multilabel
-    >>> X, Y, truth = make_missing_multilabel(rho=0.7, random_state=0, return_truth=True)
-    >>> X.shape, Y.shape, float(np.isnan(Y).mean())
-    ((200, 20), (200, 8), 0.3)
+    >>> X, Y, truth = make_missing_multilabel(random_state=0, return_truth=True)
     >>> bool((truth[:, 4] >= truth[:, 0]).all())  # label 0 implies label 4
     True
     """

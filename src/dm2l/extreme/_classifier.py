@@ -20,10 +20,9 @@ from dm2l._solvers.problem import Solution
 from dm2l._utils.arrays import checked_numbers
 from dm2l._utils.inputs import check_choice, check_counts, check_number, check_numbers
 from dm2l.completion._completer import LabelCompleter
-from dm2l.extreme._problem import block_length, check_memory, fit_head, label_offsets
-from dm2l.labels import ConstantLabelWarning
+from dm2l.extreme._problem import absent_target, block_length, check_memory, fit_head
 from dm2l.labels._entries import checked_weights
-from dm2l.labels._matrix import LabelMatrix, parse_labels, parse_sparse_labels
+from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels, parse_sparse_labels
 from dm2l.labels._sparse import SparseLabelMatrix
 
 
@@ -66,18 +65,15 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
               + \lambda_d \Bigl(\sum_k \|F_k - t_0\|_* - \|F_C - t_0\|_*\Bigr).
 
     No array of ``n_samples x n_labels`` exists at any time. ``B`` spans the directions in label
-    space that ridge regression predicts best (reduced-rank regression). See
-    :doc:`/research/many-labels`.
-
-    There is no ``coupling``: ``B`` holds label correlations already. For up to some thousand labels
-    with missing entries, :class:`dm2l.baselines.MaskedRidgeClassifier` has it.
+    space that ridge regression predicts best (reduced-rank regression); it holds label correlations
+    already, so there is no ``coupling``. See :doc:`/research/many-labels`.
 
     Parameters
     ----------
     lambda_d : float, default=0.1
         Weight of the nuclear norms; 0 is reduced-rank ridge regression.
-    alpha : float or "scale", default="scale"
-        Ridge; "scale" as in :class:`dm2l.DM2LClassifier`.
+    alpha, max_iter, tol, missing_label
+        As in :class:`dm2l.DM2LClassifier`.
     rank : int, default=100
         Columns of the head. With as many as there are labels there is no reduction.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
@@ -97,8 +93,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     max_memory : float, default=2e9
         Bytes that a fit may take besides ``X`` and ``Y``, and a prediction besides the arrays that
         it returns. A fit that needs more is refused before it starts.
-    max_iter, tol, missing_label
-        As in :class:`dm2l.DM2LClassifier`.
 
     Attributes
     ----------
@@ -108,8 +102,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         ``W'`` and ``b``; the weights of the labels are ``label_vectors_ @ coef_``.
     offset_ : ndarray of shape (n_labels,)
         ``t_0``, or the constant score of a label that cannot be learnt.
-    label_names_, classes_, thresholds_
-    objective_, objective_history_, n_iter_, n_features_in_, feature_names_in_
+    label_names_, classes_, thresholds_, objective_, objective_history_, n_iter_, n_features_in_
         As in :class:`dm2l.DM2LClassifier`.
 
     See Also
@@ -119,9 +112,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     Notes
     -----
     :meth:`predict` and :meth:`complete` answer a sparse ``Y`` with sparse arrays. ``label_mask``
-    does not go with ``missing_as="unlabelled"``. :meth:`score` is one minus the Hamming loss, which
-    says little if positives are few: precision at 1 is
-    ``precision_at_k(Y, model.predict_top_k(X, 1), 1)``.
+    does not go with ``missing_as="unlabelled"``. :meth:`score` says little if positives are few:
+    precision at 1 is ``precision_at_k(Y, model.predict_top_k(X, 1), 1)``.
 
     Examples
     --------
@@ -132,11 +124,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     >>> X = rng.normal(size=(200, 5))
     >>> Y = sp.csr_array((X @ rng.normal(size=(5, 20)) > 1).astype(int))
     >>> model = ExtremeDM2LClassifier(rank=5, missing_as="negative").fit(X, Y)
-    >>> best = model.predict_top_k(X, k=3)
-    >>> best.indices.shape
+    >>> model.predict_top_k(X, k=3).indices.shape
     (200, 3)
-    >>> round(model.score(X, Y), 1)
-    0.9
     """
 
     lambda_d: float = 0.1
@@ -214,18 +203,12 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         n, d = X.shape
         sizes = {"n_rows": n, "n_features": d, "n_labels": n_labels, "n_stored": labels.signed.nnz}
         check_memory(int(self.rank), float(self.max_memory), dense=not sp.issparse(X), **sizes)
-        learnable, self.offset_ = label_offsets(labels)
+        seen = np.stack([labels.positives() > 0, -1 * (labels.negatives() > 0)]).astype(np.int8)
+        replace(form, signs=seen).warn_constant()
+        learnable, constant, _ = LearnableMask.of(seen)
+        self.offset_ = np.where(learnable, absent_target(labels), constant)
         # Constant labels have a column of scores like the others.
         self._learnable, self._constant = np.ones(n_labels, dtype=bool), self.offset_
-        if not learnable.all() and form.kind == "multilabel":
-            shown = ", ".join(map(str, self.label_names_[~learnable][:5]))
-            more = "" if (~learnable).sum() <= 5 else ", ..."
-            warnings.warn(
-                f"{(~learnable).sum()} label(s) have at most one class observed and get a constant "
-                f"score: {shown}{more}.",
-                ConstantLabelWarning,
-                stacklevel=2,
-            )
         if learnable.any():
             with checked_numbers(X):
                 head = fit_head(self, X, labels, learnable, rows)
@@ -327,18 +310,11 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         max_error_rate: Any = None,
         return_summary: bool = False,
     ) -> Any:
-        """Impute the missing labels of ``Y``; observed entries stay.
+        """Impute the missing labels of ``Y``, read as in ``fit``; observed entries stay.
 
         As in :class:`dm2l.DM2LClassifier`, but without ``max_error_rate`` and ``return_summary``,
         which need ``coupling``. Unlabelled entries are missing. Of a sparse ``Y``, "predict" gives
         a sparse array that stores 1 for every positive, observed or predicted.
-
-        Parameters
-        ----------
-        X, Y, label_mask
-            Inputs and labels of the same rows, read as in ``fit``.
-        method : {"predict", "predict_proba", "decision_function"}, default="predict"
-            What missing entries become.
         """
         check_is_fitted(self)
         if max_error_rate is not None or return_summary:
@@ -391,8 +367,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
         """Share of the observed labels that are predicted correctly: one minus the Hamming loss.
 
-        For a 1-D ``y`` it is the accuracy; unlabelled entries count as negative. If few labels of a
-        row are positive, ``precision_at_k`` of what :meth:`predict_top_k` returns says more.
+        For a 1-D ``y`` it is the accuracy; unlabelled entries count as negative.
         """
         check_is_fitted(self)
         if self._labels.kind != "multilabel":

@@ -13,6 +13,7 @@ the first sum is ``||G||_F^2``. Nothing as large as ``n c`` is ever needed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,15 +26,145 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear import Evaluation, nuclear_norm, subgradient
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm, subgradient
 from dm2l._solvers.problem import Preconditioner, Solution
 from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
-from dm2l.extreme._groups import STACK, SharedRows
 from dm2l.labels._sparse import SparseLabelMatrix
 from dm2l.metrics import propensities
-from dm2l.metrics._rates import check_propensities
+from dm2l.metrics._complete import check_propensities
 
 Array = NDArray[np.float64]
+
+# Numbers in the largest stack, 32 MB: beyond, batching saves nothing any more.
+STACK = 2**22
+# Groups go into one stack where the largest exceeds the smallest by no more than this factor, or
+# has no more rows than this.
+PADDING, SMALL = 1.1, 8
+
+
+class _Stack(NamedTuple):
+    """Groups of similar size: places of their rows among the covered ones, and the sparse inverse.
+
+    ``heights`` are numbers of rows, ``weights`` sums of their weights, for the curvature.
+    """
+
+    places: NDArray[np.intp]
+    heights: NDArray[np.intp]
+    weights: NDArray[Any]
+    back: Any
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """Groups of the rows that share a label, from sparse positives.
+
+    ``covered`` rows are those in at least one group, so that the global norm never exceeds the sum
+    of the local ones (Theorem 1 of the paper).
+    """
+
+    covered: NDArray[np.intp]
+    stacks: list[_Stack]
+
+    @classmethod
+    def gather(
+        cls,
+        positives: Any,
+        rank: int,
+        min_rows: int = 2,
+        *,
+        size: int = STACK,
+        rows: Array | None = None,
+    ) -> SharedRows:
+        """Groups of a boolean sparse matrix, for scores of ``rank`` columns; ``rows`` are weights.
+
+        No stack holds more than ``size`` numbers, unless a single group does.
+        """
+        positives = positives.tocsc()
+        counts = np.diff(positives.indptr)
+        sizes = counts if rows is None else positives.T @ rows
+        labels = np.flatnonzero(sizes >= min_rows)
+        labels = labels[np.argsort(counts[labels], kind="stable")]
+        members = [positives.indices[slice(*positives.indptr[j : j + 2])] for j in labels]
+        n = positives.shape[0]
+        covered = np.unique(np.concatenate([np.zeros(0, dtype=np.intp), *members]))
+        filler = len(covered)
+        place = np.full(n, filler, dtype=np.intp)
+        place[covered] = np.arange(filler)
+        weights = None if rows is None else np.append(rows[covered], 0.0)
+        heights = counts[labels].astype(np.intp)
+        stacks, start = [], 0
+        while start < len(labels):
+            lowest = heights[start]
+            highest = max(PADDING * lowest, lowest if lowest >= rank else SMALL)
+            most = max(1, int(size / (highest * rank)))
+            end = start + int(np.searchsorted(heights[start:], highest, side="right"))
+            some = slice(start, min(end, start + most))
+            places = np.full((len(heights[some]), heights[some][-1]), filler, dtype=np.intp)
+            for row, group in zip(places, members[some], strict=True):
+                row[: len(group)] = np.sort(place[group])
+            flat = places.ravel()
+            real = np.flatnonzero(flat < filler)
+            inverse = (np.ones(len(real)), (flat[real], real))
+            back = sp.csr_array(inverse, shape=(filler, len(flat)))
+            heavy = heights[some]
+            if weights is not None:  # a row that is there twice is two rows, a light one is a row
+                heavy = np.maximum(heavy, weights[places].sum(axis=1))
+            stacks.append(_Stack(places, heights[some], heavy, back))
+            start = some.stop
+        return cls(covered, stacks)
+
+    def norms(self, F: Array, norm: SmoothNorm, *, curvature: bool = False) -> Evaluation:
+        """Summed norms of the groups of covered scores ``F``, which end with a zero row."""
+        value = exact = 0.0
+        r = F.shape[1]
+        gradient = np.zeros((len(F) - 1, r))
+        bend = np.zeros((r, r)) if curvature else None
+        for stack in self.stacks:
+            Z = F[stack.places]
+            if Z.shape[1] < r:
+                at = wide_norms(Z, stack.weights, norm.mu, curvature=curvature)
+            else:
+                at = norm(Z, curvature=curvature, heights=stack.weights if curvature else None)
+            value += at.value
+            exact += at.exact
+            gradient += stack.back @ at.gradient.reshape(-1, r)
+            if bend is not None:
+                bend += at.curvature
+        return Evaluation(value, exact, gradient, bend)
+
+    def exact(self, F: Array) -> float:
+        """``sum_k ||F_k||_*`` from singular values."""
+        total = 0.0
+        for stack in self.stacks:
+            for places, height in zip(stack.places, stack.heights, strict=True):
+                total += nuclear_norm(F[places[:height]])
+        return total
+
+
+def wide_norms(
+    Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = False
+) -> Evaluation:
+    """Smoothed norms, summed, of a stack of matrices with fewer rows than columns."""
+    # The curvature of all is one product of tall matrices: for thousands of tail labels a stack of
+    # square ones would be the largest array of the fit.
+    eigenvalues, vectors = np.linalg.eigh(Z @ Z.swapaxes(1, 2))
+    eigenvalues = np.clip(eigenvalues, 0.0, None)
+    roots = np.sqrt(eigenvalues + mu * mu)
+    turned = vectors.swapaxes(1, 2) @ Z
+    gradient = vectors @ (turned / roots[:, :, None])
+    found = Evaluation(float((roots - mu).sum()), float(np.sqrt(eigenvalues).sum()), gradient)
+    if not curvature:
+        return found
+    spare = (heights - Z.shape[1])[:, None]  # negative: zero rows have a root as well, mu
+    pairs = (1.0 / (roots[:, None, :] + roots[:, :, None])).sum(axis=2) + spare / (roots + mu)
+    rest = (1.0 / (roots + mu)).sum(axis=1)[:, None] + spare / (2 * mu)
+    safe = eigenvalues > 1e-12 * mu * mu
+    weights = np.where(safe, (pairs - rest) / np.where(safe, eigenvalues, 1.0), 0.0)
+    P = turned.reshape(-1, Z.shape[2])
+    H = (P * weights.reshape(-1, 1)).T @ P
+    H[np.diag_indices_from(H)] += rest.sum()
+    return found._replace(curvature=H)
+
 
 # Share of the memory limit that blocks of temporaries may take.
 SHARE = 1 / 4
@@ -48,27 +179,16 @@ SQUARES = 4
 STORED = 120
 
 
-class StoredTargets(NamedTuple):
-    """Targets and weights of the stored labels.
-
-    ``stored`` (CSR) holds the targets ``y`` less what absence means, ``weights`` the ``v`` of its
-    entries; ``absent`` is the weight ``w`` of an entry that is not stored, with the target 0.
-    ``rows`` are weights of the rows, which multiply both, or None.
-    """
-
-    stored: Any
-    weights: Array
-    absent: float
-    rows: Array | None = None
-
-
 class LowRankProblem:
     """``J(W) + alpha/2 ||W||^2`` of a low-rank head, which :meth:`attach` sets."""
 
     xp: Any = numpy_namespace
 
-    def __init__(self, features: Features, targets: StoredTargets, alpha: float) -> None:
-        stored, v, w, rows = targets
+    # ``stored`` (CSR) holds the targets y less what absence means, ``v`` are the weights of its
+    # entries, ``w`` that of entries that are not stored; weights of ``rows`` multiply both.
+    def __init__(
+        self, features: Features, stored: Any, v: Array, w: float, rows: Any, *, alpha: float
+    ) -> None:
         n, c = stored.shape
         self.features, self._stored, self._absent = features, stored, w
         self.penalty = float(alpha) * features.penalized[:, None]
@@ -309,14 +429,6 @@ def absent_target(labels: SparseLabelMatrix) -> float:
     return 0.0 if labels.missing_as == "missing" else -1.0
 
 
-def label_offsets(labels: SparseLabelMatrix) -> tuple[NDArray[np.bool_], Array]:
-    """Which labels have both classes, and the target of absence or the score of constant labels."""
-    positive, negative = labels.positives() > 0, labels.negatives() > 0
-    learnable = np.asarray(positive & negative)
-    constant = positive.astype(np.float64) - negative.astype(np.float64)
-    return learnable, np.where(learnable, absent_target(labels), constant)
-
-
 def fit_head(
     model: Any,
     X: Any,
@@ -345,14 +457,13 @@ def fit_head(
     # A stored negative has the target 0 like unlabelled entries, but its full weight.
     stored = signed.copy()
     stored.data = signed.data - absent_target(labels)
-    targets = StoredTargets(stored, weights, absent, rows)
     intercept = bool(model.fit_intercept)
     feature_map = LinearMap(True, intercept)
     Phi = feature_map.fit(X)
     features = Features(Phi, intercept, feature_map.square, blas_thread_count())
     features = features.centre() if Phi is X else features
     alpha = ridge_value(model.alpha, X, rows)
-    problem = LowRankProblem(features, targets, alpha)
+    problem = LowRankProblem(features, stored, weights, absent, rows, alpha=alpha)
     preconditioner = Preconditioner(problem)
     block = block_length(model.max_memory, 2 * features.size, 4096)
     B = label_basis(features, problem.pulls, preconditioner, int(model.rank), block=block)

@@ -5,12 +5,175 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
+from threading import Lock, Thread
+from typing import Any
 
-from dm2l.labelstudio._backend import Backend
-from dm2l.review._web import AccessError, Handler, LocalServer, Reply, json_reply
+from dm2l.labelstudio._tasks import (
+    AnnotationSession,
+    Control,
+    annotations_of,
+    answers_of,
+    predict_tasks,
+    read_config,
+    row_of,
+)
+from dm2l.review._server import AccessError, Handler, LocalServer, Reply, json_reply
+
+# Actions of webhooks with annotations, and of the button; all others are ignored.
+ANNOTATED = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
+TRAIN = "START_TRAINING"
+
+
+class Backend:
+    """Replies to the requests of Label Studio, which are authorised before.
+
+    Parameters
+    ----------
+    session : AnnotationSession
+        The model, its table, and the journal for annotations.
+    refit_every : int, default=10
+        Annotated tasks after which the model is fitted again, in the background.
+    unchosen : {"no", "skip"}, default="no"
+        Meaning of a choice that an annotator has not made.
+    tell : callable, default=None
+        Called with a line about each event.
+
+    Notes
+    -----
+    :doc:`/commands/label-studio` has an example.
+    """
+
+    def __init__(
+        self,
+        session: AnnotationSession,
+        *,
+        refit_every: int = 10,
+        unchosen: str = "no",
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self.session, self.refit_every, self.unchosen = session, refit_every, unchosen
+        self.tell = (lambda line: None) if tell is None else tell
+        self._lock = Lock()
+        self._new, self._wanted = 0, False
+        self._worker: Thread | None = None
+        journal = session.journal
+        if journal.decisions or journal.checks:  # of an earlier run; MODEL was not fitted to them
+            self.refit()
+
+    def reply(self, name: str, body: Any) -> Any:
+        """The reply to a request; None if its name is unknown."""
+        if name == "health":
+            return {"status": "UP", "model_class": "dm2l"}
+        if name == "versions":
+            return {"versions": [self.session.version]}
+        if name not in ("setup", "predict", "webhook"):
+            return None
+        if not isinstance(body, Mapping):
+            raise ValueError("A request is a JSON object.")
+        try:
+            return getattr(self, f"_{name}")(body)
+        except ValueError as error:  # Label Studio shows the number of the status only
+            self.tell(f"{name}: {error}")
+            raise
+
+    def _setup(self, body: Mapping[str, Any]) -> Any:
+        self._controls(body.get("schema"))
+        return {"model_version": self.session.version}
+
+    def _predict(self, body: Mapping[str, Any]) -> Any:
+        controls, tasks = self._controls(body.get("label_config")), body.get("tasks")
+        if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
+            raise ValueError("There is no list of tasks.")
+        # Tasks come with their annotations, also those that were made while no backend ran.
+        late = [(task, one) for task in tasks for one in annotations_of(task)]
+        self._take(late, controls, again=False)
+        found = predict_tasks(self.session, tasks, controls)
+        return {"results": found, "model_version": self.session.version}
+
+    def _webhook(self, body: Mapping[str, Any]) -> Any:
+        action, taken = body.get("action"), 0
+        if action in ANNOTATED:
+            project = body.get("project")
+            config = project.get("label_config") if isinstance(project, Mapping) else None
+            taken = self._take(_annotated(body), self._controls(config))
+        elif action == TRAIN:
+            self.refit()
+        return {"answers": taken}
+
+    def _controls(self, config: Any) -> tuple[Control, ...]:
+        if not isinstance(config, str):
+            raise ValueError("There is no labelling configuration.")
+        return read_config(config, tuple(self.session.table.label_names))
+
+    def _take(
+        self,
+        made: Iterable[tuple[Mapping[str, Any], Any]],
+        controls: tuple[Control, ...],
+        *,
+        again: bool = True,
+    ) -> int:
+        """Put annotations into the journal; returns how many answers were new."""
+        taken, n_tasks = 0, 0
+        for task, annotation in made:
+            row = row_of(task, self.session)
+            answers = answers_of(annotation, controls, self.unchosen)
+            if row is None:
+                self.tell("an annotated task is not a row of the table; Label Studio keeps it")
+                continue
+            new = self.session.annotate(row, answers, again=again)
+            taken, n_tasks = taken + new, n_tasks + (new > 0)
+        with self._lock:
+            self._new += n_tasks
+            due = self._new >= self.refit_every
+        if due:
+            self.refit()
+        return taken
+
+    # ---------------------------------------------------------------------------------- refitting
+
+    def refit(self) -> None:
+        """Fit the model again in the background, once more if that is going on already."""
+        with self._lock:
+            self._wanted, self._new = True, 0
+            if self._worker is None:
+                self._worker = Thread(target=self._work, daemon=True)
+                self._worker.start()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until nothing is being fitted."""
+        worker = self._worker
+        if worker is not None:
+            worker.join(seconds)
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._wanted:
+                    self._worker = None
+                    return
+                self._wanted = False
+            self.session.start_refit()
+            self.session.wait()
+            error = self.session.refit_state.error
+            self.tell(f"refit failed: {error}" if error else f"model {self.session.version}")
+
+
+def _annotated(body: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
+    """Tasks and annotations of a webhook, which has one of each or lists of them."""
+    tasks, made = body.get("task"), body.get("annotation")
+    if not isinstance(made, list):
+        tasks, made = [tasks], [made]
+    if (
+        not isinstance(tasks, list)
+        or len(tasks) != len(made)
+        or not all(isinstance(task, Mapping) for task in tasks)
+    ):
+        raise ValueError("Annotations come with a task each.")
+    return list(zip(tasks, made, strict=True))
+
 
 # Label Studio sends all tasks that want predictions at once.
 MOST_BYTES = 2**26
@@ -57,9 +220,8 @@ class _Handler(Handler):
 class BackendServer(LocalServer):
     """Serves a ``Backend`` to requests with the token.
 
-    The token is in the path of the address (``http://127.0.0.1:9090/TOKEN``), which is all that
-    the webhooks of Label Studio support, in a header ``Authorization: Token TOKEN``, or the
-    password of basic authentication. ``url`` is the address for Label Studio, with the token.
+    It is in the path, as in ``url``, in a header ``Authorization: Token TOKEN``, or the password of
+    basic authentication.
     """
 
     def __init__(
@@ -71,14 +233,6 @@ class BackendServer(LocalServer):
         self.url = f"{self.origin}/{token}"
 
 
-def serve_backend(server: BackendServer, announce: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C, then close the session."""
-    try:
-        server.serve_until_interrupted(lambda: announce(server.url))
-    finally:
-        server.backend.session.close()
-
-
 def check_token(token: str) -> None:
     """Refuse tokens that can be guessed, or do not fit into an address."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", token):
@@ -86,10 +240,7 @@ def check_token(token: str) -> None:
 
 
 def kept_token(path: Path) -> str:
-    """The token in a file, which is created, readable by its owner only, if it does not exist.
-
-    Label Studio stores the token, so it must be the same after a restart.
-    """
+    """The token in a file, which is made if it does not exist: Label Studio stores it."""
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -14,9 +15,59 @@ from numpy.typing import NDArray
 
 from dm2l._utils.extras import require
 from dm2l._utils.files import atomic_write, translate_errors
-from dm2l.labelstudio._session import AnnotationSession
+from dm2l.review import ReviewSession
 from dm2l.review._question import row_columns
 from dm2l.tables import Table, TableModel
+
+
+class AnnotationSession(ReviewSession):
+    """A :class:`dm2l.review.ReviewSession`, with its parameters, that takes annotations."""
+
+    measured = False  # Label Studio does not show it
+
+    @property
+    def version(self) -> str:
+        """A name of the model as it was fitted last, the same after a restart."""
+        with self._lock:
+            content = self.learnt.tobytes() + self.model.correlation.round(6).tobytes()
+            new = ~np.isnan(self.learnt) & (self.learnt != self.table.Y)
+            return f"dm2l-{int(new.sum())}-{hashlib.sha256(content).hexdigest()[:8]}"
+
+    def open_rows(self) -> list[int]:
+        """Rows with labels without a decision, the most valuable first."""
+        with self._lock:
+            return [i + 1 for i in self._predictions.rank_rows(self.journal.left())]
+
+    def annotate(self, row: int, answers: Mapping[str, str], *, again: bool = True) -> int:
+        """Write the new answers of an annotation of a row, by label, and return their number.
+
+        Rows count from 1. Answers to observed labels confirm or correct them; a skip does not
+        retract an answer. ``again``: whether earlier answers are changed.
+        """
+        with self._lock:
+            new = {}
+            for label, answer in answers.items():
+                observed = self.journal.observed(row, label)
+                self.journal.check(row, label, answer, bool(observed))
+                made = self.journal.checks if observed else self.journal.decisions
+                before = made[row, label].answer if (row, label) in made else observed
+                if (row, label) in made and not again:
+                    continue
+                if answer != before and not (answer == "skip" and before):
+                    new[label] = bool(observed)
+            for label, check in new.items():
+                self._write(row, label, answers[label], check)
+            if new:
+                self._predictions.condition(row - 1, self.journal.row_labels(row))
+            return len(new)
+
+    def row_probabilities(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Probabilities of a row's labels, 0 or 1 if they are known, and which are known."""
+        with self._lock:
+            known = self.journal.row_labels(row)
+            p = self._predictions.values.probability[row - 1]
+            return np.where(np.isnan(known), p, known), ~np.isnan(known)
+
 
 # Tags, what their results are called, and what the values of these are called.
 KINDS = {"Choices": "choices", "Taxonomy": "taxonomy"}
@@ -39,11 +90,7 @@ class Control(NamedTuple):
 
 @lru_cache(maxsize=8)
 def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
-    """The controls of a configuration whose choices are labels.
-
-    A choice is the label of its name; in a taxonomy that of its path (``animals/cats``), or of its
-    last step. Other choices, and other labels, are ignored.
-    """
+    """The controls with labels as choices: by name, or in a taxonomy by path or its last step."""
     # Entities can expand to gigabytes, and a configuration needs none.
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("The labelling configuration must not declare a document type.")
@@ -124,11 +171,7 @@ def make_config(label_names: Sequence[str]) -> str:
 def answers_of(
     annotation: Any, controls: Iterable[Control], unchosen: str = "no"
 ) -> dict[str, str]:
-    """Answers of an annotation by label: yes, no, or skip if it was cancelled.
-
-    A choice in a taxonomy includes those above it. Labels that are not chosen are "no", or left out
-    with ``unchosen="skip"``.
-    """
+    """Answers of an annotation by label; a choice in a taxonomy includes those above it."""
     if not isinstance(annotation, Mapping) or not isinstance(annotation.get("result"), list):
         raise ValueError("An annotation has a list of results.")
     if annotation.get("was_cancelled"):
@@ -189,24 +232,18 @@ ROW, TABLE = "dm2l_row", "dm2l_table"
 
 
 def export_tasks(session: AnnotationSession, output: str | Path, top: int | None = None) -> int:
-    """Write rows as tasks of Label Studio, with predictions.
-
-    Rows with open labels come first, the most valuable ones on top; then those with decisions, as
-    annotations if all their labels are known.
-    """
+    """Write rows with open labels as tasks, the most valuable first, then those with decisions."""
     table, version = session.table, session.version
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
     open_rows = session.open_rows()
     tasks = []
-    for row in [*open_rows[:top], *(r for r in session.decided_rows() if r not in open_rows)]:
+    for row in [*open_rows[:top], *(r for r in session.journal.rows() if r not in open_rows)]:
         p, known = session.row_probabilities(row)
         predicted = prediction_of(p, known, table.label_names, controls, version)
         columns = {column.name: column.text for column in row_columns(table, row, None)}
         data = {COLUMNS: columns, ROW: row, TABLE: session.journal.digest[:12]}
-        if known.all():
-            tasks.append({"data": data, "annotations": [{"result": predicted["result"]}]})
-        else:
-            tasks.append({"data": data, "predictions": [predicted]})
+        done = {"annotations": [{"result": predicted["result"]}]}
+        tasks.append({"data": data, **(done if known.all() else {"predictions": [predicted]})})
     with atomic_write(Path(output)) as unfinished:
         unfinished.write_text(json.dumps(tasks, ensure_ascii=False), encoding="utf-8")
     return len(tasks)
@@ -226,10 +263,11 @@ def import_annotations(
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise ValueError(f"{path} is not a list of tasks.")
     known = {control.name for control in controls}
-    rows, n_answers = [row_of(task, session) for task in tasks], 0
-    for task in tasks:  # all are looked at before the first is written
+    rows = [row_of(task, session) for task in tasks]
+    made = []
+    for row, task in zip(rows, tasks, strict=True):  # all are read before the first is written
         for annotation in annotations_of(task):
-            answers_of(annotation, controls, unchosen)
+            made.append((row, answers_of(annotation, controls, unchosen)))
             results = (one for one in annotation["result"] if isinstance(one, dict))
             used = {str(one.get("from_name")) for one in results}
             if annotation["result"] and not used & known:
@@ -237,11 +275,7 @@ def import_annotations(
                     f"{path} has results of {', '.join(sorted(map(repr, used)))}, the labelling "
                     f"configuration has {', '.join(sorted(map(repr, known)))}: pass --config."
                 )
-    for row, task in zip(rows, tasks, strict=True):
-        if row is None:
-            continue
-        for annotation in annotations_of(task):
-            n_answers += session.annotate(row, answers_of(annotation, controls, unchosen))
+    n_answers = sum(session.annotate(row, answers) for row, answers in made if row is not None)
     return n_answers, rows.count(None)
 
 

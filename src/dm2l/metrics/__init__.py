@@ -13,6 +13,7 @@ from dm2l.metrics._at_k import (
     propensity_scored_ndcg_at_k,
     propensity_scored_precision_at_k,
 )
+from dm2l.metrics._complete import observation_weights, propensities
 from dm2l.metrics._decisions import calibrated_log_loss, f1_macro, f1_micro, hamming_loss
 from dm2l.metrics._evaluate import evaluate, evaluate_positive_unlabelled, label_table
 from dm2l.metrics._ranking import (
@@ -23,7 +24,6 @@ from dm2l.metrics._ranking import (
     one_error,
     ranking_loss,
 )
-from dm2l.metrics._rates import observation_weights, propensities
 from dm2l.metrics._reading import MetricValue
 
 __all__ = [

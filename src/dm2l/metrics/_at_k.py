@@ -15,10 +15,19 @@ from sklearn.exceptions import UndefinedMetricWarning
 from dm2l._utils.arrays import to_numpy
 from dm2l.labels._matrix import parse_sparse_labels
 from dm2l.labels._sparse import SparseLabelMatrix
-from dm2l.metrics._rates import Array, check_propensities
-from dm2l.metrics._reading import Given, MetricOptions, MetricValue, given_rows, ratio, read
+from dm2l.metrics._complete import Array, check_propensities
+from dm2l.metrics._reading import (
+    Given,
+    MetricOptions,
+    MetricValue,
+    given_rows,
+    ratio,
+    read,
+    shows_options,
+)
 
 
+@shows_options
 def precision_at_k(
     y_true: Any, y_score: Any, k: int = 1, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
@@ -59,6 +68,7 @@ def precision_at_k(
     return given.average(values, places.n_observed, places.count > 0)
 
 
+@shows_options
 def ndcg_at_k(
     y_true: Any, y_score: Any, k: int = 1, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
@@ -88,6 +98,7 @@ def ndcg_at_k(
     return given.average(values, places.n_observed, (best > 0) & (places.count > 0))
 
 
+@shows_options
 def propensity_scored_precision_at_k(
     y_true: Any,
     y_score: Any,
@@ -134,6 +145,7 @@ def propensity_scored_precision_at_k(
     return _over_best(given, places, gained, best, normalize)
 
 
+@shows_options
 def propensity_scored_ndcg_at_k(
     y_true: Any,
     y_score: Any,

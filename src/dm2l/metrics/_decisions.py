@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels._entries import Signs
-from dm2l.metrics._complete import cross_fitted_probabilities
-from dm2l.metrics._rates import observation_rates
+from dm2l.metrics._complete import cross_fitted_probabilities, observation_rates
 from dm2l.metrics._reading import (
     Given,
     Kind,
@@ -19,10 +18,12 @@ from dm2l.metrics._reading import (
     ratio,
     read,
     read_decisions,
+    shows_options,
     standard_error,
 )
 
 
+@shows_options
 def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
     r"""Share of entries that are predicted wrongly: lower is better.
 
@@ -58,6 +59,7 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
     return given.average(wrong, one_each, one_each > 0, unit="entries", weights=w)
 
 
+@shows_options
 def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
     r"""F1 over all entries together.
 
@@ -75,6 +77,7 @@ def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     return _f1(read_decisions(y_true, y_pred, **options), macro=False)
 
 
+@shows_options
 def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
     r"""F1 of each label, averaged over labels.
 
@@ -92,6 +95,7 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     return _f1(read_decisions(y_true, y_pred, **options), macro=True)
 
 
+@shows_options
 def calibrated_log_loss(
     y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:

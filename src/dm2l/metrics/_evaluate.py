@@ -22,6 +22,7 @@ from dm2l.metrics._reading import (
     read,
     read_decisions,
     read_labels,
+    shows_options,
 )
 
 _RANKING = (
@@ -34,6 +35,7 @@ _RANKING = (
 _DECISIONS = ("hamming_loss", "f1_micro", "f1_macro")
 
 
+@shows_options
 def evaluate(
     y_true: Any,
     y_score: Any,
@@ -137,9 +139,8 @@ def evaluate_positive_unlabelled(
 
     with :math:`A` the probability that an observed positive scores higher than an unlabelled row,
     of which the share :math:`u = (\pi - s) / (1 - s)` is positive. Precision at ``k`` counts an
-    observed positive :math:`1 / c_j` times. Ranking loss, average precision and coverage compare
-    the labels of a row one by one and cannot be estimated: which other labels are positive is
-    unknown.
+    observed positive :math:`1 / c_j` times. Measures that compare the labels of a row one by one,
+    such as the ranking loss, cannot be estimated: which other labels are positive is unknown.
 
     Parameters
     ----------
@@ -158,8 +159,7 @@ def evaluate_positive_unlabelled(
     Examples
     --------
     >>> from dm2l.metrics import evaluate_positive_unlabelled
-    >>> labels, scores = [[1], [float("nan")], [1], [float("nan")]], [[2], [-1], [1], [-2]]
-    >>> evaluate_positive_unlabelled(labels, scores, 0.5)["recall"].value
+    >>> evaluate_positive_unlabelled([[1], [None]], [[2], [-1]], 0.5)["recall"].value
     1.0
     """
     labels = read_labels(y_true, missing_as="unlabelled")

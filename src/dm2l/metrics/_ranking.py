@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from dm2l.labels._entries import Signs
-from dm2l.metrics._complete import tie_runs
-from dm2l.metrics._rates import Array
-from dm2l.metrics._reading import Convention, Given, MetricOptions, MetricValue, ratio, read
+from dm2l.metrics._complete import Array, tie_runs
+from dm2l.metrics._reading import (
+    Convention,
+    Given,
+    MetricOptions,
+    MetricValue,
+    ratio,
+    read,
+    shows_options,
+)
 
 # A tie counts half unless the paper's text is wanted to the letter: there scores that are all the
 # same have an AUC of one.
@@ -23,6 +30,7 @@ _TIES = {None: 0.5, "paper": 1.0, "published": 0.5, "sklearn": 0.5}
 FULL_WEIGHT = 20
 
 
+@shows_options
 def ranking_loss(
     y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
@@ -77,6 +85,7 @@ def ranking_loss(
     return given.average(values, o.n_observed, o.n_pairs > 0, fill=fill)
 
 
+@shows_options
 def label_ranking_average_precision(
     y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
@@ -115,6 +124,7 @@ def label_ranking_average_precision(
     return given.average(values, o.n_observed, defined, fill=fill)
 
 
+@shows_options
 def coverage_error(
     y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
@@ -146,6 +156,7 @@ def coverage_error(
     return given.average(rank - offset, o.n_observed, o.n_positive > 0, fill=fill)
 
 
+@shows_options
 def instance_auc(
     y_true: Any,
     y_score: Any,
@@ -186,6 +197,7 @@ def instance_auc(
     return given.average(o.auc(_TIES[convention]), o.n_observed, o.n_pairs > 0, fill=fill)
 
 
+@shows_options
 def label_auc(
     y_true: Any,
     y_score: Any,
@@ -219,6 +231,7 @@ def label_auc(
     return given.average(values, o.n_observed, o.n_pairs > 0, fill=fill, unit="labels")
 
 
+@shows_options
 def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
     r"""Share of rows in which a negative label reaches the highest score.
 

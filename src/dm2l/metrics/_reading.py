@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+from inspect import signature
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,12 +18,12 @@ from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels
 from dm2l.labels._parsing import refuse_shuffled
 from dm2l.labels._sparse import SparseLabelMatrix
-from dm2l.metrics._complete import CompleteRows
-from dm2l.metrics._rates import Array
+from dm2l.metrics._complete import Array, CompleteRows
 
 Convention = Literal["paper", "published", "sklearn"]
 Undefined = Literal["skip", "raise"] | float | None
 Kind = Literal["complete", "estimate", "observed"]
+_Metric = TypeVar("_Metric", bound=Callable[..., Any])
 
 
 class MetricOptions(TypedDict, total=False):
@@ -220,6 +222,15 @@ def given_rows(
     if estimate and not known and T.any():
         complete = CompleteRows(T, S, rates, weights)
     return Given(T, S, weights, complete, known, undefined, return_counts)
+
+
+def shows_options(metric: _Metric) -> _Metric:
+    """Show the shared options in the signature of a metric."""
+    own, shared = signature(metric), signature(given_rows).parameters.values()
+    parts = [part for part in own.parameters.values() if part.kind is not part.VAR_KEYWORD]
+    parts += [part for part in shared if part.kind is part.KEYWORD_ONLY]
+    metric.__signature__ = own.replace(parameters=parts)  # type: ignore[attr-defined]
+    return metric
 
 
 def read_decisions(y_true: Any, y_pred: Any, **options: Any) -> Given:

@@ -4,8 +4,7 @@ scikit-learn's own tools stop at NaN in ``Y``: ``cv=5`` raises, ``cross_val_pred
 for a class. These plug into ``GridSearchCV`` and ``cross_validate`` by ``cv=`` and ``scoring=``.
 """
 
-from dm2l.model_selection._cross_val import cross_val_decision
-from dm2l.model_selection._intervals import Interval, corrected_t_interval
+from dm2l.model_selection._cross_val import Interval, corrected_t_interval, cross_val_decision
 from dm2l.model_selection._scorers import get_scorer, get_scorer_names
 from dm2l.model_selection._splitters import MultilabelKFold, MultilabelShuffleSplit
 

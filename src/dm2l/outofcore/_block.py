@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from dm2l._utils.arrays import is_non_numpy
 from dm2l._utils.inputs import check_count
 from dm2l.labels._entries import Signs, checked_weights
-from dm2l.labels._form import LabelForm
+from dm2l.labels._matrix import LabelForm
 
 # Numbers of a block by default: 32 MB of float32. Larger blocks of memory go back to the system and
 # have to be allocated anew for every block.

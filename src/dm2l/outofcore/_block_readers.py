@@ -21,8 +21,6 @@ from dm2l.io._svmlight_file import SvmlightRows
 from dm2l.io._table import open_parquet, translate_arrow_errors
 from dm2l.outofcore._block import block_rows
 
-# Rows that are turned from columns into rows together, so that they stay in the cache.
-TILE = 1024
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 # What begins a pass, the number of rows, if it is known, and the names of the features.
 Source = tuple[Callable[[], Iterator[Sequence[Any]]], int | None, list[str] | None]
@@ -117,8 +115,8 @@ def parquet_blocks(
                         if batch is None:
                             break
                         columns = [numbers(batch.column(name)) for name in wanted]
-                        Y = frame(_by_rows(columns[d:], np.float32), columns=named)
-                        yield _by_rows(columns[:d], dtype), Y
+                        Y = frame(np.column_stack(columns[d:]).astype(np.float32), columns=named)
+                        yield np.column_stack(columns[:d]).astype(dtype, copy=False), Y
 
     return read, n_rows, features
 
@@ -136,16 +134,6 @@ def _portions(metadata: Any, rows: int) -> Iterator[tuple[list[int], int]]:
             pieces = max(1, round(total / rows))
             yield groups, max(1, -(-total // pieces))
             groups, total = [], 0
-
-
-def _by_rows(columns: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    """Columns side by side, row by row in memory."""
-    table = np.empty((len(columns[0]), len(columns)), dtype=dtype)
-    for start in range(0, len(table), TILE):
-        part = slice(start, start + TILE)
-        for j, column in enumerate(columns):
-            table[part, j] = column[part]
-    return table
 
 
 def csv_blocks(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,18 +9,22 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 
 from dm2l._fitting import Trainer
 from dm2l._score_model import SolverResult, WarmStart
 from dm2l._solvers.features import FeatureMap, Features, Weights
-from dm2l._solvers.ridge import ridge_by_steps
 from dm2l._utils.arrays import blas_thread_count, blas_threads, float64, is_non_numpy
 from dm2l._utils.files import available_memory
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.outofcore._block import Block, block_rows, stacked
-from dm2l.outofcore._gram_problem import GramProblem, PassSums, StatisticsSums, sum_over_blocks
+from dm2l.outofcore._gram_problem import (
+    GramProblem,
+    PassProblem,
+    StatisticsProblem,
+    sum_over_blocks,
+)
 from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS
 from dm2l.outofcore._source import RemoteBlocks, RowBlocks
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics
@@ -40,16 +43,12 @@ FACTOR, MULTIPLICATIONS = 3.0, 1e10
 BLOCK = 6 * 8_000_000
 # Free memory if the system does not say how much there is.
 UNKNOWN = 4 * 2**30
-_UNSETTLED = (
-    "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small for "
-    "features of such different scales. Scale the features, or use strategy='statistics'."
-)
 
 
 def fit_sums(
     fitting: Trainer,
     statistics: RowStatistics,
-    make: Callable[[], StatisticsSums | PassSums],
+    make: Callable[..., GramProblem],
     feature_map: FeatureMap,
     X: Any,
     last: WarmStart | None,
@@ -59,27 +58,17 @@ def fit_sums(
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
         return fitting.nothing(X, selection)
-    sums = make()
-    with blas_threads(sums.n_labels * sums.size**2):
-        problem = GramProblem(
-            sums,
+    intercept, workers = bool(fitting.fit_intercept), blas_thread_count()
+    with blas_threads(selection.learnable.sum() * (statistics.n_features + intercept) ** 2):
+        problem = make(
             fitting.lambda_d,
             fitting.ridge(statistics.variances()),
+            intercept=intercept,
             local=fitting.local,
             discriminant=fitting.discriminant,
-            workers=blas_thread_count(),
+            workers=workers,
         )
-
-        def ridge() -> Any:
-            W = sums.ridge(problem.alpha)
-            if W is not None:
-                return W
-            W, settled = ridge_by_steps(problem)
-            if not settled:
-                warnings.warn(_UNSETTLED, ConvergenceWarning, stacklevel=2)
-            return W
-
-        fit = fitting.fit_problem(problem, feature_map, selection, ridge, X, last)
+        fit = fitting.fit_problem(problem, feature_map, selection, problem.ridge, X, last)
         if fitting.coupling != "residual":
             return fit
         rows = statistics.sample.rows(0 if feature_map.plain else feature_map.n_coefficients)
@@ -101,7 +90,7 @@ def _coupled(
     if not len(T) or fit.solution is None:
         return fit
     Phi = float64(feature_map.transform(X))
-    features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.sums.offset)
+    features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.offset)
     # Not by projections, which depend on the offset and so on which block was the first.
     scores = np.full(T.shape, np.nan)
     scores[:, learnable] = fitting.leave_one_out(
@@ -174,9 +163,9 @@ class Stream:
 
     def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
         """Fit to all rows so far; ``X`` are inputs that the model follows in dtype."""
-        statistics, intercept = self.statistics, bool(self.config.fit_intercept)
-        sums = partial(StatisticsSums, statistics, intercept, blas_thread_count())
-        fit = fit_sums(self.config, statistics, sums, self.feature_map, X, last)
+        statistics = self.statistics
+        make = partial(StatisticsProblem, statistics)
+        fit = fit_sums(self.config, statistics, make, self.feature_map, X, last)
         return replace(fit, statistics=statistics.state())
 
 
@@ -234,14 +223,14 @@ def _fit_blocks(
     if chosen is not None or not feature_map.plain:
         change = partial(_features_of, feature_map, chosen)
 
-    def sums() -> PassSums:
+    def make(*parameters: float, **options: Any) -> PassProblem:
         if isinstance(blocks, RemoteBlocks):
             reduce = blocks.reducer(change)
         else:
             reduce = partial(sum_over_blocks, blocks, change)
-        return PassSums(reduce, statistics, bool(fitting.fit_intercept))
+        return PassProblem(reduce, statistics, *parameters, **options)
 
-    return fit_sums(fitting, statistics, sums, feature_map, example, last)
+    return fit_sums(fitting, statistics, make, feature_map, example, last)
 
 
 def collect(source: RowBlocks) -> tuple[Any, Signs, EntryWeights | None]:

@@ -7,6 +7,7 @@ rows; a *reducer* applies them to all blocks and adds up.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
@@ -16,9 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._solvers.nuclear import Evaluation, SmoothNorm
-from dm2l._solvers.ridge import solve_normal
+from dm2l._solvers.ridge import ridge_by_steps, solve_normal
 from dm2l._utils.arrays import WORTH_SHARING, run_all
 from dm2l.outofcore._block import Block
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics, moved
@@ -26,6 +28,10 @@ from dm2l.outofcore._statistics import GramStatistics, RowStatistics, moved
 Array = NDArray[np.float64]
 Part = tuple[Any, ...]
 Reducer = Callable[[Callable[[Any], Part]], Part]
+_UNSETTLED = (
+    "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small for "
+    "features of such different scales. Scale the features, or use strategy='statistics'."
+)
 
 
 class ScoreGrams(NamedTuple):
@@ -36,54 +42,150 @@ class ScoreGrams(NamedTuple):
     kept: Any
 
 
-class RowSums:
-    """Sums over all rows, which are held less an offset.
+class GramProblem:
+    """``J(W) + alpha/2 ||W||^2`` from sums over rows, which are held less an offset.
 
+    ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, its gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``.
     Weights have a row for each feature and, with an intercept, a last row for it.
     """
 
-    heights: Array
-    ranks: NDArray[np.int64]
+    xp: Any = numpy_namespace
+    example: Any = np.empty(0)
+    right: Callable[[], Array]  # Phi'T
+    product: Callable[[Array], Array]  # Phi'(O * Phi W)
+    scores: Callable[[Array, bool], ScoreGrams]
+    pull: Callable[..., Array]
 
-    def __init__(self, statistics: RowStatistics, intercept: bool, observed: float) -> None:
+    def __init__(
+        self,
+        statistics: RowStatistics,
+        observed: float,
+        heights: Array,
+        ranks: NDArray[np.int64],
+        lambda_d: float,
+        alpha: float,
+        *,
+        intercept: bool = True,
+        local: bool = True,
+        discriminant: bool = True,
+        workers: int = 1,
+    ) -> None:
         self.intercept, self.offset = intercept, statistics.offset
-        self.weight = statistics.weight
+        self.n = statistics.weight
         self.n_labels = int(statistics.learnable.sum())
-        self.size = statistics.n_features + int(intercept)
-        self.rho = observed / (self.weight * self.n_labels)
+        self.rho = observed / (self.n * self.n_labels)
         self.at_zero = 0.5 * observed
         self._total = statistics.rows.gram
+        # At least the number of rows, or light rows would give negative curvature.
+        self.heights, self.ranks = np.maximum(heights, ranks), ranks
+        self.lambda_d = float(lambda_d) if local and self.heights.any() else 0.0
+        self.concave = bool(discriminant) and self.lambda_d > 0
+        self.penalty: Any = np.full((statistics.n_features + intercept, 1), float(alpha))
+        if intercept:
+            self.penalty[-1] = 0.0
+        self.n_evaluations = 0
+        self._workers = workers
+
+    def ridge(self) -> Array:
+        """Masked ridge, by conjugate gradients."""
+        W, settled = ridge_by_steps(self)
+        if not settled:
+            warnings.warn(_UNSETTLED, ConvergenceWarning, stacklevel=2)
+        return np.asarray(W)
 
     def gram(self, of: Array | None = None) -> Array:
         """``Phi'Phi``, or another Gram matrix, as a model with or without intercept sees it."""
         gram = self._total if of is None else of
         return gram if self.intercept else moved(gram, self.offset)[:-1, :-1]
 
-    def shifted(self, W: Array, sign: int) -> Array:
-        """Weights for the features less the offset (sign 1), or for the given ones (-1)."""
+    def to_original(self, W: Array, sign: int = -1) -> Array:
+        """Weights for the given features, of those for the features less the offset."""
         if not self.intercept:
             return W
         return np.vstack([W[:-1], W[-1:] + sign * (self.offset @ W[:-1])[None, :]])
 
+    def from_original(self, W: Array) -> Array:
+        """Weights for the features less the offset."""
+        return self.to_original(W, 1)
 
-class StatisticsSums(RowSums):
+    def evaluate(
+        self, W: Any, norm: Any, linear: Any = None, *, curvature: bool = False
+    ) -> Evaluation:
+        """Smoothed and exact objective and the gradient in ``W``."""
+        self.n_evaluations += 1
+        at = self.scores(W, self.lambda_d > 0)
+        shrunk = self.penalty * W
+        value = exact = at.loss + 0.5 * float(np.sum(shrunk * W))
+        if not self.lambda_d or not np.isfinite(value):
+            return Evaluation(value, exact, self.pull(at, None) + shrunk)
+        local = self._local(at.grams[:-1], norm, curvature)
+        factors = self.lambda_d * np.concatenate([*local.gradient, np.zeros_like(at.grams[-1:])])
+        shared = shared_exact = 0.0
+        if self.concave and linear is None:
+            everyone = norm.of_gram(at.grams[-1:], heights=np.ones(1))
+            shared, shared_exact = everyone.value, everyone.exact
+            factors[-1] = -self.lambda_d * everyone.gradient[0]
+        elif self.concave:
+            shared = shared_exact = float(np.sum(linear * W))
+            shrunk -= self.lambda_d * linear
+        value += self.lambda_d * (local.value - shared)
+        exact += self.lambda_d * (local.exact - shared_exact)
+        gradient = self.pull(at, factors) + shrunk
+        return Evaluation(value, exact, gradient, local.curvature)
+
+    def _local(self, grams: Array, norm: Any, curvature: bool) -> Evaluation:
+        """Norms of all groups, by threads; ``gradient`` is a list of stacks."""
+        heights, ranks = self.heights, self.ranks
+        parts: list[Any] = [slice(None)]
+        if self._workers > 1 and 10.0 * len(heights) * self.n_labels**3 > WORTH_SHARING:
+            parts = np.array_split(np.arange(len(grams)), min(len(grams), 4 * self._workers))
+        of_gram = partial(norm.of_gram, curvature=curvature)
+        tasks = [partial(of_gram, grams[i], heights=heights[i], ranks=ranks[i]) for i in parts]
+        found = run_all(tasks, self._workers)
+        bend = sum(one.curvature for one in found) if curvature else None
+        value, exact = sum(one.value for one in found), sum(one.exact for one in found)
+        return Evaluation(value, exact, [one.gradient for one in found], bend)
+
+    def exact(self, W: Array) -> float:
+        """The exact objective, as far as square roots of eigenvalues are."""
+        at = self.scores(W, self.lambda_d > 0)
+        value = at.loss + 0.5 * float(np.sum(self.penalty * W * W))
+        if self.lambda_d:
+            norm = SmoothNorm(0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                local = self._local(at.grams[:-1], norm, curvature=False).exact
+                everyone = norm.of_gram(at.grams[-1:], heights=np.ones(1)).exact
+            value += self.lambda_d * (local - (everyone if self.concave else 0.0))
+        return value
+
+    def linearise(self, W: Array) -> Array:
+        """A subgradient of the global norm at ``W``, in the weights."""
+        at = self.scores(W, True)
+        eigenvalues, vectors = np.linalg.eigh(at.grams[-1])
+        # A Gram matrix cannot tell smaller singular values from rounding.
+        safe = eigenvalues > 1e-14 * max(float(eigenvalues[-1]), 0.0)
+        roots = np.where(safe, 1.0 / np.sqrt(np.where(safe, eigenvalues, 1.0)), 0.0)
+        factors = np.zeros_like(at.grams)
+        factors[-1] = (vectors * roots) @ vectors.T
+        return self.pull(at, factors, loss=False)
+
+
+class StatisticsProblem(GramProblem):
     """Sums from statistics: ``W'G_kW``, about ``2 c^2 d^2`` operations an evaluation."""
 
-    def __init__(self, statistics: GramStatistics, intercept: bool, workers: int = 1) -> None:
+    def __init__(self, statistics: GramStatistics, *parameters: float, **options: Any) -> None:
         chosen, groups = statistics.learnable, statistics.groups
         self.H = statistics.H if chosen.all() else statistics.H[chosen]
         self.G = statistics.G if groups.all() else statistics.G[groups]
-        super().__init__(statistics, intercept, float(self.H[:, -1, -1].sum()))
+        observed, heights = float(self.H[:, -1, -1].sum()), self.G[:, -1, -1]
+        ranks = statistics.positives[groups]
+        super().__init__(statistics, observed, heights, ranks, *parameters, **options)
         complete = (statistics.positives + statistics.negatives)[chosen]
         if np.all(complete == complete.max()) and np.isclose(self.rho, 1.0, rtol=1e-12):
             self.rho = 1.0  # exactly, as the preconditioner needs it
-        self.ranks = statistics.positives[groups]
-        # At least the number of rows, or light rows would give negative curvature.
-        self.heights = np.maximum(self.G[:, -1, -1], self.ranks)
         self._covered = statistics.covered
         # Positives less negatives.
         self._border = (2.0 * statistics.G[chosen, :, -1] - self.H[:, :, -1]).T
-        self._workers = workers
 
     def _lift(self, W: Array) -> Array:
         """Without an intercept the offset comes back as one: ``XW = (X - 1o')W + 1 o'W``."""
@@ -138,15 +240,12 @@ class StatisticsSums(RowSums):
             gradient += GU.transpose(1, 0, 2).reshape(size, k * c) @ factors.reshape(k * c, c)
         return self._lower(gradient)
 
-    def ridge(self, alpha: float) -> Array:
+    def ridge(self) -> Array:
         """Masked ridge, by a system of equations for each label."""
-        penalty = np.full(self.size, float(alpha))
-        if self.intercept:
-            penalty[-1] = 0.0
         right = self.right()
         W = np.empty_like(right)
         for j, H in enumerate(self.H):
-            A = self.gram(H) + np.diag(penalty)
+            A = self.gram(H) + np.diag(self.penalty[:, 0])
             W[:, [j]] = solve_normal(A, right[:, [j]], self.intercept)
         return W
 
@@ -215,15 +314,18 @@ def gradient_sums(
     return (np.vstack([gradient, D.sum(axis=0)]) if intercept else gradient,)
 
 
-class PassSums(RowSums):
+class PassProblem(GramProblem):
     """Sums from passes over row blocks, whose parts ``reduce`` adds up."""
 
-    def __init__(self, reduce: Reducer, statistics: RowStatistics, intercept: bool) -> None:
+    def __init__(
+        self, reduce: Reducer, statistics: RowStatistics, *parameters: float, **options: Any
+    ) -> None:
         chosen = statistics.learnable
-        super().__init__(statistics, intercept, float(statistics.weights[:, chosen].sum()))
+        weights = statistics.weights[:, chosen]
+        ranks = np.asarray(statistics.positives[chosen])
+        observed = float(weights.sum())
+        super().__init__(statistics, observed, weights[0], ranks, *parameters, **options)
         self._reduce = reduce
-        self.ranks = np.asarray(statistics.positives[chosen])
-        self.heights = np.maximum(statistics.weights[0, chosen], self.ranks)
 
     def _gradient(self, W: Array, **terms: Any) -> Array:
         """Gradient in the weights for the features less the offset; ``W`` is for the given ones."""
@@ -235,118 +337,18 @@ class PassSums(RowSums):
 
     def right(self) -> Array:
         """``Phi'T``, from one pass."""
-        return -self._gradient(np.zeros((self.size, self.n_labels)))
+        return -self._gradient(np.zeros((len(self.penalty), self.n_labels)))
 
     def product(self, W: Array) -> Array:
         """``Phi'(O * Phi W)``, from one pass."""
-        return self._gradient(self.shifted(W, -1), targets=False)
+        return self._gradient(self.to_original(W), targets=False)
 
     def scores(self, W: Array, norms: bool) -> ScoreGrams:
         """The first pass of an evaluation."""
-        U = self.shifted(W, -1)
+        U = self.to_original(W)
         loss, grams = self._reduce(partial(score_sums, W=U, intercept=self.intercept, norms=norms))
         return ScoreGrams(float(loss), grams, U)
 
     def pull(self, at: ScoreGrams, factors: Array | None, loss: bool = True) -> Array:
         """The second pass."""
         return self._gradient(at.kept, factors=factors, loss=loss)
-
-    def ridge(self, alpha: float) -> None:
-        """None: a system of equations for each label would take a pass each."""
-
-
-class GramProblem:
-    """``J(W) + alpha/2 ||W||^2`` from sums over rows.
-
-    ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, its gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``.
-    """
-
-    xp: Any = numpy_namespace
-
-    def __init__(
-        self,
-        sums: StatisticsSums | PassSums,
-        lambda_d: float,
-        alpha: float,
-        *,
-        local: bool = True,
-        discriminant: bool = True,
-        workers: int = 1,
-    ) -> None:
-        self.sums = sums
-        self.lambda_d = float(lambda_d) if local and sums.heights.any() else 0.0
-        self.concave = bool(discriminant) and self.lambda_d > 0
-        self.alpha = float(alpha)
-        self.penalty: Any = np.full((sums.size, 1), self.alpha)
-        if sums.intercept:
-            self.penalty[-1] = 0.0
-        self.n_evaluations = 0
-        self.example: Any = np.empty(0)
-        self.n, self.rho, self.at_zero = sums.weight, sums.rho, sums.at_zero
-        self.n_labels = sums.n_labels
-        work = 10.0 * len(sums.heights) * sums.n_labels**3
-        self._workers = workers if work > WORTH_SHARING else 1
-        self.gram, self.right, self.product = sums.gram, sums.right, sums.product
-        self.to_original = partial(sums.shifted, sign=-1)
-        self.from_original = partial(sums.shifted, sign=1)
-
-    def evaluate(
-        self, W: Any, norm: Any, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
-        """Smoothed and exact objective and the gradient in ``W``."""
-        self.n_evaluations += 1
-        at = self.sums.scores(W, norms=self.lambda_d > 0)
-        shrunk = self.penalty * W
-        value = exact = at.loss + 0.5 * float(np.sum(shrunk * W))
-        if not self.lambda_d or not np.isfinite(value):
-            return Evaluation(value, exact, self.sums.pull(at, None) + shrunk)
-        local = self._local(at.grams[:-1], norm, curvature)
-        factors = self.lambda_d * np.concatenate([*local.gradient, np.zeros_like(at.grams[-1:])])
-        shared = shared_exact = 0.0
-        if self.concave and linear is None:
-            everyone = norm.of_gram(at.grams[-1:], heights=np.ones(1))
-            shared, shared_exact = everyone.value, everyone.exact
-            factors[-1] = -self.lambda_d * everyone.gradient[0]
-        elif self.concave:
-            shared = shared_exact = float(np.sum(linear * W))
-            shrunk -= self.lambda_d * linear
-        value += self.lambda_d * (local.value - shared)
-        exact += self.lambda_d * (local.exact - shared_exact)
-        gradient = self.sums.pull(at, factors) + shrunk
-        return Evaluation(value, exact, gradient, local.curvature)
-
-    def _local(self, grams: Array, norm: Any, curvature: bool) -> Evaluation:
-        """Norms of all groups, by threads; ``gradient`` is a list of stacks."""
-        heights, ranks = self.sums.heights, self.sums.ranks
-        parts: list[Any] = [slice(None)]
-        if self._workers > 1:
-            parts = np.array_split(np.arange(len(grams)), min(len(grams), 4 * self._workers))
-        of_gram = partial(norm.of_gram, curvature=curvature)
-        tasks = [partial(of_gram, grams[i], heights=heights[i], ranks=ranks[i]) for i in parts]
-        found = run_all(tasks, self._workers)
-        bend = sum(one.curvature for one in found) if curvature else None
-        value, exact = sum(one.value for one in found), sum(one.exact for one in found)
-        return Evaluation(value, exact, [one.gradient for one in found], bend)
-
-    def exact(self, W: Array) -> float:
-        """The exact objective, as far as square roots of eigenvalues are."""
-        at = self.sums.scores(W, norms=self.lambda_d > 0)
-        value = at.loss + 0.5 * float(np.sum(self.penalty * W * W))
-        if self.lambda_d:
-            norm = SmoothNorm(0.0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                local = self._local(at.grams[:-1], norm, curvature=False).exact
-                everyone = norm.of_gram(at.grams[-1:], heights=np.ones(1)).exact
-            value += self.lambda_d * (local - (everyone if self.concave else 0.0))
-        return value
-
-    def linearise(self, W: Array) -> Array:
-        """A subgradient of the global norm at ``W``, in the weights."""
-        at = self.sums.scores(W, norms=True)
-        eigenvalues, vectors = np.linalg.eigh(at.grams[-1])
-        # A Gram matrix cannot tell smaller singular values from rounding.
-        safe = eigenvalues > 1e-14 * max(float(eigenvalues[-1]), 0.0)
-        roots = np.where(safe, 1.0 / np.sqrt(np.where(safe, eigenvalues, 1.0)), 0.0)
-        factors = np.zeros_like(at.grams)
-        factors[-1] = (vectors * roots) @ vectors.T
-        return self.sums.pull(at, factors, loss=False)

@@ -60,17 +60,15 @@ def add_label_grams(
     groups = [slice(first, min(first + width, c)) for first in range(0, c, width)]
     covered = np.asarray((T > 0).any(axis=1))
     many = 2 * np.count_nonzero(covered) > n
-    ready: list[Array] = []  # the total, as soon as it is known
-    waiting: list[Callable[[Array], None]] = []
 
-    def first() -> None:
+    def first() -> Array:
         total = np.zeros(H.shape[1:])
         for gram, cell in _cells(Phi, T[:, groups[0]], skip=False):
             _spread(gram, cell, H[groups[0]], G[groups[0]])
             total += gram
-        ready.append(total)
+        return total
 
-    def further(labels: slice) -> None:
+    def further(labels: slice) -> tuple[Array, int]:
         others, largest = np.zeros(H.shape[1:]), 0
         for gram, cell in _cells(Phi, T[:, labels], skip=True):
             if gram is None:
@@ -78,25 +76,18 @@ def add_label_grams(
                 continue
             _spread(gram, cell, H[labels], G[labels])
             others += gram
-
-        def last(total: Array) -> None:
-            _spread(total - others, largest, H[labels], G[labels])
-
-        if ready:
-            last(ready[0])
-        else:
-            waiting.append(last)
+        return others, largest
 
     def side() -> Array:
         return square_of_rows(Phi, np.flatnonzero(covered != many))
 
     # No two tasks write to the same matrix.
     with one_blas_thread():
-        tasks: list[Callable[[], Any]] = [first, *(partial(further, g) for g in groups[1:]), side]
-        smaller = run_all(tasks, workers)[-1]
-    for last in waiting:
-        last(ready[0])
-    return ready[0], ready[0] - smaller if many else smaller
+        tasks: list[Callable[[], Any]] = [first, side, *(partial(further, g) for g in groups[1:])]
+        total, smaller, *rest = run_all(tasks, workers)
+    for labels, (others, largest) in zip(groups[1:], rest, strict=True):
+        _spread(total - others, largest, H[labels], G[labels])
+    return total, total - smaller if many else smaller
 
 
 def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _get_feature_names
 
 from dm2l._utils.inputs import check_count
-from dm2l.labels._form import LabelForm
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelForm, LabelMatrix
 from dm2l.labels._parsing import read_values
 from dm2l.outofcore._block import (
     Block,
@@ -65,11 +64,8 @@ class RowBlocks:
     ...     for seed in range(3):
     ...         rng = np.random.default_rng(seed)
     ...         yield rng.standard_normal((4, 2)), rng.choice([0, 1, np.nan], size=(4, 5))
-    >>> blocks = RowBlocks(days)
-    >>> [block.T.shape for block in blocks]
+    >>> [block.T.shape for block in RowBlocks(days)]
     [(4, 5), (4, 5), (4, 5)]
-    >>> blocks.n_rows, blocks.n_features, blocks.n_labels
-    (12, 2, 5)
     """
 
     def __init__(

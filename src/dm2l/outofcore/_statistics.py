@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Iterable
 from copy import deepcopy
-from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -15,14 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.arrays import blas_thread_count, run_all, scale_rows
+from dm2l._utils.arrays import blas_thread_count, scale_rows
 from dm2l._utils.files import FAULTS, atomic_write
 from dm2l.labels._entries import Signs
 from dm2l.outofcore._label_grams import Array, LearnableRows, add_label_grams, square
 from dm2l.outofcore._sample import MAX_ROWS, MEMBERS, RowSample
 
-# Rows that are prepared together, so that they stay in the cache.
-CHUNK = 1024
 _EPS = float(np.finfo(np.float64).eps)
 _FORMAT = 2
 _ROWS = ("rows", "positive_rows")
@@ -31,16 +28,6 @@ _PATTERNS = [
 ]
 _NAMES = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
 _MEMBERS = ("format", "begun", *_NAMES, *_PATTERNS, *MEMBERS)
-
-
-class _Buffer:
-    """Memory for the features of a block, kept between blocks but not in copies and pickles."""
-
-    # To allocate such memory anew costs as much as to fill it.
-    array: Array = np.empty((0, 0))
-
-    def __reduce__(self) -> tuple[type[_Buffer], tuple[()]]:
-        return _Buffer, ()
 
 
 class RowStatistics:
@@ -61,7 +48,6 @@ class RowStatistics:
         self.offset: Array = np.zeros(self.n_features)
         self._begun = False
         self.rows = LearnableRows(self.n_features + 1, self.n_labels)
-        self._buffer = _Buffer()
 
     def add(
         self,
@@ -124,18 +110,9 @@ class RowStatistics:
         offset = self.offset
         if not self._begun:
             offset = np.asarray(np.mean(X[rows], axis=0, dtype=np.float64))
-        n = len(rows)
-        if n > len(self._buffer.array):
-            self._buffer.array = np.empty((n, self.n_features + 1))
-        Phi = self._buffer.array[:n]
-
-        def fill(start: int) -> None:
-            part = slice(start, min(n, start + CHUNK))
-            np.subtract(np.take(X, rows[part], axis=0), offset, out=Phi[part, :-1])
-            Phi[part, -1] = 1.0
-            _refuse_infinite(Phi[part])
-
-        run_all([partial(fill, start) for start in range(0, n, CHUNK)], blas_thread_count())
+        Phi = np.ones((len(rows), self.n_features + 1))
+        np.subtract(np.take(X, rows, axis=0), offset, out=Phi[:, :-1])
+        _refuse_infinite(Phi)
         self.offset, self._begun = offset, True
         return Phi
 
@@ -183,16 +160,13 @@ class RowStatistics:
         return self
 
     def __iadd__(self, other: Self) -> Self:
-        self._combine(other, 1)
-        return self
+        return self._combine(other, 1)
 
     def __isub__(self, other: Self) -> Self:
         return self._combine(other, -1)
 
     def __add__(self, other: Self) -> Self:
-        total = deepcopy(self)
-        total += other
-        return total
+        return deepcopy(self)._combine(other, 1)
 
     def __sub__(self, other: Self) -> Self:
         return deepcopy(self)._combine(other, -1)
@@ -313,14 +287,10 @@ class GramStatistics(RowStatistics):
     --------
     >>> import numpy as np
     >>> from dm2l.outofcore import GramStatistics
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((100, 3))
-    >>> T = rng.integers(-1, 2, size=(100, 2)).astype(np.int8)
-    >>> whole = GramStatistics(3, 2).add(X, T)
-    >>> first = GramStatistics(3, 2).add(X[:40], T[:40])
-    >>> rest = GramStatistics(3, 2).add(X[40:], T[40:])
-    >>> np.array_equal((whole - first).positives, rest.positives)
-    True
+    >>> X, T = np.eye(4), np.array([[1, 0], [-1, 1], [0, 1], [1, -1]], dtype=np.int8)
+    >>> whole, first = GramStatistics(4, 2).add(X, T), GramStatistics(4, 2).add(X[:2], T[:2])
+    >>> (whole - first).positives
+    array([1, 1])
     """
 
     def __init__(self, n_features: int, n_labels: int, sample: int = MAX_ROWS) -> None:
@@ -432,11 +402,8 @@ class GramStatistics(RowStatistics):
 
     def _checked(self) -> Self:
         size, c = self.n_features + 1, self.n_labels
-        arrays: list[Any] = [
-            ("G", self.G, "f", (c, size, size)),
-            ("offset", self.offset, "f", (size - 1,)),
-        ]
-        arrays += [("H", self.H, "f", (c, size, size))]
+        arrays: list[Any] = [("offset", self.offset, "f", (size - 1,))]
+        arrays += [(name, getattr(self, name), "f", (c, size, size)) for name in ("G", "H")]
         arrays += [(name, getattr(self, name), "i", (c,)) for name in ("positives", "negatives")]
         for rows in self._rows:
             arrays += [("a Gram matrix", gram, "f", (size, size)) for gram in rows.each()]

@@ -15,7 +15,7 @@ from dask.delayed import delayed
 from distributed import futures_of, get_client
 
 from dm2l._utils.arrays import one_blas_thread
-from dm2l.labels._form import LabelForm
+from dm2l.labels._matrix import LabelForm
 from dm2l.outofcore._block import Block, naming_block, read_block
 from dm2l.outofcore._source import RemoteBlocks
 

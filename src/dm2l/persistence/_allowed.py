@@ -232,7 +232,7 @@ FourierMap dm2l._solvers.maps
   fitted
   frequencies: f[d,...]
 
-Interval dm2l.model_selection._intervals
+Interval dm2l.model_selection._cross_val
   mean low high: float
 
 MultilabelKFold dm2l.model_selection._splitters: Splitter

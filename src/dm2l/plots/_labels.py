@@ -12,6 +12,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
 
 from dm2l._utils.arrays import to_numpy
+from dm2l._utils.inputs import check_choice, check_count
 from dm2l.labels._entries import Signs
 from dm2l.labels._structure import Cooccurrence, Implication
 from dm2l.plots._canvas import (
@@ -50,33 +51,24 @@ class MissingnessDisplay(Display):
 
     Parameters
     ----------
-    signs : ndarray of shape (n_lines, n_labels)
-        The lines of the map: 1 is positive, -1 is negative, 0 is missing.
+    signs, rows : ndarray of shape (n_lines, n_labels) and (n_lines,)
+        Lines of the map, where 1 is positive, -1 negative and 0 missing, and the row of each.
     share_positive, share_negative : ndarray of shape (n_labels,)
         Shares of all rows; the rest is missing.
-    n_rows : int
-        Rows of the data.
-    label_names : sequence of str
-        One per label.
-    rows : ndarray of shape (n_lines,), default=None
-        Row that each line shows.
+    n_rows, label_names : int, and sequence of str
+        Rows of the data, and a name for each label.
 
     Attributes
     ----------
-    image_, margin_ax_ : matplotlib AxesImage and Axes
-        The map, and where the bars are.
-    bars_ : tuple of two matplotlib.container.BarContainer
-        Shares of yes, and of no on top of them, in percent.
+    image_, margin_ax_, bars_ : matplotlib AxesImage, Axes, and tuple of two BarContainer
+        The map, the axes on top of it, and the shares of positives and of negatives there.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dm2l.plots import MissingnessDisplay
     >>> Y = [[1, 0, np.nan], [0, np.nan, np.nan], [1, 1, 0], [0, 0, np.nan]]
-    >>> display = MissingnessDisplay.from_labels(Y, label_names=["toxic", "soluble", "stable"])
-    >>> display.share_positive + display.share_negative
-    array([1.  , 0.75, 0.25])
-    >>> display.rows
+    >>> MissingnessDisplay.from_labels(Y).rows
     array([2, 0, 3, 1])
     """
 
@@ -105,8 +97,7 @@ class MissingnessDisplay(Display):
         """
         if sort not in ("pattern", None):
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
-        if max_rows < 1:
-            raise ValueError(f"max_rows must be an integer >= 1, got {max_rows!r}.")
+        check_count("max_rows", max_rows)
         T, names = read_labels(Y, label_names)
         order = np.arange(len(T)) if sort is None else _order_by_pattern(T)
         if len(T) > max_rows:
@@ -192,12 +183,10 @@ class CooccurrenceDisplay(Display):
 
     Parameters
     ----------
-    probability : ndarray of shape (n_labels, n_labels)
-        Row j, column k: P(k | j); nan without such rows.
-    count : ndarray of shape (n_labels, n_labels)
-        Rows with j in which k was observed.
+    probability, count : ndarray of shape (n_labels, n_labels)
+        Row j, column k: P(k | j), and the rows with j in which k was observed.
     base : ndarray of shape (n_labels,)
-        Share of positives among the observed entries of each label; nan where there are none.
+        Share of positives among the observed entries of each label.
     label_names : sequence of str
         One per label.
     min_rows : int, default=10
@@ -217,12 +206,10 @@ class CooccurrenceDisplay(Display):
     --------
     >>> from dm2l.datasets import load_digit_attributes
     >>> from dm2l.plots import CooccurrenceDisplay
-    >>> digits = load_digit_attributes()
-    >>> display = CooccurrenceDisplay.from_labels(
-    ...     digits.target[:, [4, 7, 10, 11]], label_names=["is 4", "is 7", "even", "prime"]
-    ... )
+    >>> Y = load_digit_attributes().target[:, [4, 10]]
+    >>> display = CooccurrenceDisplay.from_labels(Y, label_names=["is 4", "even"])
     >>> [(arrow.label, arrow.implied) for arrow in display.one_way()]
-    [('is 4', 'even'), ('is 7', 'prime')]
+    [('is 4', 'even')]
     """
 
     probability: Numbers
@@ -289,10 +276,8 @@ class CooccurrenceDisplay(Display):
     ) -> Self:
         """Draw a heat map with arrows in it, or labels with arrows between them, rare ones left."""
         check_names(self.label_names, len(self.probability))
-        if kind not in ("heatmap", "arrows"):
-            raise ValueError(f"kind must be 'heatmap' or 'arrows', got {kind!r}.")
-        draw = self._draw_map if kind == "heatmap" else self._draw_graph
-        draw(ax)
+        check_choice("kind", kind, "heatmap", "arrows")
+        (self._draw_map if kind == "heatmap" else self._draw_graph)(ax)
         return self
 
     def _draw_map(self, ax: Any) -> None:
@@ -383,11 +368,9 @@ def _draw_arrows(
 
 
 def _layers(pairs: Sequence[tuple[int, int]], base: Numbers) -> dict[int, tuple[int, float]]:
-    """Column and height of each label that has an arrow: arrows lead to the right.
-
-    But for missing labels, the implied label is the more frequent one. So labels are placed in the
-    order of their frequency, each to the right of all that lead to it.
-    """
+    """Column and height of each label that has an arrow: arrows lead to the right."""
+    # But for missing labels, the implied label is the more frequent one: in the order of frequency,
+    # each label is placed to the right of all that lead to it.
     column: dict[int, int] = {}
     for label in sorted({label for pair in pairs for label in pair}, key=lambda k: base[k]):
         before = [column[j] for j, k in pairs if k == label and j in column]
@@ -420,29 +403,21 @@ class CouplingDisplay(Display):
 
     Parameters
     ----------
-    correlation : ndarray of shape (n_labels, n_labels)
-        Between -1 and 1.
-    label_names : sequence of str
-        One per label.
+    correlation, label_names : ndarray of shape (n_labels, n_labels), and sequence of str
+        Correlations, and a name for each label.
 
     Attributes
     ----------
-    image_, colorbar_ : matplotlib AxesImage and Colorbar
-        The heat map.
-    order_ : ndarray of int
-        The labels in the order in which they were drawn.
+    image_, colorbar_, order_ : matplotlib AxesImage and Colorbar, and ndarray of int
+        The heat map, and the labels in the order in which they were drawn.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dm2l.baselines import MaskedRidgeClassifier
     >>> from dm2l.plots import CouplingDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> X, mood = rng.normal(size=(300, 3)), rng.normal(size=(300, 1))
-    >>> Y = (X + [1.5, 0, 1.5] * mood > 0).astype(float)
-    >>> display = CouplingDisplay.from_estimator(MaskedRidgeClassifier().fit(X, Y))
-    >>> display.strongest(1)[0][:2]
-    ('y0', 'y2')
+    >>> correlation = np.array([[1, 0, -0.6], [0, 1, 0.1], [-0.6, 0.1, 1]])
+    >>> CouplingDisplay(correlation, label_names=["a", "b", "c"]).strongest(1)
+    [('a', 'c', -0.6)]
     """
 
     correlation: Numbers

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dm2l._utils.arrays import to_numpy
+from dm2l._utils.inputs import check_choice, check_count
 from dm2l.metrics._reading import check_scores, read_labels
 from dm2l.plots._canvas import (
     COLOURS,
@@ -62,14 +63,9 @@ class ConvergenceDisplay(Display):
 
     Examples
     --------
-    >>> from dm2l import DM2LClassifier
-    >>> from dm2l.datasets import make_missing_multilabel
     >>> from dm2l.plots import ConvergenceDisplay
-    >>> X, Y = make_missing_multilabel(n_samples=200, random_state=0)[:2]
-    >>> models = {solver: DM2LClassifier(solver=solver).fit(X, Y) for solver in ("lbfgs", "cccp")}
-    >>> display = ConvergenceDisplay.from_estimators(models)
-    >>> list(display.lines_)
-    ['lbfgs', 'cccp']
+    >>> ConvergenceDisplay({"lbfgs": [3.0, 2.5, 2.0]}, lowest=2.0).distance("lbfgs")
+    array([0.5 , 0.25, 0.  ])
     """
 
     histories: Mapping[str, Numbers]
@@ -92,8 +88,8 @@ class ConvergenceDisplay(Display):
     ) -> Self:
         """Draw the courses of several fitted estimators, which have ``objective_history_``.
 
-        Distances are from the lowest value of all, or from ``lowest``: "each", the lowest value of
-        each, for models whose objectives differ; or a number, what a longer run has reached.
+        Distances are from the lowest value of all; from the lowest of each for ``lowest="each"``,
+        if objectives differ; or from a number, what a longer run has reached.
         """
         if not hasattr(estimators, "items") or not estimators:
             raise ValueError(
@@ -183,11 +179,10 @@ class PathDisplay(Display):
     >>> from dm2l import DM2LClassifierCV
     >>> from dm2l.datasets import make_missing_multilabel
     >>> from dm2l.plots import PathDisplay
-    >>> X, Y = make_missing_multilabel(n_samples=200, random_state=0)[:2]
-    >>> search = DM2LClassifierCV(lambda_ds=[0, 0.1, 1], alphas=[1.0, 10.0], cv=3).fit(X, Y)
-    >>> display = PathDisplay.from_estimator(search)
-    >>> display.means.shape, display.settings
-    ((2, 3), [{'alpha': 1.0}, {'alpha': 10.0}])
+    >>> X, Y = make_missing_multilabel(n_samples=200, random_state=0)
+    >>> search = DM2LClassifierCV(lambda_ds=[0, 0.1], alphas=[1.0, 10.0], cv=3).fit(X, Y)
+    >>> PathDisplay.from_estimator(search).settings
+    [{'alpha': 1.0}, {'alpha': 10.0}]
     """
 
     lambda_ds: Numbers
@@ -336,10 +331,9 @@ class ReliabilityDisplay(Display):
 
     Parameters
     ----------
-    probability, share, count : ndarray of shape (n_bins,)
-        Mean probability, share of positives and number of the entries of each bin.
-    low, high : ndarray of shape (n_bins,)
-        Confidence interval of the share.
+    probability, share, low, high, count : ndarray of shape (n_bins,)
+        Mean probability of the entries of each bin, share of positives with its confidence
+        interval, and number of entries.
     histogram : ndarray of shape (20,)
         Entries by probability, in twentieths.
     brier, confidence, name : float, float and str
@@ -347,20 +341,15 @@ class ReliabilityDisplay(Display):
 
     Attributes
     ----------
-    line_, perfect_line_ : matplotlib ErrorbarContainer, and Line2D or None
-        Shares and their intervals, and the diagonal, unless the axes had one.
-    histogram_ax_, bars_ : matplotlib Axes and BarContainer, or None
-        The histogram.
+    line_, perfect_line_, histogram_ax_, bars_ : objects of matplotlib
+        Shares and their intervals, the diagonal, and the histogram; None where not drawn.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dm2l.plots import ReliabilityDisplay
-    >>> Y = np.array([[1, 0], [np.nan, 1], [0, 0], [1, np.nan]])
-    >>> P = np.array([[0.9, 0.1], [0.5, 0.9], [0.1, 0.1], [0.9, 0.5]])
-    >>> display = ReliabilityDisplay.from_predictions(Y, P, n_bins=2)
-    >>> display.share, display.count
-    (array([0., 1.]), array([3, 3]))
+    >>> Y, P = [[1, 0], [0, 1], [0, 0]], [[0.9, 0.1], [0.1, 0.9], [0.1, 0.1]]
+    >>> ReliabilityDisplay.from_predictions(Y, P, n_bins=2).share
+    array([0., 1.])
     """
 
     probability: Numbers
@@ -406,10 +395,8 @@ class ReliabilityDisplay(Display):
         seen = T != 0
         if not seen.any():
             raise ValueError("Y has nothing observed, so there is nothing to compare with.")
-        if n_bins < 1:
-            raise ValueError(f"n_bins must be an integer >= 1, got {n_bins!r}.")
-        if strategy not in ("uniform", "quantile"):
-            raise ValueError(f"strategy must be 'uniform' or 'quantile', got {strategy!r}.")
+        check_count("n_bins", n_bins)
+        check_choice("strategy", strategy, "uniform", "quantile")
         p, yes = P[seen], T[seen] > 0
         edges = np.linspace(0, 1, n_bins + 1)
         edges = np.quantile(p, edges) if strategy == "quantile" else edges

@@ -48,10 +48,8 @@ class SingularValuesDisplay(Display):
     ----------
     whole, groups : ndarray, and mapping of str to ndarray
         Singular values of all rows, and of the rows of each label, in falling order.
-    n_rows, group_rows : int, and mapping of str to int
-        Rows in all, and of each group.
-    n_labels : int
-        Columns of the matrices.
+    n_rows, group_rows, n_labels : int, mapping of str to int, and int
+        Rows in all and of each group, and columns of the matrices.
 
     Attributes
     ----------
@@ -61,11 +59,9 @@ class SingularValuesDisplay(Display):
     Examples
     --------
     >>> from dm2l.plots import SingularValuesDisplay
-    >>> Y = [[1, 1, 0], [1, 1, 1], [0, 1, 1], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
-    >>> names = ["snake", "reptile", "river"]
-    >>> display = SingularValuesDisplay.from_labels(Y, label_names=names)
+    >>> display = SingularValuesDisplay.from_labels([[1, 1, 0], [1, 1, 1], [0, 1, 1], [0, 0, 0]])
     >>> {name: round(rank, 1) for name, rank in display.effective_ranks().items()}
-    {'snake': 1.9, 'reptile': 3.0, 'river': 2.8}
+    {'y0': 1.9, 'y1': 2.8, 'y2': 1.9}
     """
 
     whole: Numbers

@@ -7,9 +7,10 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,11 +55,7 @@ def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
 
 
 def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, bytes]:
-    """Contents of the lines of a journal, the seal of the last one, and a torn line after them.
-
-    A crash can leave the beginning of a last line, which was not confirmed. Anything else that is
-    not as it was written is an error, so that no answer is lost or changed unnoticed.
-    """
+    """Contents of the lines of a journal, the last seal, and what a crash left of a last line."""
     found: list[dict[str, Any]] = []
     seal, left = "", len(data)
     for number, raw in enumerate(data.splitlines(keepends=True), 1):
@@ -79,15 +76,16 @@ def damaged(path: Path, number: int, why: str) -> ValueError:
 
 
 def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict[str, Any], str]:
+    short = repr(raw[:40].decode(errors="replace"))
     try:
         # An editor may remove the end of the last line, or change all line ends.
         content = json.loads(raw.decode().rstrip("\r\n"))
         seal = content.pop(_SEAL, None) if isinstance(content, dict) else None
         sealed = _seal(previous, json.dumps(content, ensure_ascii=False))
     except (ValueError, RecursionError) as error:  # nested deeper than Python goes
-        raise damaged(path, number, f"{_short(raw)} is not JSON ({error})") from error
+        raise damaged(path, number, f"{short} is not JSON ({error})") from error
     if not isinstance(seal, str):
-        raise damaged(path, number, f"{_short(raw)} is not a line of a journal")
+        raise damaged(path, number, f"{short} is not a line of a journal")
     if seal != sealed:
         raise damaged(path, number, "this line, or one before it, was changed or left out")
     return content, seal
@@ -97,19 +95,13 @@ def _incomplete(raw: bytes) -> bool:
     """Whether this is no more than the beginning of a line."""
     try:
         json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
-    except json.JSONDecodeError:
-        return True
-    except (ValueError, RecursionError):  # much of a line, and none that was written here
-        return False
+    except (ValueError, RecursionError) as error:  # others: none that was written here
+        return isinstance(error, json.JSONDecodeError)
     return False
 
 
 def _seal(previous: str, text: str) -> str:
     return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()[:16]
-
-
-def _short(raw: bytes) -> str:
-    return repr(raw[:40].decode(errors="replace"))
 
 
 ANSWERS = ("yes", "no", "skip")
@@ -127,14 +119,12 @@ class Decision(NamedTuple):
     probability: float | None = None
 
 
-class Journal:
-    """Answers about one table, in a file that is only appended to.
+class Journal(AbstractContextManager["Journal"]):
+    """Answers about one table, in a file of JSON lines that is only appended to.
 
-    The file has JSON lines: the table and its labels, then a line for each answer, and one for
-    each file that the review writes. A line is on disk when :meth:`add` returns. A last line that a
-    crash has torn is dropped when the file is opened again. A line that was changed, moved or left
-    out is a ValueError, and so is another table than the one that was answered; a file that another
-    process has open is a BlockingIOError.
+    A last line that a crash has torn is dropped when the file is opened again. A line that was
+    changed, moved or left out is a ValueError, and so is another table than the one that was
+    answered; a file that another process has open is a BlockingIOError.
 
     Parameters
     ----------
@@ -186,6 +176,7 @@ class Journal:
         self.checks: dict[Key, Decision] = {}
         self.outputs: set[str] = set()
         self.dropped = ""
+        self._labels = table.Y.copy()  # with the answers
         head = {
             "journal": "dm2l review",
             "format": FORMAT,
@@ -211,20 +202,10 @@ class Journal:
         *,
         check: bool = False,
     ) -> None:
-        """Write an answer; it is on disk when this returns.
+        """Write an answer ("yes", "no" or "skip"); it is on disk when this returns.
 
-        Parameters
-        ----------
-        row : int
-            Row number; 1 is the first row below the header.
-        label : str
-            Name of the label, which is missing in this row.
-        answer : {"yes", "no", "skip"}
-            A later answer to the same entry replaces it.
-        probability : float, default=None
-            Probability of a yes that the model predicted.
-        check : bool, default=False
-            Whether the label was observed, and the answer confirms or corrects it.
+        Rows count from 1. A later answer to the same entry replaces it. ``probability`` of a yes is
+        what the model predicted; with ``check`` the answer confirms or corrects an observed label.
         """
         self.check(row, label, answer, check)
         content: dict[str, Any] = {"row": row, "label": label, "answer": answer}
@@ -268,25 +249,13 @@ class Journal:
         value = self.table.Y[row - 1, self.table.label_names.index(label)]
         return "" if np.isnan(value) else "yes" if value else "no"
 
-    def given(self) -> list[tuple[Key, Decision]]:
-        """Every yes and no, also to observed labels."""
-        made = [*self.decisions.items(), *self.checks.items()]
-        return [(key, decision) for key, decision in made if decision.answer != "skip"]
-
     def labels(self) -> NDArray[np.float64]:
         """The labels of the table with the answers."""
-        Y = self.table.Y.copy()
-        for (row, label), (answer, _) in self.given():
-            Y[row - 1, self.table.label_names.index(label)] = answer == "yes"
-        return Y
+        return self._labels.copy()
 
     def row_labels(self, row: int) -> NDArray[np.float64]:
         """The labels of a row with the answers."""
-        known = self.table.Y[row - 1].copy()
-        for (r, label), (answer, _) in self.given():
-            if r == row:
-                known[self.table.label_names.index(label)] = answer == "yes"
-        return known
+        return self._labels[row - 1].copy()
 
     def rows(self) -> list[int]:
         """Rows with a decision, in the order of the first one."""
@@ -302,9 +271,6 @@ class Journal:
     def close(self) -> None:
         """Close the file, so that another process can open it."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -384,6 +350,9 @@ class Journal:
         key = content["row"], content["label"]
         probability = content.get("probability")
         made = self.checks if "observed" in content else self.decisions
+        place = key[0] - 1, self.table.label_names.index(key[1])
+        answer = {"yes": 1.0, "no": 0.0}.get(content["answer"], self.table.Y[place])
+        self._labels[place] = answer
         # The model may have learned from the first answer: the first probability counts.
         if key in made:
             probability = made[key].probability

@@ -1,28 +1,179 @@
-"""A review of the missing labels of a table, without any page."""
+"""A review of the missing labels of a table, without any page, and the refits with its answers."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import RLock
+from threading import RLock, Thread
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
+from dm2l.labels import ConstantLabelWarning
+from dm2l.model_selection import Interval
 from dm2l.review._journal import Journal, Key, table_digest
-from dm2l.review._predictions import Labels, TablePredictions
-from dm2l.review._question import Question, make_question
-from dm2l.review._refit import Background, Quality, Refit, State
+from dm2l.review._question import Labels, Question, TablePredictions, make_question
 from dm2l.tables import (
     Completion,
+    FitOptions,
     Table,
     TableModel,
     audit_table,
     save_bundle,
     write_completion,
 )
+from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
+from dm2l.tables._model import score_correlation
+from dm2l.tables._options import fit_pipeline
+from dm2l.tables._preparation import unread_rows
+
+# Share of the observed labels that is held out, and how often.
+HELD_OUT, REPETITIONS = 0.2, 3
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Measures on held-out observed labels of models trained without and with the answers."""
+
+    n_answers: int  # yes or no
+    n_entries: int  # labels that are held out in each repetition
+    repetitions: int
+    before: Mapping[str, Interval]
+    after: Mapping[str, Interval]
+    change: Mapping[str, Interval]
+
+
+class Refit:
+    """Fits with the columns and hyperparameters of a model: a search would change more."""
+
+    def __init__(self, model: TableModel, table: Table) -> None:
+        self.model, self.table = model, table
+        self.inputs = model.inputs(table)[0]
+        classifier, settings = model.classifier, model.settings
+        if settings is None:  # the automatic estimator, whose quick effort takes seconds
+            self._options = FitOptions(effort="quick", random_state=classifier.random_state)
+        else:
+            self._options = FitOptions(
+                kernel=settings.kernel,
+                lambda_d=settings.lambda_d,
+                alpha=settings.alpha,
+                calibration=classifier.calibration,
+                cv=getattr(classifier.cv, "n_splits", FitOptions.cv),
+                missing_as=classifier.missing_as or FitOptions.missing_as,
+                random_state=classifier.random_state,
+            )
+        self._held_out: list[tuple[Labels, Labels]] = []
+        self._before: list[dict[str, float]] = []
+        self._wrong = np.zeros(table.Y.shape, dtype=bool)
+
+    def fit(self, Y: Labels) -> TableModel:
+        """The model fitted to other labels."""
+        pipeline = self._pipeline(Y, self.model.label_names)
+        scores = pipeline[-1].decision_function(pipeline[:-1].transform(self.inputs))
+        correlation = score_correlation(scores)
+        return replace(self.model, pipeline=pipeline, correlation=correlation, estimate=None)
+
+    def quality(self, Y: Labels) -> Quality | None:
+        """Change by the answers in ``Y``; None if too few labels are observed to hold some out."""
+        held_out = self._split()
+        if not held_out:
+            return None
+        given = np.isnan(self.table.Y) & ~np.isnan(Y)
+        # A label that was corrected is neither evaluated nor learned from.
+        wrong = ~np.isnan(self.table.Y) & (self.table.Y != Y)
+        held_out = [(left, np.where(wrong, np.nan, hidden)) for left, hidden in held_out]
+        if not self._before or (wrong != self._wrong).any():
+            self._before = [self._measure(left, hidden) for left, hidden in held_out]
+            self._wrong = wrong
+        after = [
+            self._measure(np.where(given | (wrong & ~np.isnan(left)), Y, left), hidden)
+            for left, hidden in held_out
+        ]
+        return Quality(
+            n_answers=int((given | wrong).sum()),
+            n_entries=int((~np.isnan(held_out[0][1])).sum()),
+            repetitions=len(held_out),
+            before=intervals(self._before, HELD_OUT),
+            after=intervals(after, HELD_OUT),
+            change=changes(after, self._before, HELD_OUT),
+        )
+
+    def _split(self) -> list[tuple[Labels, Labels]]:
+        """Observed labels that are kept and that are held out, the same at every call."""
+        if not self._held_out:
+            for seed in range(REPETITIONS):
+                left, hidden = hold_out(self.table.Y, HELD_OUT, seed)
+                both = (left == 1).any(axis=0) & (left == 0).any(axis=0)
+                if both.any() and not np.isnan(hidden).all():
+                    self._held_out.append((left, hidden))
+        return self._held_out
+
+    def _measure(self, Y: Labels, hidden: Labels) -> dict[str, float]:
+        pipeline = self._pipeline(Y)
+        return measure(hidden, *predictions(pipeline[-1], pipeline[:-1].transform(self.inputs)))
+
+    def _pipeline(self, Y: Labels, label_names: list[str] | None = None) -> Any:
+        with warnings.catch_warnings():
+            # `dm2l fit` has given these warnings; nothing can be done about them on the page.
+            warnings.simplefilter("ignore", ConstantLabelWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            uses = self.model.uses
+            Y = np.where(unread_rows(self.inputs, uses)[:, None], np.nan, Y)
+            return fit_pipeline(self.inputs, uses, Y, self._options, label_names=label_names)[0]
+
+
+class State(NamedTuple):
+    """Whether work is going on, how many runs were begun, and why the last one failed."""
+
+    running: bool = False
+    number: int = 0
+    error: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether the last run has ended without an error."""
+        return self.number > 0 and not self.running and not self.error
+
+
+class Background:
+    """A function that runs in a thread; errors that its input may cause end up in ``state``."""
+
+    def __init__(self, work: Callable[..., None], lock: RLock) -> None:
+        self.state = State()
+        self._work, self._lock = work, lock
+        self._thread: Thread | None = None
+
+    def start(self, *arguments: Any) -> bool:
+        """Begin a run, unless one is going on."""
+        with self._lock:
+            if self.state.running:
+                return False
+            self.state = State(True, self.state.number + 1)
+            self._thread = Thread(target=self._run, args=arguments, daemon=True)
+            self._thread.start()
+            return True
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait for the run to end."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _run(self, *arguments: Any) -> None:
+        error = "This ended unexpectedly; see the terminal."
+        try:
+            self._work(*arguments)
+            error = ""
+        except (ValueError, ArithmeticError, MemoryError, OSError) as problem:
+            error = str(problem)
+        finally:
+            with self._lock:
+                self.state = State(False, self.state.number, error)
+
 
 Made = TypeVar("Made")
 # Suspected label errors that are shown.
@@ -50,10 +201,8 @@ class ReviewSession:
     """Questions of a model about the missing labels of a table, and their answers.
 
     There are three queues: single entries, whole rows, and suspected label errors. Positions in a
-    queue begin at 0: entries that were decided come first, in the order in which that happened,
-    then the next one to ask for, which is also that of ``position=None``. Rows count from 1, the
-    first below the header; answers are "yes", "no" and "skip". All methods are safe to call from
-    several threads.
+    queue begin at 0, with the decided ones; ``None`` is the next one to ask for. Rows count from 1,
+    the first below the header; answers are "yes", "no" and "skip". All methods are thread-safe.
 
     Parameters
     ----------
@@ -80,35 +229,15 @@ class ReviewSession:
         Measures without and with the answers, as of the last refit.
     measured : bool
         Whether refits compute ``quality``, which takes several fits more.
-    saved : bool
-        Whether ``save_model`` was written.
-    warnings : list of str
-        Warnings about the table.
+    saved, warnings : bool and list of str
+        Whether ``save_model`` was written, and warnings about the table.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import pandas as pd
-    >>> from dm2l.review import Journal, ReviewSession
-    >>> from dm2l.tables import FitOptions, fit_table, table_from_frame
-    >>> frame = pd.DataFrame({"mass": [i % 7 for i in range(60)]})
-    >>> frame["tox_a"] = [i % 7 > 3 if i % 3 else None for i in range(60)]
-    >>> table = table_from_frame(frame, "tox_*")
-    >>> options = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0)
-    >>> model = fit_table(table, options, estimate_folds=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Journal(Path(folder, "answers.jsonl"), table) as journal:
-    ...         session = ReviewSession(model, table, journal, top=10)
-    ...         for _ in range(4):
-    ...             entry = session.entry()
-    ...             mass = int(entry.columns[0].text)
-    ...             _ = session.answer(entry.row, entry.label, "yes" if mass > 3 else "no")
-    ...         _ = session.start_refit()
-    ...         session.wait()
-    ...         session.quality.n_answers, session.progress[:3]
-    (4, (10, 4, 0))
+    Notes
+    -----
+    :doc:`/commands/review` has an example.
     """
+
+    measured = True
 
     def __init__(
         self,
@@ -124,7 +253,6 @@ class ReviewSession:
         self.model, self.table, self.journal = model, table, journal
         self.learnt = table.Y
         self.quality: Quality | None = None
-        self.measured = True
         self.saved = False
         self._save_model = None if save_model is None else Path(save_model)
         self._closed = False
@@ -168,11 +296,11 @@ class ReviewSession:
         with self._lock:
             left = self.journal.left()
             key = _at(self.journal.decisions, position)
-            best = None if key or self._enough else self._predictions.best_entry(left)
-            if best is not None:
-                key = best[0] + 1, self.table.label_names[best[1]]
             if key is None:
-                return None
+                if self._enough:
+                    return None
+                i, k = self._predictions.best_entry(left)
+                key = i + 1, self.table.label_names[k]
             row, k = key[0], self.table.label_names.index(key[1])
             cases = np.tile(self.journal.row_labels(row), (2, 1))  # after either answer
             cases[:, k] = 1, 0
@@ -183,23 +311,17 @@ class ReviewSession:
             )
 
     def row_entry(self, position: int | None = None) -> Question | None:
-        """All missing labels of a row, by default of the most valuable; None if none is left.
-
-        Positions are those of rows with a decision; the question has no label.
-        """
+        """All missing labels of a row, by default the most valuable one; None if none is left."""
         with self._lock:
             row = _at(self.journal.rows(), position)
             if row is None and not self._enough:
-                row = next((i + 1 for i in self._predictions.rank_rows(self.journal.left())), None)
+                row = self._predictions.rank_rows(self.journal.left())[0] + 1
             if row is None:
                 return None
             return make_question(self.journal, self._predictions, (row, ""))
 
     def label_error(self, position: int | None = None) -> Question | None:
-        """A suspected label error, by default the most probable one that was not checked.
-
-        None if none is left, or before :meth:`start_label_errors` has found any.
-        """
+        """A suspected label error, by default the most probable one that is left, None if none."""
         with self._lock:
             checks, found = self.journal.checks, self._label_errors
             key = _at(checks, position) or next((key for key in found if key not in checks), None)
@@ -213,11 +335,12 @@ class ReviewSession:
     def answer(self, row: int, label: str, answer: str) -> int:
         """Take an answer to a missing label or a suspected error; return the next position.
 
-        It is on disk when this returns, and replaces an earlier one. Predictions for the other
-        missing labels of the row are conditioned on it.
+        It is on disk then, replaces an earlier one, and changes predictions for its row.
         """
         with self._lock:
-            check = self._is_label_error(row, label)
+            # From the page, row and label can be anything.
+            check = type(row) is int and isinstance(label, str)
+            check = check and ((row, label) in {**self._label_errors, **self.journal.checks})
             self.journal.check(row, label, answer, check)
             self._write(row, label, answer, check)
             self._predictions.condition(row - 1, self.journal.row_labels(row))
@@ -225,10 +348,7 @@ class ReviewSession:
             return list(made).index((row, label)) + 1
 
     def answer_row(self, row: int, answers: Mapping[str, str]) -> int:
-        """Take answers to missing labels of a row; return the next position of :meth:`row_entry`.
-
-        All of them are checked before the first is written.
-        """
+        """Take answers to missing labels of a row; return the next position of the queue."""
         with self._lock:
             self._check_row(row, answers)
             for label, answer in answers.items():
@@ -271,11 +391,6 @@ class ReviewSession:
     def _enough(self) -> bool:
         return len(self.journal.decisions) >= self._suggested
 
-    def _is_label_error(self, row: Any, label: Any) -> bool:
-        if type(row) is not int or not isinstance(label, str):  # from the page it can be anything
-            return False
-        return (row, label) in self._label_errors or (row, label) in self.journal.checks
-
     # ------------------------------------------------------------------------- in the background
 
     @property
@@ -317,29 +432,24 @@ class ReviewSession:
         with self._lock:
             self.model, self.learnt, self.quality = model, Y, quality
             # Answers that were given meanwhile are conditioned on, not learned from.
-            for row in sorted({key[0] for key, _ in self.journal.given()}):
+            made = [*self.journal.decisions.items(), *self.journal.checks.items()]
+            for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
                 predictions.condition(row - 1, self.journal.row_labels(row))
             self._predictions = predictions
-            self._save()
-
-    def _save(self) -> None:
-        # Under the lock, so that closing the session waits until the file is complete.
-        if self._save_model is None or self._closed:
-            return
-        try:
-            save_bundle(self.model, self._save_model)
-        except OSError as error:
-            raise OSError(f"The model was fitted, but it cannot be saved: {error}") from error
-        self.saved = True
+            if self._save_model is None or self._closed:
+                return
+            try:  # under the lock, so that closing the session waits until the file is complete
+                save_bundle(model, self._save_model)
+            except OSError as error:
+                raise OSError(f"The model was fitted, but it cannot be saved: {error}") from error
+            self.saved = True
 
     # -------------------------------------------------------------------------------------- export
 
     def export(self, output: str | Path) -> int:
         """Write the table with the answers in the spelling of each column; return their number.
 
-        ``output`` is a file in the format of the table (``.npz`` for matrices of numbers), which is
-        written atomically. It is a ValueError if the file of the table has changed since the review
-        began.
+        It is a ValueError if the file of the table has changed since the review began.
         """
         journal = self.journal
         return export_answers(self.table, self.labels(), Path(output), self._marks, journal.digest)

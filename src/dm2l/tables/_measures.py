@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from dm2l._auto._quality import label_auc, label_table, on_new_rows
+from dm2l._auto._leaderboard import label_auc, label_table, on_new_rows
 from dm2l._utils.arrays import take_rows
 from dm2l.completion._completer import Imputation
 from dm2l.completion._errors import check_max_error_rate

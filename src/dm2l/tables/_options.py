@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from dm2l._auto._base_models import TimeBudget
 from dm2l._auto._classifier import AutoClassifier
-from dm2l._auto._effort import TimeBudget
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._utils.extras import require

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from dm2l import AutoClassifier
-from dm2l._auto import _base_models, _classifier, _effort, _leaderboard
+from dm2l._auto import _base_models, _classifier, _leaderboard
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l.metrics import label_auc
@@ -25,11 +25,11 @@ def data():
 @pytest.fixture
 def few_trees(monkeypatch):
     """Normal effort with trees that cost little."""
-    normal = _effort.EFFORTS["normal"]
-    small = _effort.Effort(
+    normal = _base_models.EFFORTS["normal"]
+    small = _base_models.Effort(
         **(vars(normal) | {"folds": 2, "trees": 24, "fold_trees": 24, "rounds": 20})
     )
-    monkeypatch.setitem(_effort.EFFORTS, "normal", small)
+    monkeypatch.setitem(_base_models.EFFORTS, "normal", small)
 
 
 def test_everything_is_tried_and_told(few_trees, data, capsys):
@@ -165,18 +165,18 @@ def test_a_time_limit_leaves_models_out_and_says_so(few_trees, data, monkeypatch
 
 def test_a_model_that_the_limit_overtakes_is_dropped(few_trees, data, monkeypatch):
     X, Y = data
-    check = _effort.TimeBudget.check
+    check = _base_models.TimeBudget.check
 
     def overtaken(budget):
         if len(budget.lines) > 8:
-            raise _effort.OutOfTimeError
+            raise _base_models.OutOfTimeError
         check(budget)
 
-    monkeypatch.setattr(_effort.TimeBudget, "check", overtaken)
+    monkeypatch.setattr(_base_models.TimeBudget, "check", overtaken)
     monkeypatch.setattr(
-        _effort.TimeBudget, "report", lambda budget, line: budget.lines.append(line)
+        _base_models.TimeBudget, "report", lambda budget, line: budget.lines.append(line)
     )
-    monkeypatch.setattr(_effort.TimeBudget, "lines", [], raising=False)
+    monkeypatch.setattr(_base_models.TimeBudget, "lines", [], raising=False)
     board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
     assert "the time limit came first" in board["note"]
 
@@ -189,9 +189,11 @@ def test_little_memory_means_landmarks(data):
 
 def test_many_labels_leave_trees_out(data, monkeypatch):
     X, Y = data
-    normal = _effort.EFFORTS["normal"]
+    normal = _base_models.EFFORTS["normal"]
     monkeypatch.setitem(
-        _effort.EFFORTS, "normal", _effort.Effort(**(vars(normal) | {"work": 1e-3, "folds": 2}))
+        _base_models.EFFORTS,
+        "normal",
+        _base_models.Effort(**(vars(normal) | {"work": 1e-3, "folds": 2})),
     )
     board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
     assert board["model"][3] == "stack"
@@ -257,14 +259,14 @@ def test_clones_and_refits_forget(data):
 
 
 def test_costs_decide_which_models_fit_in():
-    budget = _effort.TimeBudget(10.0, None)
+    budget = _base_models.TimeBudget(10.0, None)
     budget.planned += 100.0
     assert budget.allows(5.0)
     assert not budget.allows(50.0)
 
 
 def test_time_is_reserved_for_what_follows_the_candidates():
-    budget = _effort.TimeBudget(10.0, None)
+    budget = _base_models.TimeBudget(10.0, None)
     budget.planned += 10.0
     budget.reserved, budget.binding = 4.0, True
     assert budget.allows(5.0)
@@ -273,20 +275,20 @@ def test_time_is_reserved_for_what_follows_the_candidates():
     budget.step = 8.0
     budget.advance()
     budget.start -= 8.0
-    with pytest.raises(_effort.OutOfTimeError):
+    with pytest.raises(_base_models.OutOfTimeError):
         budget.check()
 
 
 def test_models_that_stay_reserve_time_for_their_last_fit(few_trees, data, monkeypatch):
     X, Y = data
     owed = []
-    say = _effort.TimeBudget.report
+    say = _base_models.TimeBudget.report
 
     def note(budget, line):
         owed.append((line, budget.reserved))
         say(budget, line)
 
-    monkeypatch.setattr(_effort.TimeBudget, "report", note)
+    monkeypatch.setattr(_base_models.TimeBudget, "report", note)
     AutoClassifier(random_state=0).fit(X, Y)
     folds = [seconds for line, seconds in owed if "fold 1 of" in line]
     assert folds == sorted(folds)
@@ -301,7 +303,7 @@ def test_models_that_stay_reserve_time_for_their_last_fit(few_trees, data, monke
 
 
 def test_a_small_model_that_took_longer_than_planned_rules_nothing_out():
-    budget = _effort.TimeBudget(120.0, None)
+    budget = _base_models.TimeBudget(120.0, None)
     budget.planned += 100.0
     budget.step = 3.0
     budget.advance()
@@ -315,7 +317,7 @@ def test_a_small_model_that_took_longer_than_planned_rules_nothing_out():
 
 def test_the_time_that_is_left_is_within_the_limit():
     lines = []
-    budget = _effort.TimeBudget(10.0, lines.append)
+    budget = _base_models.TimeBudget(10.0, lines.append)
     budget.planned += 1000.0
     budget.report("working")
     assert "about 10 s left" in lines[0]
@@ -341,7 +343,7 @@ def test_settings_are_chosen_by_the_folds_that_are_given(data, monkeypatch):
 
 
 def test_labels_that_are_fitted_one_by_one_are_counted(few_trees, data, monkeypatch, capsys):
-    monkeypatch.setattr(_effort, "SILENCE", 0.0)
+    monkeypatch.setattr(_base_models, "SILENCE", 0.0)
     AutoClassifier(random_state=0, verbose=1).fit(*data)
     lines = capsys.readouterr().err
     for done in ("fold 1 of 2, label 1 of 3", "fold 2 of 2, label 2 of 3"):
@@ -355,9 +357,9 @@ def test_the_limit_stops_a_model_between_two_labels(few_trees, data, monkeypatch
     def overtaken(self, done, of):
         heard.append((self._line, done, of))
         if self._line.startswith("boosted"):
-            raise _effort.OutOfTimeError
+            raise _base_models.OutOfTimeError
 
-    monkeypatch.setattr(_effort.LabelProgress, "__call__", overtaken)
+    monkeypatch.setattr(_base_models.LabelProgress, "__call__", overtaken)
     model = AutoClassifier(random_state=0).fit(*data)
     assert ("boosted trees: fold 1 of 2", 1, 3) in heard
     assert not any(line.startswith("boosted") and done > 1 for line, done, _ in heard)
@@ -366,8 +368,8 @@ def test_the_limit_stops_a_model_between_two_labels(few_trees, data, monkeypatch
 
 
 def test_a_last_fit_is_never_given_up():
-    budget = _effort.TimeBudget(1e-9, None)
+    budget = _base_models.TimeBudget(1e-9, None)
     budget.binding = True
-    with pytest.raises(_effort.OutOfTimeError):
-        _effort.LabelProgress(budget, "trees")(1, 2)
-    _effort.LabelProgress(budget, "trees", stops=False)(1, 2)
+    with pytest.raises(_base_models.OutOfTimeError):
+        _base_models.LabelProgress(budget, "trees")(1, 2)
+    _base_models.LabelProgress(budget, "trees", stops=False)(1, 2)

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from dm2l import AutoClassifier
 from dm2l._auto import _classifier, _leaderboard
-from dm2l._auto._quality import cross_fitted, log_loss
+from dm2l._auto._leaderboard import cross_fitted, log_loss
 from dm2l._auto._stack import WITHIN, Stack, row_weights
 from dm2l.datasets import duplicate_groups, make_missing_multilabel
 from dm2l.model_selection import MultilabelKFold

@@ -6,7 +6,7 @@ from scipy.special import expit
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
-from dm2l._auto import _quality as quality
+from dm2l._auto import _leaderboard as quality
 
 
 def draw(rng, n=150, shift=1.0):

@@ -12,7 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l import metrics
 from dm2l.metrics import _complete
-from dm2l.metrics._rates import observation_rates
+from dm2l.metrics._complete import observation_rates
 
 NAN = math.nan
 RANKING = (

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from dm2l.labels._form import LabelForm
-from dm2l.labels._matrix import parse_labels
+from dm2l.labels._matrix import LabelForm, parse_labels
 from dm2l.outofcore import RowBlocks
 
 N, D, C = 23, 4, 3

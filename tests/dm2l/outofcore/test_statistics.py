@@ -26,9 +26,8 @@ from dm2l.outofcore import _fits as strategy_module
 from dm2l.outofcore._block import Block
 from dm2l.outofcore._fits import choose_strategy
 from dm2l.outofcore._gram_problem import (
-    GramProblem,
-    PassSums,
-    StatisticsSums,
+    PassProblem,
+    StatisticsProblem,
     gradient_sums,
     score_sums,
     sum_over_blocks,
@@ -342,11 +341,11 @@ def three_problems(X, T, intercept, lambda_d=0.4, alpha=0.7, **terms):
     tally = gather(X, T, 13, RowStatistics)
     statistics = gather(X, T, 29)
     objective = Objective(T, lambda_d, **terms)
-    passes = PassSums(partial(sum_over_blocks, blocks, None), tally, intercept)
+    parameters, terms = (lambda_d, alpha), terms | {"intercept": intercept}
     return (
         Problem(Features(X, intercept), objective, alpha),
-        GramProblem(StatisticsSums(statistics, intercept), lambda_d, alpha, **terms),
-        GramProblem(passes, lambda_d, alpha, **terms),
+        StatisticsProblem(statistics, *parameters, **terms),
+        PassProblem(partial(sum_over_blocks, blocks, None), tally, *parameters, **terms),
     )
 
 
@@ -405,7 +404,7 @@ def test_products_and_right_sides_are_those_of_the_rows(intercept):
     X = X + 2.0
     W = np.random.default_rng(0).standard_normal((4 + intercept, 3))
     for problem in three_problems(X, T, intercept)[1:]:
-        Phi = np.column_stack([X - problem.sums.offset, np.ones(40)]) if intercept else X
+        Phi = np.column_stack([X - problem.offset, np.ones(40)]) if intercept else X
         np.testing.assert_allclose(problem.gram(), Phi.T @ Phi, atol=1e-10)
         np.testing.assert_allclose(problem.right(), Phi.T @ T, atol=1e-11)
         expected = Phi.T @ ((T != 0) * (Phi @ W))
@@ -482,7 +481,7 @@ def test_any_reducer_will_do_and_traffic_does_not_grow_with_rows():
     found = []
     for reducer in (sum_over_blocks, tree):
         blocks = [Block(X[i : i + 7], T[i : i + 7]) for i in range(0, 60, 7)]
-        problem = GramProblem(PassSums(partial(reducer, blocks, None), tally, True), 0.3, 0.5)
+        problem = PassProblem(partial(reducer, blocks, None), tally, 0.3, 0.5)
         found.append(problem.evaluate(W, SmoothNorm(1e-2)))
     np.testing.assert_allclose(found[0].gradient, found[1].gradient, rtol=1e-11)
     d, c = 5, 3

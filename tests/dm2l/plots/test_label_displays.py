@@ -280,7 +280,7 @@ def test_no_arrow_is_said_in_words():
     [
         (1, {}, "two labels or more, got 1"),
         (5, {"max_labels": 1}, "max_labels=1"),
-        (5, {"kind": "pie"}, "kind must be 'heatmap' or 'arrows', got 'pie'"),
+        (5, {"kind": "pie"}, "kind must be one of 'heatmap', 'arrows'; got 'pie'"),
     ],
 )
 def test_wrong_options_of_the_cooccurrence(columns, options, message):

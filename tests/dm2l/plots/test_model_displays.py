@@ -337,7 +337,7 @@ def test_one_array_a_label_as_of_scikit_learn(data):
         ({"probabilities": [[0.5], [NAN]]}, "probabilities has nan in row 1"),
         ({"Y": [[NAN], [NAN]]}, "nothing observed"),
         ({"n_bins": 0}, "n_bins must be an integer >= 1, got 0"),
-        ({"strategy": "log"}, "strategy must be 'uniform' or 'quantile', got 'log'"),
+        ({"strategy": "log"}, "strategy must be one of 'uniform', 'quantile'; got 'log'"),
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
     ],
 )

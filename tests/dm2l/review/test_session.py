@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm2l.io import read_npz
-from dm2l.review import Journal, ReviewSession, _refit
+from dm2l.review import Journal, ReviewSession, _session
 from dm2l.review._question import Column, arranged, row_columns
 from dm2l.review._session import export_answers
 from dm2l.tables import (
@@ -393,9 +393,9 @@ def test_quality_is_measured_on_observed_labels_that_neither_model_saw(case, beg
         scored.append((trained[-1], hidden.copy()))
         return _refit_measure(hidden, *answer)
 
-    _refit_fit, _refit_measure = _refit.fit_pipeline, _refit.measure
-    monkeypatch.setattr(_refit, "fit_pipeline", fit)
-    monkeypatch.setattr(_refit, "measure", measure)
+    _refit_fit, _refit_measure = _session.fit_pipeline, _session.measure
+    monkeypatch.setattr(_session, "fit_pipeline", fit)
+    monkeypatch.setattr(_session, "measure", measure)
     session = begin()
     say(session, ["yes", "no"] * 5)
     for answers in (10, 14):
@@ -446,8 +446,8 @@ def test_answers_are_taken_while_the_model_is_fitted(begin, monkeypatch):
         assert go_on.wait(60)
         return fit(*arguments, **options)
 
-    fit = _refit.fit_pipeline
-    monkeypatch.setattr(_refit, "fit_pipeline", slow)
+    fit = _session.fit_pipeline
+    monkeypatch.setattr(_session, "fit_pipeline", slow)
     assert session.start_refit()
     assert reached.wait(60)
     assert session.refit_state.running
@@ -492,8 +492,8 @@ def test_nothing_is_saved_after_the_end(begin, monkeypatch, tmp_path):
         ended.wait(30)
         return fit(*arguments, **options)
 
-    fit = _refit.fit_pipeline
-    monkeypatch.setattr(_refit, "fit_pipeline", slow)
+    fit = _session.fit_pipeline
+    monkeypatch.setattr(_session, "fit_pipeline", slow)
     session = begin(save_model=path)
     session.start_refit()
     session.close()
@@ -511,7 +511,7 @@ def test_a_refit_that_fails_says_why_and_leaves_all_as_it_was(begin, monkeypatch
     def broken(*_arguments, **_options):
         raise ValueError("no label has both a yes and a no")
 
-    monkeypatch.setattr(_refit, "fit_pipeline", broken)
+    monkeypatch.setattr(_session, "fit_pipeline", broken)
     session.start_refit()
     session.wait(60)
     assert session.refit_state.error == "no label has both a yes and a no"

@@ -12,8 +12,8 @@ import tracemalloc
 
 import pytest
 
-from dm2l.review import _web
-from dm2l.review._web import Handler, LocalServer, json_reply, measure_json
+from dm2l.review import _server
+from dm2l.review._server import Handler, LocalServer, json_reply, measure_json
 
 
 class Echo(Handler):
@@ -75,7 +75,7 @@ def test_three_hundred_slow_bodies_hold_a_bounded_number_of_threads_for_a_bounde
                     connection.send(b" ")
             time.sleep(0.02)
         assert replies == [(200, b'"here"')]
-        assert most <= _web.MOST_WORKERS
+        assert most <= _server.MOST_WORKERS
         assert crowd[0].recv(12) == b"HTTP/1.0 408"
     finally:
         for connection in crowd:
@@ -114,7 +114,7 @@ def test_threads_that_cannot_be_started_leave_the_server_as_it_was(server, monke
 
     with monkeypatch.context() as patch:
         patch.setattr("socketserver.threading.Thread.start", fail)
-        for _ in range(_web.MOST_WORKERS + 1):
+        for _ in range(_server.MOST_WORKERS + 1):
             with connect(server) as connection:
                 assert connection.recv(1) == b""
     assert ask(server)[0] == 200
@@ -139,15 +139,15 @@ def test_depth_and_number_of_values_are_limited(server, monkeypatch, body, statu
 @pytest.mark.parametrize("one", [b"[],", b'{"":{}},', b"[[[]]],", b'{"":0},', b"[0,0],"])
 def test_small_values_do_not_take_many_times_the_memory_of_their_text(one):
     per_item, _ = measure_json(one)
-    content = b"[" + one * (2 * _web.MOST_VALUES) + b"0]"
+    content = b"[" + one * (2 * _server.MOST_VALUES) + b"0]"
     tracemalloc.start()
     try:
-        assert measure_json(content)[0] > _web.MOST_VALUES
+        assert measure_json(content)[0] > _server.MOST_VALUES
         assert tracemalloc.get_traced_memory()[1] < 3 * len(content) + 2**26
     finally:
         tracemalloc.stop()
-    content = b"[" + one * (_web.MOST_VALUES // per_item - 1) + b"0]"
-    assert measure_json(content)[0] <= _web.MOST_VALUES
+    content = b"[" + one * (_server.MOST_VALUES // per_item - 1) + b"0]"
+    assert measure_json(content)[0] <= _server.MOST_VALUES
     tracemalloc.start()
     try:
         json.loads(content)

@@ -14,7 +14,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._fitting import Trainer, Workspace
 from dm2l._search._path import _path
-from dm2l._search._search import _shares
 from dm2l._solvers.features import ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l.datasets import make_missing_multilabel
@@ -407,15 +406,6 @@ def test_weights_that_are_good_enough_for_the_next_lambda_are_kept():
     assert scores[0] == scores[1] == scores[2]
     assert scores[4] == scores[5]
     assert len(set(scores)) == 3
-
-
-def test_shares_let_processes_end_together():
-    alphas = [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert _shares(alphas, 5, 1) == [alphas]
-    assert _shares(alphas, 5, 5) == [alphas]
-    assert _shares(alphas, 5, 2) == [[1.0, 2.0], [3.0, 4.0, 5.0]]
-    assert _shares(alphas, 5, 7) == [[alpha] for alpha in alphas]
-    assert _shares([1.0], 5, 2) == [[1.0]]
 
 
 def test_a_second_fit_forgets_the_first():

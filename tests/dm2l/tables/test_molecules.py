@@ -9,7 +9,7 @@ import pytest
 from assays import LABELS, make_assays
 from dm2l import chemistry
 from dm2l.chemistry import MorganFingerprints, is_valid_smiles
-from dm2l.review import _predictions, _refit
+from dm2l.review import _question, _session
 from dm2l.tables import (
     FitOptions,
     audit_table,
@@ -166,8 +166,8 @@ def test_evaluation_and_inspection_go_by_readable_rows(frame, table, unread):
 
 
 def test_a_review_refits_without_them(table, model, unread):
-    refit = _refit.Refit(model, table)
+    refit = _session.Refit(model, table)
     X = refit.fit(table.Y).classifier.X_fit_
     assert (X.sum(axis=1) > 0).all()
-    predicted = _predictions.TablePredictions(model, table, table.Y)
+    predicted = _question.TablePredictions(model, table, table.Y)
     assert not predicted.values.total[unread].any()

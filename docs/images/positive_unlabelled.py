@@ -1,6 +1,6 @@
-"""The picture of docs/ticks.md: the same rows, read in three ways.
+"""The picture of docs/guide/positive-unlabelled.md: missing labels read in two ways.
 
-    python docs/images/ticks.py        # writes ticks.svg beside it
+    python docs/images/positive_unlabelled.py    # writes positive_unlabelled.svg beside it
 
 Drawn as text, without a library, so that it looks the same wherever it is made.
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 YES, NO, INK = "#2f6f8f", "#dfe6ea", "#333f48"
 TRUTH = ("1100", "0110", "1010", "0001", "1100")
-TICKS = ("1000", "0100", "0010", "0001", "0100")
-# What the rest is taken for: the labels of a tick's row that go with it, more.
+RECORDED = ("1000", "0100", "0010", "0001", "0100")
+# Probabilities: higher for labels that are related to a recorded positive of the row.
 BELIEF = (
     (1.0, 0.6, 0.3, 0.05),
     (0.3, 1.0, 0.5, 0.05),
@@ -48,14 +48,14 @@ def panel(x: float, title: str, below: str, values: list[list[float | None]]) ->
 
 def picture() -> str:
     truth = [[float(v) for v in row] for row in TRUTH]
-    ticks = [[1.0 if v == "1" else None for v in row] for row in TICKS]
-    negative = [[float(v) for v in row] for row in TICKS]
+    recorded = [[1.0 if v == "1" else None for v in row] for row in RECORDED]
+    negative = [[float(v) for v in row] for row in RECORDED]
     belief: list[list[float | None]] = [list(row) for row in BELIEF]
     parts = (
-        panel(20, "what is there", "nobody has this", truth),
-        panel(215, "what was ticked", "dashed: not ticked", ticks),
-        panel(410, "missing_as=&quot;negative&quot;", "the odds are wrong", negative),
-        panel(605, "missing_as=&quot;unlabelled&quot;", "the rest is a mixture", belief),
+        panel(20, "true labels", "not known", truth),
+        panel(215, "recorded positives", "dashed: unlabelled", recorded),
+        panel(410, "missing_as=&quot;negative&quot;", "probabilities too low", negative),
+        panel(605, "missing_as=&quot;unlabelled&quot;", "probabilities of a positive", belief),
     )
     size = 'viewBox="0 0 770 244" width="770"'
     ground = '<rect width="770" height="244" fill="#ffffff"/>'
@@ -65,4 +65,4 @@ def picture() -> str:
 
 
 if __name__ == "__main__":
-    (HERE / "ticks.svg").write_text(picture(), encoding="utf-8")
+    (HERE / "positive_unlabelled.svg").write_text(picture(), encoding="utf-8")
