@@ -212,15 +212,12 @@ def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, 
     keep = tuple(dict.fromkeys(keep))
     for name in keep:
         if table.frame is None or name not in table.frame.columns:
-            why = f"{table.path} has no column {name!r} to keep; see its header."
-        elif name in count:
-            why = (
+            raise click.UsageError(f"{table.path} has no column {name!r} to keep; see its header.")
+        if name in count:
+            raise click.UsageError(
                 f"{name!r} cannot be kept: the output has a column of that name. Rename it in "
                 f"{table.path}."
             )
-        else:
-            continue
-        raise click.UsageError(why)
     return read_cells(table, keep) if keep else {}
 
 

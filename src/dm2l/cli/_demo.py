@@ -95,10 +95,18 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
             rows.append({"method": name, **measured, "seconds": seconds})
     filled = methods[-1][1].complete(X, Y)
     names = np.asarray(data.target_names)
-    completed = [
-        _in_words(int(data.digit[train[i]]), names, truth[i], Y[i], filled[i])
-        for i in range(ROWS_IN_WORDS)
-    ]
+    completed = []
+    for i in range(ROWS_IN_WORDS):
+        yes, no = hidden[i] & (filled[i] == 1), hidden[i] & (filled[i] == 0)
+        completed.append(
+            {
+                "digit": int(data.digit[train[i]]),
+                "known": [*names[Y[i] == 1], *(f"not {name}" for name in names[Y[i] == 0])],
+                "right": list(names[yes & (truth[i] == 1)]),
+                "wrong": list(names[yes & (truth[i] == 0)]),
+                "missed": list(names[no & (truth[i] == 1)]),
+            }
+        )
     return {
         "rho": rho,
         "seed": seed,
@@ -108,20 +116,6 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
         "n_hidden": int(hidden.sum()),
         "rows": rows,
         "completed": completed,
-    }
-
-
-def _in_words(
-    digit: int, names: NDArray[Any], truth: NDArray[Any], Y: NDArray[Any], filled: NDArray[Any]
-) -> dict[str, Any]:
-    """One training row with its missing labels filled in."""
-    missing = np.isnan(Y)
-    return {
-        "digit": digit,
-        "known": [*names[Y == 1], *(f"not {name}" for name in names[Y == 0])],
-        "right": list(names[missing & (filled == 1) & (truth == 1)]),
-        "wrong": list(names[missing & (filled == 1) & (truth == 0)]),
-        "missed": list(names[missing & (filled == 0) & (truth == 1)]),
     }
 
 

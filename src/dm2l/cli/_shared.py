@@ -35,21 +35,8 @@ _TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
 table_argument = click.argument("path", metavar="TABLE", type=FILE)
 model_argument = click.argument("model_path", metavar="MODEL", type=FILE)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-safe_csv_option = click.option(
-    "--safe-csv",
-    is_flag=True,
-    help="Put ' before text that a spreadsheet would run as a formula (=, +, -, @).",
-)
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
 seed_option = click.option("--seed", default=0, help="Seed of folds, masks and samples.")
-labels_option = click.option(
-    "--labels",
-    multiple=True,
-    metavar="NAMES",
-    help="Label columns: names separated by commas, a pattern such as 'tox_*', a prefix such as "
-    "tox_, or how many of the last columns. Files that name their labels (.arff, .npz, ...) need "
-    "none.",
-)
 keep_option = click.option(
     "--keep",
     multiple=True,
@@ -157,42 +144,6 @@ reading_options = _options(
         help="The encoding of a text file.",
     ),
 )
-word_options = _options(
-    click.option(
-        "--positive",
-        multiple=True,
-        callback=_positive,
-        metavar="[LABEL=]VALUE",
-        help="What a positive label is called, if not 1, yes, true, active, positive or +: "
-        "--positive 2 for labels that are 1 and 2, --positive dx_flea=seen for one label, or a "
-        "pattern of labels, alone. The model stores it.",
-    ),
-    click.option(
-        "--cutoff",
-        "cutoffs",
-        multiple=True,
-        metavar="'LABEL>=X'",
-        help="Labels that are numbers on a scale, by name or pattern, and which side counts as "
-        "yes: 'fold_*>=2', with >=, >, <= or <. The model stores it.",
-    ),
-)
-feature_options = _options(
-    click.option(
-        "--kind",
-        "kinds",
-        multiple=True,
-        callback=_kinds,
-        metavar="COLUMN=KIND",
-        help="The kind of a column, or of a pattern of columns such as 'fp_*', instead of a guess: "
-        f"{', '.join(KINDS)}.",
-    ),
-    click.option(
-        "--drop",
-        multiple=True,
-        metavar="COLUMN",
-        help="A column, or pattern of columns, to leave out, of the labels too.",
-    ),
-)
 search_options = _options(
     click.option(
         "--kernel",
@@ -237,10 +188,61 @@ search_options = _options(
 
 # Arguments of commands that ask a model about a table, and of those that read labels of a table.
 model_options = _options(
-    model_argument, table_argument, reading_options, safe_csv_option, force_option, json_option
+    model_argument,
+    table_argument,
+    reading_options,
+    click.option(
+        "--safe-csv",
+        is_flag=True,
+        help="Put ' before text that a spreadsheet would run as a formula (=, +, -, @).",
+    ),
+    force_option,
+    json_option,
 )
 label_options = _options(
-    table_argument, labels_option, reading_options, word_options, feature_options, json_option
+    table_argument,
+    click.option(
+        "--labels",
+        multiple=True,
+        metavar="NAMES",
+        help="Label columns: names separated by commas, a pattern such as 'tox_*', a prefix such "
+        "as tox_, or how many of the last columns. Files that name their labels (.arff, .npz, ...) "
+        "need none.",
+    ),
+    reading_options,
+    click.option(
+        "--positive",
+        multiple=True,
+        callback=_positive,
+        metavar="[LABEL=]VALUE",
+        help="What a positive label is called, if not 1, yes, true, active, positive or +: "
+        "--positive 2 for labels that are 1 and 2, --positive dx_flea=seen for one label, or a "
+        "pattern of labels, alone. The model stores it.",
+    ),
+    click.option(
+        "--cutoff",
+        "cutoffs",
+        multiple=True,
+        metavar="'LABEL>=X'",
+        help="Labels that are numbers on a scale, by name or pattern, and which side counts as "
+        "yes: 'fold_*>=2', with >=, >, <= or <. The model stores it.",
+    ),
+    click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        callback=_kinds,
+        metavar="COLUMN=KIND",
+        help="The kind of a column, or of a pattern of columns such as 'fp_*', instead of a guess: "
+        f"{', '.join(KINDS)}.",
+    ),
+    click.option(
+        "--drop",
+        multiple=True,
+        metavar="COLUMN",
+        help="A column, or pattern of columns, to leave out, of the labels too.",
+    ),
+    json_option,
 )
 
 

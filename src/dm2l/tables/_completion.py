@@ -133,11 +133,7 @@ def complete_table(
 
 @dataclass(frozen=True)
 class Audit:
-    """Suspected label errors of a table, the most likely first; row 1 is below the header.
-
-    ``blank`` entries are suspected with positive-unlabelled labels; ``false_alarms`` is the
-    expected share of correct labels among an entry and all before it.
-    """
+    """Suspected label errors of a table, the most likely first."""
 
     row: NDArray[np.intp]
     label: list[str]
@@ -163,9 +159,9 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     Returns
     -------
     Audit
-        Arrays ``row`` (1 is the first row below the header), ``label``, ``observed``, ``blank``,
-        ``probability`` of being wrong, and ``false_alarms``, the expected share of correct labels
-        down to this entry.
+        Arrays ``row`` (1 is the first row below the header), ``label``, ``observed``, ``blank``
+        (suspected with positive-unlabelled labels), ``probability`` of being wrong, and
+        ``false_alarms``, the expected share of correct labels down to this entry.
 
     Examples
     --------

@@ -87,17 +87,18 @@ def write_completion(
 
 def check_form(table: Table, output: Path) -> None:
     """Refuse an output of another form than the table."""
+    suffix = suffix_of(table.path)
     if table.bunch is not None:
         wanted: tuple[str, ...] = (".npz",)
+    elif suffix in TEXT:
+        wanted = (*TEXT, *EXCEL)
+    elif suffix in (*PARQUET, *EXCEL):
+        wanted = PARQUET if suffix in PARQUET else EXCEL
     else:
-        suffix = suffix_of(table.path)
-        if suffix not in (*TEXT, *PARQUET, *EXCEL):
-            raise ValueError(
-                "A table made of a data frame has no file that could be written again. Set the "
-                "frame to completion.positive where completion.missing is true and write that."
-            )
-        same = next(forms for forms in (TEXT, PARQUET, EXCEL) if suffix in forms)
-        wanted = (*TEXT, *EXCEL) if same is TEXT else same
+        raise ValueError(
+            "A table made of a data frame has no file that could be written again. Set the "
+            "frame to completion.positive where completion.missing is true and write that."
+        )
     if output.suffix.lower() not in wanted:
         raise ValueError(
             f"{output}: the completed {table.path.name} must be written as {', '.join(wanted)}."
@@ -168,9 +169,7 @@ def _write_text(
     text = text.removeprefix("\ufeff")
     lines = list(records(text, separator))
     header = next(i for i, record in enumerate(lines) if not record.blank)
-    names = [
-        unquote(cell).strip() or f"column {j + 1}" for j, cell in enumerate(lines[header].cells)
-    ]
+    names = file.names
     places = [names.index(name) for name in table.label_names]
     rows = [i for i in range(header + 1, len(lines)) if not lines[i].blank]
     _check_rows(table, names, [lines[i] for i in rows], inline)
@@ -195,8 +194,7 @@ def _write_text(
         lines[header].cells.extend(quote(name, separator, always=quoted) for name in new)
     with atomic_write(path) as partial:
         if path.suffix.lower() in EXCEL:
-            kept = (lines[i].cells for i in (header, *rows))
-            write_sheet(partial, (_typed(record, table.decimal) for record in kept))
+            write_sheet(partial, (_typed(lines[i].cells, table.decimal) for i in (header, *rows)))
             return spellings
         if safe:
             for record in lines:

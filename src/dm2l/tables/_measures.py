@@ -148,7 +148,7 @@ def measure(
     }
 
 
-def measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -> dict[str, float]:
+def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -> dict[str, float]:
     """All measures of a model's predictions; with a class prior, those of unlabelled entries."""
     if class_prior is None:
         return measure(Y, *found)
@@ -258,7 +258,7 @@ def estimate_rows(
         model = pipeline[-1]
         found = predictions(model, pipeline[:-1].transform(take_rows(inputs, test)))
         prior = model.class_prior_ if options.unlabelled else None
-        measured.append(measure_answer(Y[test], found, prior))
+        measured.append(_measure_answer(Y[test], found, prior))
         held[test] = np.where(model._learnable, found.probabilities, np.nan)
         fold[test] = number - 1
     return _estimate(measured, held, fold, Y, label_names)
@@ -266,7 +266,7 @@ def estimate_rows(
 
 def estimate_held_out(model: Any, Y: Floats, label_names: Sequence[str]) -> Estimate:
     """Quality on new rows by the out-of-fold probabilities of the automatic estimator."""
-    p, fold = getattr(model, "held_out_", np.full(Y.shape, np.nan)), model.held_out_folds_
+    p, fold = model.held_out_, model.held_out_folds_
     measured = []
     for number in range(int(fold.max()) + 1):
         rows = fold == number

@@ -90,17 +90,6 @@ class Bar(NamedTuple):
     parts: tuple[tuple[float, str], ...]
     words: str
 
-    def html(self) -> str:
-        """The bar."""
-        drawn = "".join(
-            f'<span style="display:inline-block;height:.8em;background:{colour};'
-            f'width:{100 * min(max(share, 0.0), 1.0):.1f}%"></span>'
-            for share, colour in self.parts
-            if share == share
-        )
-        style = "width:10em;line-height:.8em;font-size:inherit;white-space:nowrap"
-        return f'<div style="{style}" title="{_text(self.words)}">{drawn}</div>'
-
 
 Cell = str | int | float | Bar
 
@@ -127,7 +116,15 @@ def lines(texts: Iterable[str]) -> str:
 
 def _cell(cell: Cell) -> str:
     if isinstance(cell, Bar):
-        return f'<td style="{_CELL.format("left")}">{cell.html()}</td>'
+        drawn = "".join(
+            f'<span style="display:inline-block;height:.8em;background:{colour};'
+            f'width:{100 * min(max(share, 0.0), 1.0):.1f}%"></span>'
+            for share, colour in cell.parts
+            if share == share
+        )
+        style = "width:10em;line-height:.8em;font-size:inherit;white-space:nowrap"
+        bar = f'<div style="{style}" title="{_text(cell.words)}">{drawn}</div>'
+        return f'<td style="{_CELL.format("left")}">{bar}</td>'
     if isinstance(cell, str):
         return f'<td style="{_CELL.format("left")}">{_text(cell)}</td>'
     shown = f"{cell:,}" if isinstance(cell, int) else "-" if cell != cell else f"{cell:.3f}"

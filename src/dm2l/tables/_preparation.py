@@ -67,14 +67,11 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
         if raw:
             encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
         parts.append(("category", encoder, by_kind["category"]))
-    for number, name in enumerate(by_kind.get("text", [])):
-        vectors = TfidfVectorizer(
-            sublinear_tf=True, strip_accents="unicode", max_features=MAX_WORDS
-        )
-        # One string, not a list of one: a vectoriser wants a column, not a table.
-        parts.append((f"text{number + 1}", vectors, name))
-    for number, name in enumerate(by_kind.get("smiles", [])):
-        parts.append((f"smiles{number + 1}", MorganFingerprints(), name))
+    words = TfidfVectorizer(sublinear_tf=True, strip_accents="unicode", max_features=MAX_WORDS)
+    # One string, not a list of one: a vectoriser wants a column, not a table.
+    for kind, part in {"text": words, "smiles": MorganFingerprints()}.items():
+        for number, name in enumerate(by_kind.get(kind, []), 1):
+            parts.append((f"{kind}{number}", part, name))
     return ColumnTransformer(parts, remainder="drop", verbose_feature_names_out=False)
 
 

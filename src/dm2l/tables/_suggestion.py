@@ -28,10 +28,8 @@ reduced by what they share with it. Once entry :math:`i` of label :math:`k` is c
 .. math:: \rho_{ij} = \frac{\phi_i' H_k^{-1} \phi_j}
           {\sqrt{\phi_i' H_k^{-1} \phi_i \cdot \phi_j' H_k^{-1} \phi_j}}
 
-is the posterior correlation of the two scores: 1 for copies of a row. (For ridge itself the label
-is noisy, and a second copy informative; that is a waste where copies have the same label.) The row
-of :math:`i` then counts as observed, :math:`H_k + \phi_i \phi_i'`, which lowers the values of
-similar rows and of other entries of that row.
+is the posterior correlation of the two scores: 1 for copies of a row. The row of :math:`i` then
+counts as observed, :math:`H_k + \phi_i \phi_i'`.
 """
 
 from __future__ import annotations
