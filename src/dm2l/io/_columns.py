@@ -106,7 +106,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     if missing:
         listed = ", ".join(map(repr, missing))
         reason = f"it lacks {len(missing)} of the {len(labels)} labels of the model: {listed}"
-        raise DataFileError(where, reason, hint="Add the columns, blank where nobody looked.")
+        raise DataFileError(where, reason, hint="Add the columns, with blanks for missing labels.")
     found: dict[int, None] = {}
     # A pattern of labels does not select columns that an earlier `complete` has added.
     added = added_columns(names) - _by_name(names, asked)
@@ -194,11 +194,11 @@ def parse_boolean(text: str) -> float | None:
 
 
 def is_check_mark(text: str) -> bool:
-    """Whether a text is one of the signs with which people tick."""
+    """Whether a text is one of the signs that mark a positive."""
     return text.strip().casefold() in _CHECK_MARKS
 
 
-def parse_tick_or_boolean(text: str) -> float | None:
+def parse_mark_or_boolean(text: str) -> float | None:
     """Read a word in a column that may hold check marks."""
     return 1.0 if is_check_mark(text) else parse_boolean(text)
 
@@ -275,7 +275,7 @@ _AMONG = ", among its labels,"
 _NAME_A_MARK = "name a mark of missing entries with --missing (missing= in Python)"
 _SPELLINGS = (
     "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, blank "
-    "where nobody looked. Correct the entry, or name a mark of missing entries with --missing "
+    "where missing. Correct the entry, or name a mark of missing entries with --missing "
     "(missing= in Python), the positive value of another pair with --positive LABEL=VALUE "
     "(positive=), the side of a number that counts as yes with --cutoff (cutoffs=), or leave the "
     "column out of the labels."
@@ -462,9 +462,11 @@ class _LabelColumn:
         if self.cutoff is not None:
             found = self.cutoff.parse(text, self.decimal)
             if found is None:
-                side = f", of which nobody can say whether it is {self.cutoff.words[0]}"
+                side = f", which may or may not be {self.cutoff.words[0]}"
                 hint = "Cells under a cutoff are numbers or bounds on one side of it, blank where"
-                raise self._unclear(text, row, f"{hint} nobody looked; {_NAME_A_MARK}.", side)
+                raise self._unclear(
+                    text, row, f"{hint} the label is missing; {_NAME_A_MARK}.", side
+                )
             return found
         word = text.strip()
         if self.positive is not None:  # there is one other value
@@ -482,7 +484,7 @@ class _LabelColumn:
         if answer is None or self.only_checks:
             mark = self.check_mark
             beside = (
-                f"Beside other answers {mark} may be a yes, or say that nobody looked: pass "
+                f"Beside other answers {mark} may be a yes or mark a missing label: pass "
                 f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
                 f"--missing {mark} (missing=)."
             )
@@ -533,7 +535,7 @@ def _mixed(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFil
         where,
         f"the labels mix 0/1 and -1/+1: label {zero[1]} holds 0 in row {zero[0]}, label {minus[1]} "
         f"holds -1 in row {minus[0]}",
-        hint="If one of the two means that nobody looked, say so with --missing 0 or --missing "
+        hint="If one of the two marks missing labels, say so with --missing 0 or --missing "
         "-1 (missing= in Python).",
     )
 

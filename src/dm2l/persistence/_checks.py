@@ -304,7 +304,7 @@ def _classifier(record: Record) -> None:
         frequencies = waves.state.get("frequencies")
         width = None if frequencies is None else getattr(frequencies, "array", frequencies).shape[1]
         if sizes["m"] != waves.state["n_components"] or width != (sizes["m"] + 1) // 2:
-            raise Wrong("has waves that do not belong to its weights")
+            raise Wrong("has Fourier features that do not belong to its weights")
         return
     if "_kernel" not in state or rows is None:
         raise Wrong("has no kernel, or no rows for it")

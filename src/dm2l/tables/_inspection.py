@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.io._columns import parse_tick_or_boolean
+from dm2l.io._columns import parse_mark_or_boolean
 from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
 from dm2l.tables._measures import signs_of
@@ -327,7 +327,7 @@ def _label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
         if len(values) > _SPELLINGS:
             continue
         texts = as_text(values)
-        answers = {parse_tick_or_boolean(text) for text in texts if text}
+        answers = {parse_mark_or_boolean(text) for text in texts if text}
         if answers and answers <= {0.0, 1.0} and use.name.startswith(prefixes):
             akin.append(use.name)
         elif answers == {0.0, 1.0} and "" in texts:

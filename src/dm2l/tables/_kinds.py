@@ -20,7 +20,7 @@ from dm2l.io._columns import (
     check_distinct,
     match_columns,
     parse_boolean,
-    parse_tick_or_boolean,
+    parse_mark_or_boolean,
     with_point,
 )
 
@@ -191,7 +191,7 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
         return ColumnUse(name, "empty", "no values")
     if len(different) == 1:
         # A word that is neither yes nor no is a category, of which blank is another.
-        kind = "category" if parse_tick_or_boolean(present[0]) is None else "boolean"
+        kind = "category" if parse_mark_or_boolean(present[0]) is None else "boolean"
         return _one_value(name, kind, repr(present[0][:40]), len(texts), n_rows)
     if all(parse_boolean(text) in (0.0, 1.0) for text in different):
         return ColumnUse(name, "boolean")
@@ -279,7 +279,7 @@ def as_booleans(column: Any) -> Any:
     """A column as 1 and 0; NaN where it says neither."""
     if column.dtype.kind in "bif" and column.dropna().isin((0, 1)).all():
         return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    answers = (parse_tick_or_boolean(text) for text in as_text(column))
+    answers = (parse_mark_or_boolean(text) for text in as_text(column))
     return np.array([np.nan if a is None or a < 0 else a for a in answers], dtype=np.float64)
 
 

@@ -163,7 +163,7 @@ def choose_hyperparameters(
     alphas = None if options.alpha is None else [options.alpha]
     lambdas = LAMBDAS if options.lambda_d is None else (options.lambda_d,)
     if options.unlabelled:
-        # The fit finds its own ridge, and the norms gain little (benchmarks/ticks.py).
+        # The fit finds its own ridge, and nuclear norms gain little.
         alphas, lambdas = alphas or [1.0], (0.0,) if options.lambda_d is None else lambdas
     kernels = ("linear", "rbf") if options.kernel == "auto" else (options.kernel,)
     labels = LabelMatrix.from_array(Y)
