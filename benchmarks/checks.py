@@ -37,7 +37,7 @@ CHECKS = {
     "io._mat": ["check_regular", "check_memory"],
     "io._svmlight_file": ["check_memory", "check_width", "check_distinct"],
     "_utils.files": ["check_regular", "check_memory"],
-    "io._csv_file": ["check_distinct"],
+    "io._table": ["check_distinct"],
     "_base": ["check_finite", "check_magnitude"],
     "_classifier": ["check_magnitude"],
     "_solvers.nuclear": ["check_finite"],

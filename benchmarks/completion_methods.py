@@ -28,7 +28,6 @@ from sklearn.metrics import log_loss
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l.baselines import MaskedOneVsRestClassifier
-from dm2l.completion._calibration import Calibrator
 from dm2l.completion._correlation import Combiner, LabelCorrelation
 from dm2l.completion._covariance import (
     DenseCovariance,
@@ -36,6 +35,7 @@ from dm2l.completion._covariance import (
     pairwise_covariance,
     residuals,
 )
+from dm2l.completion._errors import Calibrator
 from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 from dm2l.simulate import simulate_uniform

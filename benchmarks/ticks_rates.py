@@ -22,8 +22,14 @@ import numpy as np
 from record import write
 from ticks import MASKS, hide, split
 
-from dm2l.pu._prior import ENOUGH, prior_from_signs, two_sided, where_certain
-from dm2l.pu._targets import PrincipalComponents, given_other_labels
+from dm2l.pu import (
+    ENOUGH,
+    PrincipalComponents,
+    given_other_labels,
+    prior_from_signs,
+    two_sided,
+    where_certain,
+)
 
 CHOSEN_ON, CHOSEN_SEEDS = ("emotions", "Image", "yeast", "Enron", "Arts", "Corel16k001"), (1, 3)
 OTHERS = ("scene", "Recreation", "Business", "Social", "Tmc2007-500")

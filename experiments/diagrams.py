@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from experiments.ranks import check_ranks, indistinguishable_groups
 
 if TYPE_CHECKING:

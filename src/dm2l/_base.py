@@ -26,8 +26,8 @@ from dm2l._utils.arrays import (
     to_numpy,
 )
 from dm2l._utils.inputs import check_choice, check_inputs
-from dm2l.completion._calibration import Calibrator, plain_probability
 from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_threshold
+from dm2l.completion._errors import Calibrator, plain_probability
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
 # Rows from which on folds take the place of leave-one-out scores that are mostly undefined.

@@ -19,7 +19,7 @@ from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
 from dm2l._utils.inputs import check_choice, check_count, check_number
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
-from dm2l.pu._estimator import PositiveUnlabelledClassifier
+from dm2l.pu import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.outofcore import RowBlocks

@@ -58,7 +58,7 @@ from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
 if TYPE_CHECKING:  # loaded where it is needed: linear fits do without
-    from dm2l.pu._targets import PUTargets
+    from dm2l.pu import PUTargets
 
 # Fits with nuclear norms to the filled targets; a third hardly improves new rows.
 _JOINT_ROUNDS = 2
@@ -406,7 +406,7 @@ class Trainer:
                 features = features.centre(in_place=scratch)
         pu = None
         if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:
-            from dm2l.pu._targets import PUTargets
+            from dm2l.pu import PUTargets
 
             pu, entries = PUTargets.of(features, entries.targets, self.class_prior), None
         objective = Objective(

@@ -18,7 +18,7 @@ from dm2l._solvers.features import FITTED, Weights
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
 from dm2l._utils.inputs import check_inputs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.pu._estimator import PositiveUnlabelledClassifier
+from dm2l.pu import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # loaded by the methods that need it
     from dm2l.labels._matrix import LabelForm

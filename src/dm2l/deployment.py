@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dm2l import __version__
 from dm2l._base import MissingLabelClassifier
+from dm2l._utils import require
 from dm2l._utils.arrays import float64, to_numpy
-from dm2l._utils.extras import require
-from dm2l.pu._estimator import PUCompleter
+from dm2l.pu import PUCompleter
 
 __all__ = ["to_onnx"]
 
@@ -177,7 +177,7 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
 
 
 def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:
-    """Scores below the class prior, as :func:`dm2l.pu._prior.correct_scores` has them."""
+    """Scores below the class prior, as :func:`dm2l.pu.correct_scores` has them."""
     pi = np.where(prior > 0, prior, 1.0)
     p = graph("Div", graph("Add", scores, 1.0), 2 * pi)
     small = graph("Exp", graph("Sub", graph("Min", p, 1.0), 1.0))

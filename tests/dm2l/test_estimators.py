@@ -23,7 +23,7 @@ from sklearn.utils.fixes import parse_version
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
-from dm2l.completion._calibration import best_f1_thresholds, plain_probability
+from dm2l.completion._errors import best_f1_thresholds, plain_probability
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels._matrix import parse_labels
 from dm2l.model_selection import MultilabelKFold, cross_val_decision, get_scorer

@@ -28,7 +28,7 @@ from dm2l._utils.arrays import (
     to_numpy,
 )
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
-from dm2l.pu._prior import correct_scores
+from dm2l.pu import correct_scores
 
 # Smoothing adds no more to the objective than the usual tolerance of a search.
 SMOOTHING = 1e-2

@@ -31,7 +31,7 @@ from dm2l._utils.arrays import (
     float64,
     is_on_cuda,
     one_blas_thread,
-    run_each,
+    pool,
     to_numpy,
 )
 from dm2l.labels._entries import EntryWeights, Signs
@@ -368,7 +368,7 @@ class Objective:
         with one_blas_thread():
             items = [None, *self._stacks] if concave else self._stacks
             alone = self._workers == 1
-            found = map(norm_of, items) if alone else run_each(norm_of, items, self._workers)
+            found = map(norm_of, items) if alone else pool(self._workers).map(norm_of, items)
             if concave:
                 everyone = next(found)
             for at in found:

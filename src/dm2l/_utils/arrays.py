@@ -375,17 +375,16 @@ WORTH_FACTORING = 1e10
 
 
 _controller = functools.cache(ThreadpoolController)
-_pool = functools.cache(functools.partial(ThreadPoolExecutor, thread_name_prefix="dm2l"))
+# Threads that are kept; ``map`` gives results in their order, as they come.
+pool = functools.cache(functools.partial(ThreadPoolExecutor, thread_name_prefix="dm2l"))
 if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=pool.cache_clear)
 
 
 class one_blas_thread(AbstractContextManager[None]):  # noqa: N801 (used like a function)
-    """Context in which BLAS uses one thread (``benchmarks/blas.py`` shows what that saves).
+    """Context in which BLAS uses one thread (``benchmarks/blas.py`` shows what that saves)."""
 
-    The limit is that of the process: the first thread that asks sets it, the last ends it.
-    """
-
+    # The limit is that of the process: the first thread that asks sets it, the last ends it.
     _lock = Lock()
     inside = 0  # threads that have asked
     _limits: Any
@@ -410,22 +409,14 @@ def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextMa
     return one_blas_thread() if size < worth else nullcontext()
 
 
-def run_each(work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> Iterator[Any]:
-    """What ``work`` gives for each item, in their order and as they come, by so many threads."""
-    return _pool(workers).map(work, items)
-
-
 def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
     """Results of all tasks, in their order, by so many threads."""
     if workers == 1 or len(tasks) == 1:
         return list(map(call, tasks))
-    return list(run_each(call, tasks, workers))
+    return list(pool(workers).map(call, tasks))
 
 
 def blas_thread_count() -> int:
     """How many threads BLAS may use here."""
-    most = 1
-    for pool in _controller().info():
-        if pool["user_api"] == "blas":
-            most = max(most, pool["num_threads"])
-    return most
+    found = (one["num_threads"] for one in _controller().info() if one["user_api"] == "blas")
+    return max(found, default=1)

@@ -48,9 +48,7 @@ _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, "
 
 
 class DataFileError(ValueError):
-    """A file that cannot be read: its name, the place in it, the reason and a hint.
-
-    A file that is not there, or may not be opened, is an :class:`OSError` as everywhere.
+    """A damaged or unsuitable file; one that may not be opened is an :class:`OSError`.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
-from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
+from sklearn.utils.validation import validate_data
 
 from dm2l._utils.arrays import check_columns, check_magnitude, device_name, is_non_numpy, to_numpy
 
@@ -32,7 +32,7 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
             try:
                 X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
             except (TypeError, ValueError, OverflowError) as error:
-                refuse_unsuitable(X, error)
+                _refuse_unsuitable(X, error)
                 raise
     if reset:
         if sp.issparse(X):
@@ -62,23 +62,20 @@ def _check_non_numpy(model: Any, X: Any, *, reset: bool) -> Any:
         X = xp.astype(X, xp.float64)
     if not bool(xp.all(xp.isfinite(X))):
         raise ValueError("Input X contains NaN or infinity; impute or drop such values.")
-    _check_feature_names(model, X, reset=reset)
-    _check_n_features(model, X, reset=reset)
-    return X
+    return validate_data(model, X, reset=reset, skip_check_array=True)
 
 
 @contextmanager
 def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
-    """Context that refuses what is unsuitable in place of other errors."""
+    """Context that says where the first value is that no model can use, instead of other errors."""
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
-        refuse_unsuitable(X, error, nan_allowed=nan_allowed)
+        _refuse_unsuitable(X, error, nan_allowed)
         raise
 
 
-def refuse_unsuitable(X: Any, error: Exception, *, nan_allowed: bool = False) -> None:
-    """Say of the first value that no model can use where it is, in place of another error."""
+def _refuse_unsuitable(X: Any, error: Exception, nan_allowed: bool = False) -> None:
     try:
         _refuse_values(X, error, nan_allowed)
     except (TypeError, ValueError) as found:

@@ -20,8 +20,7 @@ from dm2l._utils.inputs import check_choice, check_counts, check_number, check_n
 from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
-from dm2l.pu._estimator import PositiveUnlabelledClassifier
-from dm2l.pu._targets import PUTargets
+from dm2l.pu import PositiveUnlabelledClassifier, PUTargets
 
 Missing = Literal["ignore", "neutral", "negative"]
 

@@ -25,7 +25,7 @@ from dm2l._base import MissingLabelClassifier
 from dm2l._score_model import FitResult
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.inputs import check_rows, explain_unsuitable
-from dm2l.completion._calibration import plain_probability
+from dm2l.completion._errors import plain_probability
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
 AfterLabel = Callable[[int, int], None]

@@ -14,8 +14,7 @@ from click.core import ParameterSource
 from dm2l._utils.files import printable
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
-from dm2l.io._columns import PROBABILITY, SCORE
-from dm2l.io._words import as_number
+from dm2l.io._columns import PROBABILITY, SCORE, as_number
 from dm2l.tables import (
     Table,
     audit_table,

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, printable, suffix_of
 from dm2l.io._columns import ColumnRequestError
-from dm2l.io._csv_file import check_encoding, check_separator
+from dm2l.io._table import check_encoding, check_separator
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import get_scorer_names
 from dm2l.tables import FitOptions, Table, TableModel, load_bundle, read_table

@@ -16,10 +16,17 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from dm2l._utils.arrays import asarray_like, is_non_numpy, namespace, take_rows, to_numpy
 from dm2l._utils.inputs import check_choice
-from dm2l.completion._calibration import Calibrator, best_f1_thresholds, plain_probability
 from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import Floats, LabelCovariance, Mask
-from dm2l.completion._errors import CompletionSummary, LabelErrors, check_max_error_rate, suspects
+from dm2l.completion._errors import (
+    Calibrator,
+    CompletionSummary,
+    LabelErrors,
+    best_f1_thresholds,
+    check_max_error_rate,
+    plain_probability,
+    suspects,
+)
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like, parse_new_rows
 from dm2l.labels._parsing import read_values
@@ -33,13 +40,10 @@ FEW = 500  # rows that are enough to estimate the ratio
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Digests of the rows of a fit, in rising order, and held-out scores of their known entries.
-
-    Those of row ``i`` are ``labels``, ``signs`` and ``scores`` from ``starts[i]`` on.
-    """
+    """Digests of the rows of a fit, in rising order, and held-out scores of their known entries."""
 
     digests: NDArray[np.uint64]
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int64]  # where the entries of each row begin
     labels: NDArray[np.int32]
     signs: NDArray[np.int8]
     scores: NDArray[np.float32]
@@ -109,11 +113,7 @@ def overfits(
 
 
 def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]:
-    """A pseudo-random number for each row, from its content: sorting by it ignores the order given.
-
-    Of the signs ``T`` it uses the counts, so the order of labels and labels that are missing
-    everywhere do not matter either.
-    """
+    """A pseudo-random number for each row, by its content; the order of labels does not matter."""
     positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
     # The last steps of splitmix64, after which every bit depends on all.
@@ -213,11 +213,7 @@ class LabelCompleter:
         weights: Floats | None = None,
         pairwise: bool = False,
     ) -> Self:
-        """Learn from held-out ``scores`` of known entries, NaN where there are none.
-
-        Without them there is no label correlation. ``held_out`` gives those for ``calibration``
-        and ``threshold="f1"``, ``own_scores`` those of the model for some rows of ``X``.
-        """
+        """Learn from held-out ``scores`` (or NaN) of known entries; None gives no correlation."""
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -234,7 +230,9 @@ class LabelCompleter:
             rows = TrainingRows.of(digests, T, scores if better else None, order)
             if calibration is None:
                 # The observed rate of a label with few rows would discard its scores.
-                curves = partial(_sigmoids, scores, known, weights)
+                def curves() -> Calibrator:
+                    return Calibrator("sigmoid").fit(scores, known, weights, flat=False)
+
             correlation = partial(LabelCorrelation.fit, T, scores, threshold, order)
         return cls(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation)
 
@@ -292,10 +290,7 @@ class LabelCompleter:
         probabilities: Floats | None = None,
         max_error_rate: Any = None,
     ) -> Imputation:
-        """Scores, probabilities and decisions, given those by features alone and known labels.
-
-        Training rows are recognised by ``X``.
-        """
+        """Scores, probabilities and decisions given features and known labels."""
         missing, learnt, correlation = T == 0, self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
             p = self.probabilities(scores) if probabilities is None else probabilities
@@ -335,10 +330,6 @@ class LabelCompleter:
         return LabelErrors.of(T, correlation.predict(others, scores)[1])
 
 
-def _sigmoids(scores: Floats, T: Signs, weights: Floats | None) -> Calibrator:
-    return Calibrator("sigmoid").fit(scores, T, weights, flat=False)
-
-
 class CompletionMixin:
     """Methods around the :class:`LabelCompleter` of a fitted estimator, which gives the scores."""
 
@@ -355,10 +346,9 @@ class CompletionMixin:
         """Fill in the missing labels of ``y``; observed entries stay as they are.
 
         With ``coupling`` missing labels are filled given the features *and* the known labels of
-        their row: scores are conditional means, probabilities are calibrated on known entries that
-        were scored as if missing, and decisions follow them. Rows of the fit are recognised by
-        their content, and scored as if they had not been in it. Without ``coupling``, and in rows
-        without a known label, features alone decide.
+        their row: scores are conditional means, and decisions follow calibrated probabilities. Rows
+        of the fit are recognised, and scored as if they had not been in it. Without ``coupling``,
+        and in rows without a known label, features alone decide.
 
         Parameters
         ----------
@@ -416,10 +406,7 @@ class CompletionMixin:
 
     @property
     def label_covariance_(self: Any) -> LabelCovariance:
-        """Residual covariance between labels; absent without ``coupling``.
-
-        ``label_covariance_.matrix()`` is an array of shape (n_labels, n_labels).
-        """
+        """Residual covariance of labels, ``matrix()`` as an array; absent without ``coupling``."""
         correlation = self._completer.correlation
         if correlation is None:
             raise AttributeError(
@@ -431,10 +418,9 @@ class CompletionMixin:
     def find_label_errors(self: Any, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
         """Find observed labels that the features and the other labels of their row contradict.
 
-        Rows of the fit are recognised by their content, and scored by models of ``cv`` folds, as
-        the model itself has fitted their errors; with ``coupling=None``, which keeps no record of
-        them, all rows are. With ``missing_as="unlabelled"`` the result is about unlabelled entries
-        that are probably positive.
+        Rows of the fit (with ``coupling=None``, all rows) are scored by models of ``cv`` folds, as
+        the model itself has fitted their errors. With ``missing_as="unlabelled"`` the result is
+        about unlabelled entries that are probably positive.
 
         Parameters
         ----------
@@ -480,10 +466,9 @@ class CompletionMixin:
     def score(
         self: Any, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None
     ) -> float:
-        """Share of the observed labels that are predicted correctly.
+        """Share of the observed labels that are predicted correctly, one minus the Hamming loss.
 
-        This is the accuracy, or one minus the Hamming loss over the observed entries. Ranking
-        metrics are in :mod:`dm2l.metrics`, and as scorers in :mod:`dm2l.model_selection`.
+        Ranking metrics are in :mod:`dm2l.metrics`, and as scorers in :mod:`dm2l.model_selection`.
 
         Parameters
         ----------

@@ -82,12 +82,8 @@ class DenseCovariance:
         return missing, np.where(here, (e + missing) @ P, 0.0)
 
     def expected(self, E: Floats, known: Mask, plan: list[Batch]) -> tuple[Floats, float]:
-        r"""Gradient and value of the observed-data log-likelihood of this covariance.
-
-        The gradient :math:`\sum_i \tilde A_i e_i e_i' \tilde A_i - \tilde A_i` is twice the
-        derivative with respect to S; :math:`\tilde A_i` is the inverse of the known block, zero
-        elsewhere. ``plan`` is the list of batches of ``known``.
-        """
+        """Gradient and value of the log-likelihood of known entries, in the batches ``plan``."""
+        # Twice the derivative by S, the sum of A e e' A - A with the inverses A of known blocks.
         by_known, by_missing, outer = (np.zeros_like(self.S) for _ in range(3))
         n_missing, value, P = 0, 0.0, self.precision()
         logdet = float(np.linalg.slogdet(self.S)[1])
@@ -116,10 +112,7 @@ class DenseCovariance:
 
 @dataclass(frozen=True)
 class FactorCovariance:
-    r"""Low rank plus diagonal, :math:`S = L L' + \mathrm{diag}(\psi)`, for many labels.
-
-    A row costs :math:`|O| r^2 + r^3` (Woodbury), and all rows share their matrix products.
-    """
+    """Low rank plus diagonal, ``L L' + diag(psi)``, for many labels; a row costs |O| r^2 + r^3."""
 
     L: Floats
     psi: Floats

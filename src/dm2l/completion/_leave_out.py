@@ -108,11 +108,9 @@ def leave_one_out_scores(
     exact: bool = False,
     entries: EntryWeights | None = None,
 ) -> Any:
-    """Scores of masked ridge as if each known entry's row had not been there, in numpy.
-
-    The intercept stays that of all rows: without a positive of a rare label it is lower, and
-    positives would seem to score below negatives.
-    """
+    """Scores of masked ridge as if each known entry's row had not been there, in numpy."""
+    # The intercept stays that of all rows: without a positive of a rare label it is lower, and
+    # positives would seem to score below negatives.
     known, entries = T != 0, entries or EntryWeights()
     weights = entries.weights
     V = conjugate_gradients(problem, factor, tol=TOL, start=factor.to_variables(W))
@@ -135,10 +133,8 @@ def leave_one_out_scores(
 def out_of_fold_scores(
     problem: Problem, factor: Preconditioner, T: Signs, V: Any, entries: EntryWeights
 ) -> Any:
-    """Out-of-fold scores of masked ridge for known entries, scores of all rows for missing ones.
-
-    Folds do not start from the solution ``V`` of all rows: some of what is left out would stay.
-    """
+    """Out-of-fold scores of masked ridge for known entries, scores of all rows for missing ones."""
+    # Folds do not start from the solution V of all rows: some of what is left out would stay.
     features = problem.features
     W = factor.to_weights(V)
     F = to_numpy(float64(features.scores(W)))
@@ -163,13 +159,10 @@ def out_of_fold_scores(
 def learn_jointly(
     problem: Problem, T: Signs, W: Any, factor: Preconditioner, entries: EntryWeights | None = None
 ) -> tuple[Any, Floats, Preconditioner]:
-    """Fill missing entries, fit to the filled targets, and repeat: EM with leave-one-out scores.
-
-    The E-step puts the conditional mean into every missing entry; the M-step is ridge with complete
-    targets, so that all labels share one factor. The problem is left with these targets; the groups
-    of its nuclear norms stay those of observed positives. Returns its solution without norms, its
-    leave-one-out scores and its factor.
-    """
+    """Solution without norms, leave-one-out scores and factor, by EM with these scores."""
+    # The E-step puts the conditional mean into every missing entry; the M-step is ridge with
+    # complete targets, so that all labels share one factor. The problem is left with these targets;
+    # the groups of its nuclear norms stay those of observed positives.
     features = problem.features
     goal = T if entries is None or entries.targets is None else entries.targets
     F = to_numpy(float64(features.scores(W)))

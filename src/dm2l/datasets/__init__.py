@@ -1,8 +1,29 @@
-"""Data sets: loaded by name, made up, or bundled with scikit-learn."""
+"""Data sets: loaded by name from a local folder, made up, or bundled with scikit-learn."""
 
-from dm2l.datasets._content import content_hash, count_shared, duplicate_groups
-from dm2l.datasets._load import catalogue, load_dataset, load_digit_attributes
-from dm2l.datasets._synthetic import make_missing_multilabel
+from __future__ import annotations
+
+import json
+import os
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from hashlib import blake2b, sha256
+from importlib.resources import files
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+from sklearn.utils import Bunch, check_array, check_random_state
+
+from dm2l import simulate
+from dm2l._utils.arrays import factorize
+from dm2l._utils.inputs import check_choice, check_number
+from dm2l.io import read_arff, read_mat, read_npz
+from dm2l.io._columns import label_targets
 
 __all__ = [
     "catalogue",
@@ -13,3 +34,363 @@ __all__ = [
     "load_digit_attributes",
     "make_missing_multilabel",
 ]
+
+
+_BLOCK = 1024  # dense rows turned into CSR at a time, so that a copy of X is never made
+_features = partial(check_array, accept_sparse="csr", ensure_all_finite=False, input_name="X")
+
+
+def content_hash(X: Any, Y: Any) -> str:
+    r"""SHA-256 of the numbers of a data set, whatever their file format, types and coding.
+
+    Hashed are, one after the other and little-endian: the text ``dm2l-content-1\n``; n, d and c as
+    int64; X as CSR without stored zeros, columns of a row ascending, as ``indptr`` (int64),
+    ``indices`` (int64) and ``data`` (float64, NaN as 0x7ff8000000000000); Y row by row as int8: 1
+    positive, 0 negative, -1 not observed. Missing labels are NaN.
+
+    Examples
+    --------
+    >>> from dm2l.datasets import content_hash
+    >>> content_hash([[0, 2.5], [1, 0]], [[1, 0], [0, 1]])[:16]
+    '3a6f9f489de38725'
+    """
+    X = _features(X)
+    Y = label_targets(Y.toarray() if sp.issparse(Y) else Y, None, "Y")
+    if Y.ndim != 2 or len(Y) != X.shape[0]:
+        raise ValueError(f"X of shape {X.shape} and Y of shape {Y.shape} do not make a data set.")
+    digest = sha256(b"dm2l-content-1\n")
+    digest.update(np.array([*X.shape, Y.shape[1]], dtype="<i8").tobytes())
+    blocks = list(_canonical_blocks(X))
+    lengths = np.concatenate([[0], *(np.diff(block.indptr) for block in blocks)])
+    digest.update(np.cumsum(lengths).astype("<i8").tobytes())
+    for block in blocks:
+        digest.update(block.indices.astype("<i8").tobytes())
+    for block in blocks:
+        digest.update(block.data.astype("<f8").tobytes())
+    digest.update(np.where(np.isnan(Y), -1, Y).astype("i1").tobytes())
+    return digest.hexdigest()
+
+
+def duplicate_groups(X: Any) -> NDArray[np.intp]:
+    """Number the distinct rows of X, dense or sparse: equal rows share a number.
+
+    Rows are compared bit by bit as float64 (0.0 and -0.0 are one, NaN equals NaN), through a
+    128-bit hash of their nonzero entries. Groups are numbered from 0 in the order of first rows.
+
+    Examples
+    --------
+    >>> from dm2l.datasets import duplicate_groups
+    >>> duplicate_groups([[1, 0], [0, 2], [1, 0], [0, 2.1]])
+    array([0, 1, 0, 2])
+    """
+    return factorize(_row_keys(_features(X)))
+
+
+def count_shared(X_train: Any, X_test: Any) -> int:
+    """Count the test rows that have an exact copy among the training rows.
+
+    Rows are compared as in :func:`duplicate_groups`; repeated test rows count each time.
+
+    Examples
+    --------
+    >>> from dm2l.datasets import count_shared
+    >>> count_shared([[1, 0], [0, 2]], [[0, 2], [3, 3], [0, 2]])
+    2
+    """
+    X_train, X_test = _features(X_train), _features(X_test)
+    if X_train.shape[1] != X_test.shape[1]:
+        raise ValueError(
+            f"X_train has {X_train.shape[1]} columns, X_test {X_test.shape[1]}: their rows cannot "
+            "be compared."
+        )
+    known = set(_row_keys(X_train))
+    return sum(key in known for key in _row_keys(X_test))
+
+
+def _canonical_blocks(X: Any) -> Iterator[sp.csr_array]:
+    """Blocks of rows as float64 CSR in the one form that equal rows share."""
+    for start in range(0, X.shape[0], _BLOCK):
+        block = sp.csr_array(X[start : start + _BLOCK], dtype=np.float64, copy=True)
+        block.sum_duplicates()  # sorts, too
+        block.eliminate_zeros()
+        block.data[np.isnan(block.data)] = np.nan
+        yield block
+
+
+def _row_keys(X: Any) -> Iterator[bytes]:
+    for block in _canonical_blocks(X):
+        columns, values = block.indices.astype(np.int64), block.data
+        for start, stop in zip(block.indptr[:-1], block.indptr[1:], strict=True):
+            # As many bytes of columns as of values: their border needs no mark.
+            digest = blake2b(columns[start:stop].tobytes(), digest_size=16)
+            digest.update(values[start:stop].tobytes())
+            yield digest.digest()
+
+
+DataSetCard = namedtuple("DataSetCard", "name n d c cardinality sha256 home note", defaults=[""])
+
+
+def catalogue() -> dict[str, DataSetCard]:
+    """Metadata of the data sets of the paper and of other common ones, by name.
+
+    Examples
+    --------
+    >>> from dm2l.datasets import catalogue
+    >>> sorted(name for name, card in catalogue().items() if card.c > 150)[-3:]
+    ['Corel16k009', 'bibtex', 'delicious']
+    """
+    text = files("dm2l.datasets").joinpath("catalogue.json").read_text(encoding="utf-8")
+    return {entry["name"]: DataSetCard(**entry) for entry in json.loads(text)}
+
+
+_VARIABLE = "DM2L_DATA"
+
+# In order of preference, where a set is there in several forms.
+_READERS: dict[str, Callable[[Path], Bunch]] = {
+    ".npz": read_npz,
+    ".arff": read_arff,
+    ".mat": read_mat,
+}
+
+
+def load_dataset(name: str, *, verify: bool = False) -> Bunch:
+    """Load a benchmark data set by its name, from the folder that ``DM2L_DATA`` names.
+
+    The result is as of :func:`dm2l.io.read_npz`.
+
+    Parameters
+    ----------
+    name : str
+        Name of an ``.npz`` archive, else an ARFF file (with its ``.xml``), else a MATLAB file,
+        without its ending: ``"Arts"``.
+    verify : bool, default=False
+        Whether to compare the content with the card's hash.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from pathlib import Path
+    >>> from unittest import mock
+    >>> import numpy as np
+    >>> from dm2l.datasets import load_dataset
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder, "tiny.npz"), X=np.eye(2), Y=np.array([[1, 0], [0, 1]]))
+    ...     with mock.patch.dict(os.environ, DM2L_DATA=folder):
+    ...         load_dataset("tiny").target.tolist()
+    [[1, 0], [0, 1]]
+    """
+    if not name or any(part in name for part in ("/", "\\", "..", "\0")):
+        raise ValueError(
+            f"A data set is named by the stem of its archive, such as 'Arts', not by a path; "
+            f"got {name!r}."
+        )
+    card = catalogue().get(name)
+    if verify and card is None:
+        raise ValueError(f"{name!r} is not in the catalogue: there is no hash to verify it with.")
+    folder = os.environ.get(_VARIABLE)
+    if folder and not Path(folder).is_dir():
+        raise FileNotFoundError(
+            f"{_VARIABLE}={folder} is not a folder. Point it to a folder of NAME.npz archives."
+        )
+    # Looked up among the names that are there: nothing outside the folder can be reached, and a
+    # file system that ignores case does not make two names of one set.
+    present: dict[str, Path] = {}
+    paths = sorted(Path(folder).glob("[!.]*.*")) if folder else []
+    for suffix in _READERS:
+        for path in paths:
+            if path.suffix.lower() == suffix:
+                present.setdefault(path.stem, path)
+    if name not in present:
+        text = (
+            f"The environment variable {_VARIABLE} is not set. Point it to a folder of NAME.npz "
+            f"archives, for example: export {_VARIABLE}=/path/to/datasets"
+        )
+        if folder:
+            listing = ", ".join(sorted(present)) or "none"
+            text = f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}."
+        if card is not None:
+            text += (
+                f" Get {name} from {card.home} and put it there as {name}.npz, {name}.arff with "
+                f"{name}.xml, or {name}.mat."
+            )
+        raise FileNotFoundError(text)
+    path = present[name]
+    bunch = _READERS[path.suffix.lower()](path)
+    if card is None or not verify:
+        return bunch
+    found = content_hash(bunch.data, bunch.target)
+    if found != card.sha256:
+        (n, d), c = bunch.data.shape, bunch.target.shape[1]
+        raise ValueError(
+            f"{path} does not hold {card.name} as the catalogue knows it: found {n} rows, {d} "
+            f"features, {c} labels with content hash {found}, expected {card.n}, {card.d}, "
+            f"{card.c} with {card.sha256}. It may be another edition, scaled or ordered "
+            "differently."
+        )
+    return bunch
+
+
+# What holds for a digit whoever wrote it. "has a loop" follows the usual closed-loop convention of
+# print (0, 6, 8, 9): most writers of this set leave the 4 open, so it does not count.
+_DIGITS_WITH = {
+    "even": (0, 2, 4, 6, 8),
+    "prime": (2, 3, 5, 7),
+    "has a loop": (0, 6, 8, 9),
+    "greater than 4": (5, 6, 7, 8, 9),
+    "divisible by 3": (0, 3, 6, 9),
+    "square number": (0, 1, 4, 9),
+    "straight strokes only": (1, 4, 7),
+}
+
+
+def load_digit_attributes(*, return_X_y: bool = False) -> Any:
+    """Load scikit-learn's digit images with labels such as "is 4", "even", "prime".
+
+    The 1797 images have 19 labels: the digit, attributes that follow from it, and two that depend
+    on the writer ("heavy ink": mean grey value above the median; "leans right": positive mixed
+    central moment of the ink). A digit implies its attributes and no attribute implies the digit:
+    the one-way co-occurrence that the local low-rank structure of DM2L is about.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch
+        ``data`` (1797 x 64, from 0 to 1), ``target`` (1797 x 19, 0/1), ``target_names``,
+        ``feature_names``, ``images``, ``digit`` and ``DESCR``.
+
+    Examples
+    --------
+    >>> from dm2l.datasets import load_digit_attributes
+    >>> load_digit_attributes().target_names[9:12]
+    ['is 9', 'even', 'prime']
+    """
+    raw = load_digits()
+    digit = raw.target
+    images = raw.images / 16.0
+    labels = {f"is {d}": digit == d for d in range(10)}
+    labels |= {name: np.isin(digit, digits) for name, digits in _DIGITS_WITH.items()}
+    # On the whole grey values 0 to 16, so that both comparisons are exact on every machine.
+    ink = raw.images.sum(axis=(1, 2))
+    labels["heavy ink"] = ink > np.median(ink)
+    # Mixed central moment of the ink times the ink, rows counted from the bottom.
+    x, y = np.arange(raw.images.shape[2]), np.arange(raw.images.shape[1])[::-1]
+    across, up = raw.images.sum(axis=1) @ x, raw.images.sum(axis=2) @ y
+    labels["leans right"] = ink * (raw.images @ x @ y) - across * up > 0
+
+    data: Any = images.reshape(len(images), -1)
+    target: Any = np.column_stack(list(labels.values())).astype(np.int8)
+    feature_names, target_names = list(raw.feature_names), list(labels)
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        target_names=target_names,
+        feature_names=feature_names,
+        images=images,
+        digit=digit,
+        DESCR=load_digit_attributes.__doc__,
+    )
+
+
+_MASKS = {
+    "uniform": simulate.simulate_uniform,
+    "per_row": simulate.simulate_per_row,
+    "per_label": simulate.simulate_per_label,
+    "positives": simulate.simulate_missing_positives,
+}
+
+
+def make_missing_multilabel(
+    n_samples: int = 200,
+    n_features: int = 20,
+    n_labels: int = 8,
+    *,
+    n_implications: int = 4,
+    rho: float = 0.7,
+    mask: Literal["uniform", "per_row", "per_label", "positives"] = "uniform",
+    noise: float = 0.1,
+    random_state: Any = None,
+    return_truth: bool = False,
+) -> tuple[NDArray[np.float64], ...]:
+    r"""Make multi-label data with one-way implications and missing labels.
+
+    Rows have :math:`r = \min(n\_features, n\_labels)` standard normal factors :math:`Z`, and
+    features :math:`X = ZA + \sigma E` with Gaussian :math:`A, E` and :math:`\sigma` the ``noise``.
+    A label is positive for the rows with the largest :math:`(ZB)_j`: 5 to 20 % for the first half
+    of the labels (specific ones), 10 to 30 % for the second half (general ones). Where a specific
+    label is positive, its general one becomes positive too: ``0 => 4, 1 => 5, ...`` of 8 labels.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_labels, n_implications : int
+        Sizes; at least two labels.
+    rho : float in [0, 1], default=0.7
+        Share of labels that stays observed.
+    mask : {"uniform", "per_row", "per_label", "positives"}, default="uniform"
+        Which function of :mod:`dm2l.simulate` hides labels.
+    noise : float, default=0.1
+        Standard deviation of what is added to the features.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    return_truth : bool, default=False
+        Return the complete labels too.
+
+    Returns
+    -------
+    X, Y, truth : ndarray of float64
+        Features; labels with 1, 0 and NaN (missing); and, if asked for, the complete labels.
+
+    Examples
+    --------
+    >>> from dm2l.datasets import make_missing_multilabel
+    >>> X, Y, truth = make_missing_multilabel(random_state=0, return_truth=True)
+    >>> bool((truth[:, 4] >= truth[:, 0]).all())  # label 0 implies label 4
+    True
+    """
+    sizes = {"n_samples": n_samples, "n_features": n_features, "n_labels": n_labels}
+    for name, value in (sizes | {"n_implications": n_implications}).items():
+        least = {"n_labels": 2, "n_implications": 0}.get(name, 1)
+        if not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    most = (n_labels // 2) * (n_labels - n_labels // 2)
+    if n_implications > most:
+        raise ValueError(
+            f"{n_labels} labels allow at most {most} implications between the first and the "
+            f"second half, got n_implications={n_implications}."
+        )
+    check_number("noise", noise)
+    check_choice("mask", mask, *_MASKS)
+    rng = check_random_state(random_state)
+    rank = min(n_features, n_labels)
+    Z = rng.standard_normal((n_samples, rank))
+    X = Z @ rng.standard_normal((rank, n_features)) / np.sqrt(rank)
+    X += noise * rng.standard_normal(X.shape)
+
+    scores = Z @ rng.standard_normal((rank, n_labels))
+    specific = n_labels // 2
+    share = np.concatenate(
+        [rng.uniform(0.05, 0.2, specific), rng.uniform(0.1, 0.3, n_labels - specific)]
+    )
+    # At least one positive each, so that a label exists however few rows were asked for.
+    n_positive = np.maximum(1, np.round(share * n_samples)).astype(np.intp)
+    place = np.argsort(np.argsort(-scores, axis=0), axis=0)
+    truth = (place < n_positive).astype(np.float64)
+    for source, target in implications(n_labels, n_implications):
+        truth[:, target] = np.maximum(truth[:, target], truth[:, source])
+
+    Y = _MASKS[mask](truth, rho, random_state=rng)
+    return (X, Y, truth) if return_truth else (X, Y)
+
+
+def implications(n_labels: int, n_implications: int) -> list[tuple[int, int]]:
+    """Pairs ``(a, b)`` with ``a => b``, in the order of :func:`make_missing_multilabel`."""
+    specific, general = n_labels // 2, n_labels - n_labels // 2
+    return [
+        (e % specific, specific + (e % specific + e // specific) % general)
+        for e in range(n_implications)
+    ]

@@ -24,10 +24,16 @@ from dm2l._utils.files import (
     translate_errors,
     unpacked_name,
 )
-from dm2l.io._columns import choose_labels, match_columns, split_columns
-from dm2l.io._csv_file import check_encoding
-from dm2l.io._label_reader import label_targets, make_bunch
-from dm2l.io._words import as_number, parse_boolean
+from dm2l.io._columns import (
+    as_number,
+    choose_labels,
+    label_targets,
+    make_bunch,
+    match_columns,
+    parse_boolean,
+    split_columns,
+)
+from dm2l.io._table import check_encoding
 
 _VALUE_BYTES = 50  # of a value: here, as an array, and in the part that is a feature
 _SPECIAL = frozenset("'\"%")
@@ -57,10 +63,9 @@ def read_arff(
 ) -> Bunch:
     """Read a multi-label ARFF file of Mulan or MEKA.
 
-    Rows may be dense or sparse (``{index value, ...}``); in a sparse row an entry that is not
-    listed is 0, or the first declared value of a nominal attribute. A nominal feature becomes
-    one column of 0/1 a value, named ``name=value``; of two values only the later in the alphabet
-    gets one, and ``{0,1}`` is a number. ``?`` is NaN, in a label as in a feature.
+    Rows may be dense or sparse (``{index value, ...}``, with 0 or the first declared value where
+    none is listed). A nominal feature becomes one column of 0/1 a value, named ``name=value``; of
+    two values only the later in the alphabet gets one, and ``{0,1}`` is a number. ``?`` is NaN.
 
     Parameters
     ----------
@@ -88,24 +93,19 @@ def read_arff(
     >>> import tempfile
     >>> from pathlib import Path
     >>> from dm2l.io import read_arff
-    >>> text = '''@relation 'weather: -C 2'
+    >>> text = '''@relation 'weather: -C 1'
     ... @attribute rain {0,1}
-    ... @attribute wind {0,1}
     ... @attribute sky {clear,grey,dark}
-    ... @attribute pressure numeric
     ... @data
-    ... 1,0,dark,0.98
-    ... ?,1,clear,1.02
+    ... 1,dark
+    ... ?,clear
     ... '''
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "weather.arff")
     ...     _ = path.write_text(text)
     ...     weather = read_arff(path)
-    >>> weather.target_names, weather.feature_names
-    (['rain', 'wind'], ['sky=clear', 'sky=grey', 'sky=dark', 'pressure'])
-    >>> weather.target
-    array([[ 1.,  0.],
-           [nan,  1.]])
+    >>> weather.feature_names, weather.target_names, weather.target.tolist()
+    (['sky=clear', 'sky=grey', 'sky=dark'], ['rain'], [[1.0], [nan]])
     """
     path = Path(path)
     check_encoding(encoding)

@@ -1,13 +1,19 @@
-"""Selecting columns by name, pattern or number: one syntax for labels and dropped columns."""
+"""Columns chosen by name, pattern or number, and words in label columns read as 1, 0 and NaN."""
 
 from __future__ import annotations
 
+import operator
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from math import inf
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
 
 from dm2l._utils.files import DataFileError, printable
 
@@ -56,9 +62,8 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
 def matches_pattern(name: str, pattern: str) -> bool:
     """Whether a name, a pattern or a prefix selects a column."""
     # "tox_" is a prefix; without the sign at its end it may as well be a typing error.
-    if pattern[-1].isalnum() or pattern[-1] in "*?]":
-        return fnmatchcase(name, pattern)
-    return fnmatchcase(name, f"{pattern}*")
+    whole = pattern[-1].isalnum() or pattern[-1] in "*?]"
+    return fnmatchcase(name, pattern if whole else f"{pattern}*")
 
 
 def added_columns(names: Iterable[str]) -> set[str]:
@@ -154,3 +159,384 @@ def split_columns(
         reason = "every column is a label or dropped; no features are left."
         raise ColumnRequestError(f"{where}: {reason}")
     return features
+
+
+# Missing entries of any column, in lower case; the last ones are spreadsheets' and pandas'.
+MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
+
+# Pairs in lower case, positive first; a bare number is also written as 1.0 or +1.
+_PAIRS = (
+    ("1", "0"),
+    ("1.0", "0.0"),
+    ("yes", "no"),
+    ("true", "false"),
+    ("active", "inactive"),
+    ("positive", "negative"),
+    ("+1", "-1"),
+    ("+", "-"),
+)
+_WORDS = {word: 1.0 - side for pair in _PAIRS[2:6] for side, word in enumerate(pair)}
+# Check marks: a yes in a column that has nothing else.
+_CHECK_MARKS = frozenset({"x", "*", "✓", "✔", "☑"})
+_MANY_ZEROS = 0.1  # share of numerals with leading zeros from which on they are codes
+
+
+def parse_boolean(text: str) -> float | None:
+    """Read a word of a label column: 0, 1 or -1, NaN where missing, None where unclear."""
+    # A lone - is unclear: it may mean no, or a missing label.
+    word = text.strip().casefold()
+    if word in MISSING_WORDS:
+        return np.nan
+    if word in _WORDS:
+        return _WORDS[word]
+    value = as_number(word)
+    return value if value in (-1.0, 0.0, 1.0) and "_" not in word else None
+
+
+def is_check_mark(text: str) -> bool:
+    """Whether a text is one of the signs with which people tick."""
+    return text.strip().casefold() in _CHECK_MARKS
+
+
+def parse_tick_or_boolean(text: str) -> float | None:
+    """Read a word in a column that may hold check marks."""
+    return 1.0 if is_check_mark(text) else parse_boolean(text)
+
+
+class MissingMarkers:
+    """Words and numbers, compared without regard to case, blanks and 9 or 9.0."""
+
+    def __init__(self, marks: Iterable[Any] = (), *, usual: bool = True) -> None:
+        self._words = {str(mark).strip().casefold() for mark in marks}
+        self._numbers = {value for word in self._words if (value := as_number(word)) is not None}
+        self._words |= MISSING_WORDS if usual else set()
+
+    def __contains__(self, text: str) -> bool:
+        word = text.strip().casefold()
+        return word in self._words or (bool(self._numbers) and as_number(word) in self._numbers)
+
+
+def commonest_pair(yes: Counter[Any], no: Counter[Any]) -> tuple[Any, Any] | None:
+    """The commonest way in which a column writes yes and no; None if it shows neither."""
+    if not yes and not no:
+        return None
+    positive, negative = (side.most_common(1)[0][0] if side else None for side in (yes, no))
+    return (
+        _other(negative, 0) if positive is None else positive,
+        _other(positive, 1) if negative is None else negative,
+    )
+
+
+def _other(cell: Any, side: int) -> Any:
+    """The other answer, written as this one is: of the same type, in the same quotes and case."""
+    if not isinstance(cell, str):
+        return type(cell)(side == 0)
+    word = cell.strip().strip('"').strip()
+    other = next((pair[side] for pair in _PAIRS if word.casefold() == pair[1 - side]), "10"[side])
+    if word.isupper():
+        other = other.upper()
+    elif word.istitle():
+        other = other.title()
+    return cell.replace(word, other, 1) if word else other
+
+
+def as_list(marks: Any) -> list[Any]:
+    """Markers as a list; a single one is a list of one, None an empty list."""
+    if marks is None:
+        return []
+    return list(marks) if np.iterable(marks) and not isinstance(marks, str) else [marks]
+
+
+def are_codes(texts: Iterable[str]) -> bool:
+    """Whether texts are whole numerals with leading zeros: postcodes, keys."""
+    found = [text.strip() for text in texts]
+    if not all(text.isdecimal() for text in found):
+        return False
+    zeros = sum(len(text) > 1 and text.startswith("0") for text in found)
+    # All are as long as each other, or many have zeros: one 07 among numbers is a number.
+    return zeros > 0 and (zeros >= _MANY_ZEROS * len(found) or len(set(map(len, found))) == 1)
+
+
+def with_point(text: str, decimal: str) -> str:
+    """A number with another decimal sign as Python writes it."""
+    # A point is then no decimal sign: 1.500 may well be fifteen hundred.
+    return text if decimal == "." else text.replace(".", "x").replace(decimal, ".")
+
+
+def as_number(text: str) -> float | None:
+    """The number that a text spells, or None."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+_AMONG = ", among its labels,"
+_NAME_A_MARK = "name a mark of missing entries with --missing (missing= in Python)"
+_SPELLINGS = (
+    "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, blank "
+    "where nobody looked. Correct the entry, or name a mark of missing entries with --missing "
+    "(missing= in Python), the positive value of another pair with --positive LABEL=VALUE "
+    "(positive=), the side of a number that counts as yes with --cutoff (cutoffs=), or leave the "
+    "column out of the labels."
+)
+_NO = (-1.0, 0.0)
+_SIDES = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+_OTHER = {">=": "<", "<=": ">", ">": "<=", "<": ">="}
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_REQUEST = re.compile(rf"(?P<column>.+?)\s*(?P<side>>=|<=|>|<)\s*(?P<value>{_NUMBER})\s*")
+_CELL = re.compile(rf"(?P<side>>=|<=|>|<)?\s*(?P<value>{_NUMBER})")
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """Numbers on one ``side`` (``>=``, ``>``, ``<=``, ``<``) of ``value`` are a yes."""
+
+    side: str
+    value: str
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """How yes and no are written where the number itself is not known."""
+        return f"{self.side}{self.value}", f"{_OTHER[self.side]}{self.value}"
+
+    def parse(self, text: str, decimal: str = ".") -> float | None:
+        """1 or 0; None of what is no number, or a bound such as ``<10`` that leaves both open."""
+        cell = _CELL.fullmatch(text.strip().replace(decimal, "."))
+        if cell is None:
+            return None
+        # A bound stands for numbers from one point to another; the second part of a point is
+        # whether it lies just below or just above its number.
+        number, side = float(cell["value"]), cell["side"] or ""
+        low = (-inf, 0) if side.startswith("<") else (number, int(side == ">"))
+        high = (inf, 0) if side.startswith(">") else (number, -int(side == "<"))
+        beyond = (float(self.value), 0)
+        answers = {_SIDES[self.side](point, beyond) for point in (low, high)}
+        return float(answers.pop()) if len(answers) == 1 else None
+
+
+def cutoffs_of(names: Sequence[str], asked: Iterable[str], where: str) -> dict[int, Cutoff]:
+    """Cutoffs of label columns by their places; each is asked for as ``column>=2``."""
+    found: dict[int, Cutoff] = {}
+    for one in asked:
+        parts = _REQUEST.fullmatch(str(one))
+        if parts is None:
+            raise ColumnRequestError(
+                f"A cutoff is a label, >=, >, <= or <, and a number, such as 'fold_*>=2'; got "
+                f"{one!r}."
+            )
+        cutoff = Cutoff(parts["side"], parts["value"])
+        for j in match_columns(names, parts["column"], where + _AMONG):
+            if found.setdefault(j, cutoff) != cutoff:
+                raise ColumnRequestError(f"There are two cutoffs for the label {names[j]!r}.")
+    return found
+
+
+@dataclass(frozen=True)
+class LabelVocabulary:
+    """How labels are read that have a positive value of their own or a cutoff."""
+
+    positive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by name or pattern
+    cutoffs: tuple[str, ...] = ()
+    # Yes and no of labels, as their columns write them most often.
+    written: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+class LabelReader:
+    """All label columns of a table; ``written`` is yes and no of labels in an earlier table."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        where: str,
+        *,
+        missing: Any = None,
+        positive: Any = None,
+        cutoffs: str | Iterable[str] = (),
+        written: Mapping[str, tuple[str, str]] | None = None,
+        decimal: str = ".",
+    ) -> None:
+        self._where = where
+        cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
+        if not isinstance(positive, Mapping):
+            positive = {"*": positive} if as_list(positive) else {}
+        by_label = {str(one): tuple(map(str, as_list(values))) for one, values in positive.items()}
+        self._vocabulary = LabelVocabulary(by_label, cutoffs)
+        positives: dict[int, MissingMarkers] = {}
+        # Patterns first: what is said of a label by its own name counts.
+        for label in sorted(by_label, key=lambda label: (label in names, label != "*")):
+            everywhere = label == "*"
+            meant = range(len(names)) if everywhere else match_columns(names, label, where + _AMONG)
+            positives.update(dict.fromkeys(meant, MissingMarkers(by_label[label], usual=False)))
+        bounds, pairs = cutoffs_of(names, cutoffs, where), written or {}
+        mark = MissingMarkers(as_list(missing))
+        self._columns = [
+            _LabelColumn(
+                name, where, decimal, mark, positives.get(j), bounds.get(j), pairs.get(name)
+            )
+            for j, name in enumerate(names)
+        ]
+
+    def read(self, columns: Sequence[Any]) -> NDArray[np.float64]:
+        """Labels of pandas columns; further rows of the same file are given in further calls."""
+        size = len(columns[0]) if columns else 0
+        values = np.full((size, len(columns)), np.nan)
+        for j, (label, column) in enumerate(zip(self._columns, columns, strict=True)):
+            values[:, j] = label.read(column)
+        # -1 is a no like 0; but in a table that uses both, one of them may mark missing labels.
+        zero, minus = (
+            [(c.first[number], repr(c.name)) for c in self._columns if number in c.first]
+            for number in (0.0, -1.0)
+        )
+        if zero and minus:
+            raise _mixed(self._where, zero[0], minus[0])
+        return values
+
+    @property
+    def words(self) -> LabelVocabulary:
+        """How labels were read, and how they write yes and no."""
+        pairs = {label.name: pair for label in self._columns if (pair := label.pair()) is not None}
+        return replace(self._vocabulary, written=pairs)
+
+
+@dataclass
+class _LabelColumn:
+    """One label, whose rows may come in several calls."""
+
+    name: str
+    where: str
+    decimal: str
+    missing: MissingMarkers
+    positive: MissingMarkers | None
+    cutoff: Cutoff | None
+    written: tuple[str, str] | None
+
+    def __post_init__(self) -> None:
+        self.first: dict[float, int] = {}  # rows in which 0 and -1 first occurred, as numbers
+        self.other = None if self.written is None else self.written[1]  # beside a positive value
+        self.yes: Counter[str] = Counter()
+        self.no: Counter[str] = Counter()
+        self.has_plus = False  # then - is a no
+        # A column of x and blanks, and nothing else, holds check marks: x is a yes.
+        self.checks = self.written is not None and is_check_mark(self.written[0])
+        self.only_checks = False
+        self.check_mark = ""  # one that has a no beside it, or nothing
+        self.rows = 0
+
+    def read(self, column: Any) -> NDArray[np.float64]:
+        """The next rows."""
+        try:
+            codes, distinct = column.factorize()
+        except TypeError:  # lists and the like have no hash
+            codes, distinct = column.map(str, na_action="ignore").factorize()
+        texts = [str(value) for value in distinct]
+        self.has_plus = self.has_plus or "+" in map(str.strip, texts)
+        if self.positive is None and self.cutoff is None and not (self.yes or self.no):
+            words = [text for text in texts if text not in self.missing]
+            checks = [text for text in words if is_check_mark(text)]
+            if checks and all(is_check_mark(text) or parse_boolean(text) in _NO for text in words):
+                self.check_mark = self.check_mark or checks[0].strip()
+            if checks and len(checks) == len(words) and not self.checks:
+                self.checks = self.only_checks = True
+        first = np.empty(len(texts) + 1, dtype=np.int64)  # rows; the last one is of missing entries
+        first[codes[::-1]] = np.arange(self.rows + len(codes), self.rows, -1)
+        answers = list(map(self._parse, texts, first.tolist()))
+        self.rows += len(codes)
+        times = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
+        for text, answer, n in zip(texts, answers, times, strict=True):
+            if answer == answer:
+                (self.yes if answer else self.no)[text.strip()] += n
+        return np.array([*answers, np.nan])[codes]  # a code of -1 is a missing entry
+
+    def pair(self) -> tuple[str, str] | None:
+        """How the column writes yes and no; None if it shows neither."""
+        if self.cutoff is not None:
+            return self.cutoff.words
+        # Beside a positive value one that was not seen could be any.
+        known = self.positive is None or (self.yes and self.no)
+        return (commonest_pair(self.yes, self.no) if known else None) or self.written
+
+    def _parse(self, text: str, row: int) -> float:
+        if text in self.missing:
+            return np.nan
+        if self.cutoff is not None:
+            found = self.cutoff.parse(text, self.decimal)
+            if found is None:
+                side = f", of which nobody can say whether it is {self.cutoff.words[0]}"
+                hint = "Cells under a cutoff are numbers or bounds on one side of it, blank where"
+                raise self._unclear(text, row, f"{hint} nobody looked; {_NAME_A_MARK}.", side)
+            return found
+        word = text.strip()
+        if self.positive is not None:  # there is one other value
+            if text in self.positive:
+                return 1.0
+            self.other = word if self.other is None else self.other
+            if text in MissingMarkers([self.other], usual=False):
+                return 0.0
+            beside = f" beside {self.other[:40]!r}, and neither is the positive value"
+            raise self._unclear(text, row, f"A label has two values; {_NAME_A_MARK}.", beside)
+        if self.checks and is_check_mark(word):
+            return 1.0
+        signs = self.has_plus and word in ("+", "-")
+        answer = float(word == "+") if signs else parse_boolean(word)
+        if answer is None or self.only_checks:
+            mark = self.check_mark
+            beside = (
+                f"Beside other answers {mark} may be a yes, or say that nobody looked: pass "
+                f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
+                f"--missing {mark} (missing=)."
+            )
+            known = mark and (is_check_mark(word) or answer in _NO)
+            raise self._unclear(text, row, beside if known else _SPELLINGS)
+        if answer <= 0 and answer not in self.first and as_number(word) is not None:
+            self.first[answer] = row
+        return max(answer, 0.0)
+
+    def _unclear(self, text: str, row: int, hint: str, more: str = "") -> DataFileError:
+        reason = f"label {self.name!r} holds {text.strip()[:40]!r} in row {row}{more}"
+        return DataFileError(self.where, reason, hint=hint)
+
+
+def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArray[Any]:
+    """Numeric labels as int8 0/1, or as float64 with NaN where some are missing."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 2:
+        raise DataFileError(where, f"the labels have {values.ndim} dimensions, not 2")
+    missing = np.isnan(values)
+    bad = ~(missing | np.isin(values, (-1.0, 0.0, 1.0)))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        value = f"{values[row, column]:g} in row {row + 1} ({bad.sum()} such entries)"
+        raise DataFileError(
+            where,
+            f"label {_called(names, column)} holds {value}",
+            hint="Labels are 0/1 or -1/+1, NaN where missing; other columns are no labels.",
+        )
+    zeros, minus = values == 0, values == -1
+    if minus.any() and zeros.any():
+        (i, j), (k, m) = np.argwhere(zeros)[0], np.argwhere(minus)[0]
+        raise _mixed(where, (i + 1, _called(names, j)), (k + 1, _called(names, m)))
+    if not missing.any():
+        return (values == 1).astype(np.int8)
+    return np.where(missing, np.nan, (values == 1).astype(np.float64))
+
+
+def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
+    """The Bunch of a reader: keys that the file lacks are None, labels have no columns."""
+    target = np.empty((data.shape[0], 0), dtype=np.int8) if target is None else target
+    silent = dict.fromkeys(("target_names", "feature_names", "train_index", "test_index", "source"))
+    return Bunch(**{"data": data, "target": target, **silent, **known})
+
+
+def _mixed(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFileError:
+    return DataFileError(
+        where,
+        f"the labels mix 0/1 and -1/+1: label {zero[1]} holds 0 in row {zero[0]}, label {minus[1]} "
+        f"holds -1 in row {minus[0]}",
+        hint="If one of the two means that nobody looked, say so with --missing 0 or --missing "
+        "-1 (missing= in Python).",
+    )
+
+
+def _called(names: Sequence[str] | None, column: int) -> str:
+    return str(column + 1) if names is None else repr(names[column])

@@ -35,7 +35,7 @@ from dm2l._utils.files import (
     read_into,
     translate_errors,
 )
-from dm2l.io._label_reader import label_targets, make_bunch
+from dm2l.io._columns import label_targets, make_bunch
 
 _SCRIPT = Path(__file__).with_name("_mat_child.py")
 # One thread: every further one of a BLAS library takes address space, which the script limits.
@@ -61,11 +61,9 @@ def read_mat(
 ) -> Bunch:
     """Read features and labels from a MATLAB file of version 4 to 7.
 
-    scipy reads it in a process of its own, which costs about a third of a second: at damaged bytes
-    its compiled code may die.
-
     A label matrix with one row a label, as in the Yahoo files, is transposed; so is a feature
-    matrix with one column a sample, when only that fits the labels.
+    matrix with one column a sample, when only that fits the labels. scipy reads the file in a
+    process of its own, as damaged bytes may kill it.
 
     Parameters
     ----------
@@ -79,8 +77,8 @@ def read_mat(
     missing : float, default=nan
         Mark of a missing label, ``0`` in files that hold -1, 0 and +1.
     features_only : bool, default=False
-        Whether labels are ignored; ``target`` then has no columns. Features stand as they are,
-        one row a sample, unless a label matrix is there that says otherwise.
+        Whether labels are ignored; ``target`` then has no columns. A label matrix that is there
+        still decides whether features are transposed.
 
     Returns
     -------

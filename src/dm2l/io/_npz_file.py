@@ -28,8 +28,7 @@ from dm2l._utils.files import (
     read_into,
     translate_errors,
 )
-from dm2l.io._columns import check_distinct
-from dm2l.io._label_reader import label_targets, make_bunch
+from dm2l.io._columns import check_distinct, label_targets, make_bunch
 
 _RATIO = 1100  # bytes that a packed byte can become, and some: the limit of zlib is 1032
 
@@ -53,21 +52,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     Returns
     -------
     Bunch
-        As of :func:`read_csv`; ``data`` may be CSR, and of ``target_names``, ``feature_names``,
-        ``train_index``, ``test_index`` and ``source`` those are None that the archive lacks.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from dm2l.io import read_npz
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "tiny.npz")
-    ...     np.savez(path, X=np.eye(2), Y=np.array([[1, 0], [0, 1]]))
-    ...     tiny = read_npz(path)
-    >>> tiny.data.shape, tiny.target.tolist(), tiny.source
-    ((2, 2), [[1, 0], [0, 1]], None)
+        As of :func:`read_csv`; ``data`` may be CSR. The example of :func:`write_npz` reads one.
     """
     found = read_members(path, (*_SPARSE, "X", "Y", *_BESIDE))
     data = _features(found, path)
@@ -78,10 +63,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     if not features_only:
         if "Y" not in found:
             raise DataFileError(path, f"there is no Y; there are {sorted(found)}")
-        Y = target = found["Y"]
-        # What is written here is read without the way through float64.
-        if Y.dtype != np.int8 or Y.ndim != 2 or Y.min(initial=0) or Y.max(initial=0) > 1:
-            target = label_targets(_numbers(Y, "Y", path), None, str(path))
+        target = label_targets(_numbers(found["Y"], "Y", path), None, str(path))
         names = _names(found, "label_names", target.shape[1], path)
         if len(target) != n:
             raise DataFileError(path, f"X has {n} rows, but Y has {len(target)}")
@@ -103,9 +85,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
 
 
 def write_npz(path: str | Path, bunch: Bunch) -> None:
-    """Write a data set as an archive that :func:`~dm2l.datasets.load_dataset` finds by its name.
-
-    The file appears under its name only when it is complete.
+    """Write a data set as an archive, which appears under its name only when it is complete.
 
     Parameters
     ----------
@@ -129,10 +109,10 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
     path, parts = Path(path), {}
     if sp.issparse(bunch.data):
         X = sp.csr_array(bunch.data)
-        parts = {"X_data": _small(X.data), "X_indices": X.indices, "X_indptr": X.indptr}
+        parts = {"X_data": X.data, "X_indices": X.indices, "X_indptr": X.indptr}
         parts["X_shape"] = np.array(X.shape)
     else:
-        parts["X"] = _small(np.asarray(bunch.data))
+        parts["X"] = np.asarray(bunch.data)
     parts["Y"] = np.asarray(bunch.target)
     for part in _BESIDE:
         key = "target_names" if part == "label_names" else part
@@ -140,14 +120,6 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
             parts[part] = np.asarray(bunch[key])
     with atomic_write(path) as partial, partial.open("xb") as file:
         np.savez_compressed(file, **parts)
-
-
-def _small(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Counts and 0/1 in one byte each; anything else as it is."""
-    if values.size and not (np.abs(values) <= 127).all():
-        return values
-    small = values.astype(np.int8)
-    return small if np.array_equal(small, values) else values
 
 
 def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:

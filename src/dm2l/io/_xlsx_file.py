@@ -3,28 +3,96 @@
 from __future__ import annotations
 
 import math
+import os
 import posixpath
 import re
 import warnings
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from xml.parsers import expat
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import (
     MEMORY_HINT,
     AnyPath,
     DataFileError,
     available_memory,
+    check_memory,
     check_regular,
     translate_errors,
 )
 from dm2l.io._columns import check_distinct
-from dm2l.io._xlsx_parts import LocalNames, Parts
+
+_PIECE = 2**16
+_LONGEST = 2**20  # bytes of one tag or comment, which expat reads as a whole
+# Tags and attributes are what costs time and memory. Zeros, the same text in every cell and the
+# like have up to 3.7 of them and 24 bytes of XML for a byte of the file if cells have references.
+_MARKS_PER_BYTE = 6
+_BYTES, _BYTES_PER_BYTE = 2**25, 100
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+class Parts:
+    """The parts of an archive, which together have limits."""
+
+    # ``marks``: tags and attributes that the smallest file may have; ``factor``: bytes of memory
+    # for a byte of XML.
+    def __init__(
+        self, path: str | os.PathLike[str], archive: zipfile.ZipFile, *, marks: int, factor: float
+    ) -> None:
+        self.path, self.packed = path, check_regular(path)
+        self._archive, self._factor, self._taken = archive, factor, 0.0
+        self.members = {info.filename: info for info in archive.infolist()}
+        self._marks = marks + _MARKS_PER_BYTE * self.packed
+        self._bytes = _BYTES + _BYTES_PER_BYTE * self.packed
+
+    def refuse(self, reason: str, place: str = "") -> NoReturn:
+        """Raise what is wrong with the file."""
+        raise DataFileError(
+            self.path, reason, place=place, hint="Save the table as .csv and read that."
+        )
+
+    def parse(
+        self,
+        name: str,
+        start: Callable[[str, dict[str, str]], Any],
+        end: Callable[[str], Any] | None = None,
+        text: Callable[[str], Any] | None = None,
+    ) -> None:
+        """Call ``start``, ``end`` and ``text`` for a part, if it is there; tags have no prefix."""
+        info = self.members.get(name)
+        if info is None:
+            return
+        self._bytes -= info.file_size  # no more than this is unpacked
+        if self._bytes < 0:
+            self.refuse("its content is packed more tightly than that of tables")
+        self._taken += info.file_size * self._factor
+        check_memory(self.path, self._taken, "a sheet of this size")
+        if info.compress_type not in _PACKINGS:
+            self.refuse(f"{name} is packed in a way that Excel does not use")
+        parser, reason = expat.ParserCreate(), "there is a DOCTYPE declaration; it can hide attacks"
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = lambda *_: self.refuse(reason)
+        parser.StartElementHandler = lambda tag, given: start(tag.rpartition(":")[2], given)
+        if end is not None:
+            parser.EndElementHandler = lambda tag: end(tag.rpartition(":")[2])
+        parser.CharacterDataHandler = text
+        fed = 0
+        with self._archive.open(info) as file:
+            while piece := file.read(_PIECE):
+                self._marks -= piece.count(b"<") + piece.count(b"=")
+                if self._marks < 0:
+                    self.refuse("it has more tags than a table of its size")
+                parser.Parse(piece)
+                fed += len(piece)
+                if fed - parser.CurrentByteIndex > _LONGEST:
+                    self.refuse(f"a tag or a comment of more than {_LONGEST} bytes")
+            parser.Parse(b"", True)
+
 
 # Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
 _FACTOR = 3.0
@@ -84,7 +152,6 @@ class _Sheet:
         self._read(name)
 
     def _read(self, sheet: str) -> None:
-        local = LocalNames()
         number, digits = 0, ""
         row: list[Any] = []
         kind, style, place = "n", "", -1
@@ -94,7 +161,6 @@ class _Sheet:
 
         def start(tag: str, given: dict[str, str]) -> None:
             nonlocal number, digits, kind, style, place, within, hint
-            tag = local[tag]
             if tag == "c":
                 kind, style = given.get("t", "n"), given.get("s", "0")
                 pieces.clear()
@@ -120,7 +186,6 @@ class _Sheet:
 
         def end(tag: str) -> None:
             nonlocal within, hint
-            tag = local[tag]
             if tag == "c":
                 text = "".join(pieces)
                 if text and (value := self._value(text, kind, style)) is not None:
@@ -219,7 +284,6 @@ def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
 
     def start(tag: str, given: dict[str, str]) -> None:
         nonlocal epoch
-        tag = tag.rpartition(":")[2]
         if tag == "sheet":
             key = next((value for name, value in given.items() if name.endswith(":id")), "")
             kind, target = by_id.get(key, ("", ""))
@@ -251,16 +315,14 @@ def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dic
 
 def _strings(parts: Parts, name: str) -> list[str]:
     """Texts that cells name by their number."""
-    local = LocalNames()
     found: list[str] = []
     pieces: list[str] = []
     open_tags: set[str] = set()
 
     def start(tag: str, _: dict[str, str]) -> None:
-        open_tags.add(local[tag])
+        open_tags.add(tag)
 
     def end(tag: str) -> None:
-        tag = local[tag]
         open_tags.discard(tag)
         if tag == "si":
             found.append("".join(pieces).replace("x005F_", ""))
@@ -283,7 +345,6 @@ def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
 
     def start(tag: str, given: dict[str, str]) -> None:
         nonlocal section
-        tag = tag.rpartition(":")[2]
         if tag == "numFmt":
             _check_format(parts, given)
             formats[given.get("numFmtId", "")] = given.get("formatCode", "")
@@ -330,7 +391,7 @@ class _EditCheck:
     """Refuses parts that openpyxl would make too much of: it reads all, and keeps every cell."""
 
     def __init__(self, parts: Parts) -> None:
-        self._parts, self._local = parts, LocalNames()
+        self._parts = parts
         self._boundaries = require("openpyxl.utils", "excel").range_boundaries
         self._cells = self._objects = self._merged = 0
         self._tag, self._length = "", 0  # the last tag that was opened, and letters after it
@@ -348,7 +409,6 @@ class _EditCheck:
 
     def _start(self, tag: str, given: dict[str, str]) -> None:
         packed = self._parts.packed
-        tag = self._local[tag]
         self._tag, self._length = tag, 0
         self._cells += tag == "c"
         self._objects += tag != "c" and tag not in _LIGHT

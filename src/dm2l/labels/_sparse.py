@@ -180,36 +180,25 @@ def _check_stored(
     missing_as: str | None,
 ) -> bool:
     """Refuse invalid values of a signed sparse ``Y``; return whether it holds negatives."""
-
-    def place(bad: NDArray[np.bool_]) -> str:
-        at = int(np.argmax(bad))
-        return f"row {rows[at]}, column {columns[at]}"
-
-    zero = data == 0
-    if zero.any():
-        raise ValueError(
-            f"Sparse Y stores an explicit 0 in {place(zero)}. Ordinary sparse arithmetic drops "
-            "such zeros silently, so they cannot mean 'negative'. Store -1 for an observed "
-            "negative and nothing for a missing label; or call Y.eliminate_zeros() and say what "
-            "absence means with missing_as='missing' or missing_as='negative'."
-        )
-    wrong = (data != 1) & (data != -1)
-    if wrong.any():
-        raise ValueError(
-            f"Sparse Y stores {data[wrong][0].item()!r} in {place(wrong)}. A signed sparse Y holds "
-            "+1 (observed positive) and -1 (observed negative) only; if entries were added twice, "
-            "their duplicates were summed."
-        )
-    if not is_null(missing_label) and (data == missing_label).any():
-        raise ValueError(
-            f"Sparse Y stores {missing_label!r}, which missing_label={missing_label!r} calls "
-            "missing. In a sparse Y a missing label is one that is not stored: remove those "
-            "entries and leave missing_label alone."
-        )
     negative = (data == -1) if data.dtype.kind in "if" else np.zeros(len(data), dtype=bool)
-    if negative.any() and missing_as == "negative":
-        raise ValueError(
-            f"Sparse Y stores -1 in {place(negative)}, so nothing stored already means missing; "
-            "missing_as='negative' contradicts that."
-        )
+    marked = np.asarray(not is_null(missing_label) and data == missing_label)
+    refused = {
+        "an explicit 0 in {place}. Ordinary sparse arithmetic drops such zeros silently, so they "
+        "cannot mean 'negative'. Store -1 for an observed negative and nothing for a missing "
+        "label; or call Y.eliminate_zeros() and say what absence means with missing_as='missing' "
+        "or missing_as='negative'.": data == 0,
+        "{value!r} in {place}. A signed sparse Y holds +1 (observed positive) and -1 (observed "
+        "negative) only; if entries were added twice, their duplicates were summed.": (
+            (data != 1) & (data != -1)
+        ),
+        "{value!r} in {place}, which missing_label calls missing. In a sparse Y a missing label is "
+        "one that is not stored: remove those entries and leave missing_label alone.": marked,
+        "{value:g} in {place}, so nothing stored already means missing; missing_as='negative' "
+        "contradicts that.": negative & (missing_as == "negative"),
+    }
+    for text, bad in refused.items():
+        if bad.any():
+            at = int(np.argmax(bad))
+            place, value = f"row {rows[at]}, column {columns[at]}", data[at].item()
+            raise ValueError("Sparse Y stores " + text.format(place=place, value=value))
     return bool(negative.any())

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import atomic_write, translate_errors
 from dm2l.review import ReviewSession
 from dm2l.review._question import row_columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple, Unpack
@@ -135,14 +136,8 @@ def propensity_scored_precision_at_k(
     >>> propensity_scored_precision_at_k(Y, scores, [0.5, 0.25, 0.1])
     0.14285714285714285
     """
-    options["estimate"] = False
-    given = _read(y_true, y_score, k, options)
-    places = _find_places(given, k)
-    gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
-    share = 1.0 / np.maximum(places.count, 1)
-    gained = np.where(places.hits, gains[places.labels], 0.0).sum(axis=1) * share
-    best = places.best(gains, np.ones(places.labels.shape[1])) * share
-    return _over_best(given, places, gained, best, normalize)
+    given = (y_true, y_score, k, options)
+    return _propensity_scored(*given, propensities, normalize, np.ones)
 
 
 @shows_options
@@ -166,29 +161,36 @@ def propensity_scored_ndcg_at_k(
     Examples
     --------
     >>> from dm2l.metrics import propensity_scored_ndcg_at_k
-    >>> Y = [[1, 0, 1], [0, 1, 0]]
     >>> scores = [[0.9, 0.1, 0.2], [0.1, 0.3, 0.8]]
-    >>> round(propensity_scored_ndcg_at_k(Y, scores, [0.5, 0.25, 0.1], k=2), 6)
-    0.70981
+    >>> propensity_scored_ndcg_at_k([[1, 0, 1], [0, 1, 0]], scores, [0.5, 0.25, 0.1])
+    0.14285714285714285
     """
-    options["estimate"] = False
-    given = _read(y_true, y_score, k, options)
-    places = _find_places(given, k)
-    gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
-    discounts = _discounts(places.labels.shape[1])
-    gained = np.where(places.hits, gains[places.labels], 0.0) @ discounts / discounts.sum()
-    best = places.best(gains, discounts) / discounts.sum()
-    return _over_best(given, places, gained, best, normalize)
+    given = (y_true, y_score, k, options)
+    return _propensity_scored(*given, propensities, normalize, _discounts)
 
 
 def _discounts(k: int) -> Array:
     return np.asarray(1.0 / np.log2(np.arange(2, k + 2)))
 
 
-def _over_best(
-    given: Given, places: _Places, gained: Array, best: Array, normalize: bool
+def _propensity_scored(
+    y_true: Any,
+    y_score: Any,
+    k: int,
+    options: Any,
+    propensities: Any,
+    normalize: bool,
+    discount: Callable[[int], Array],
 ) -> float | MetricValue:
     """Mean gain, or its ratio to the mean of the best one."""
+    options["estimate"] = False
+    given = _read(y_true, y_score, k, options)
+    places = _find_places(given, k)
+    gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
+    discounts = discount(places.labels.shape[1])
+    total = np.maximum(places.count, 1) if discount is np.ones else discounts.sum()
+    gained = np.where(places.hits, gains[places.labels], 0.0) @ discounts / total
+    best = places.best(gains, discounts) / total
     undefined, defined = given.undefined, places.count > 0
     rows = undefined if isinstance(undefined, str) else None
     counted = replace(given, known=False, undefined=rows, return_counts=True)

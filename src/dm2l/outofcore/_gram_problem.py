@@ -80,7 +80,8 @@ class GramProblem:
         self.heights, self.ranks = np.maximum(heights, ranks), ranks
         self.lambda_d = float(lambda_d) if local and self.heights.any() else 0.0
         self.concave = bool(discriminant) and self.lambda_d > 0
-        self.penalty: Any = np.full((statistics.n_features + intercept, 1), float(alpha))
+        self.alpha = float(alpha)
+        self.penalty: Any = np.full((statistics.n_features + intercept, 1), self.alpha)
         if intercept:
             self.penalty[-1] = 0.0
         self.n_evaluations = 0
@@ -183,7 +184,7 @@ class StatisticsProblem(GramProblem):
         complete = (statistics.positives + statistics.negatives)[chosen]
         if np.all(complete == complete.max()) and np.isclose(self.rho, 1.0, rtol=1e-12):
             self.rho = 1.0  # exactly, as the preconditioner needs it
-        self._covered = statistics.covered
+        self._covered = statistics.positive_rows.gram
         # Positives less negatives.
         self._border = (2.0 * statistics.G[chosen, :, -1] - self.H[:, :, -1]).T
 

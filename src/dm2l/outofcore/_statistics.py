@@ -48,6 +48,7 @@ class RowStatistics:
         self.offset: Array = np.zeros(self.n_features)
         self._begun = False
         self.rows = LearnableRows(self.n_features + 1, self.n_labels)
+        self._rows: tuple[LearnableRows, ...] = (self.rows,)
 
     def add(
         self,
@@ -224,10 +225,6 @@ class RowStatistics:
         return ()
 
     @property
-    def _rows(self) -> tuple[LearnableRows, ...]:
-        return (self.rows,)
-
-    @property
     def learnable(self) -> NDArray[np.bool_]:
         """Labels with both classes observed."""
         return np.asarray((self.positives > 0) & (self.negatives > 0))
@@ -298,7 +295,8 @@ class GramStatistics(RowStatistics):
         size = self.n_features + 1
         self.H = np.zeros((self.n_labels, size, size))
         self.G = np.zeros((self.n_labels, size, size))
-        self._positive_rows = LearnableRows(size, self.n_labels)
+        self.positive_rows = LearnableRows(size, self.n_labels)  # of learnable labels: ``G_C``
+        self._rows = self.rows, self.positive_rows
 
     @classmethod
     def gather(cls, blocks: Iterable[tuple[Any, ...]], sample: int = MAX_ROWS) -> Self:
@@ -317,21 +315,12 @@ class GramStatistics(RowStatistics):
 
     def _add_grams(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> None:
         total, covered = add_label_grams(Phi, T, self.H, self.G, blas_thread_count())
-        self._positive_rows.add(Phi, T > 0, learnable, covered)
+        self.positive_rows.add(Phi, T > 0, learnable, covered)
         self.rows.add(Phi, T != 0, learnable, total)
 
     @property
     def _of_labels(self) -> tuple[Array, ...]:
         return self.H, self.G
-
-    @property
-    def _rows(self) -> tuple[LearnableRows, ...]:
-        return self.rows, self._positive_rows
-
-    @property
-    def covered(self) -> Array:
-        """``G_C``, of the rows with an observed positive of a learnable label."""
-        return self._positive_rows.gram
 
     @property
     def groups(self) -> NDArray[np.bool_]:
@@ -340,7 +329,7 @@ class GramStatistics(RowStatistics):
         The latter lost a class to subtraction, or never showed one; without their local norms the
         objective would not be bounded.
         """
-        left = self._positive_rows.counted & (self.positives > 0)
+        left = self.positive_rows.counted & (self.positives > 0)
         return np.asarray(self.learnable | left)
 
     def state(self) -> dict[str, Any]:

@@ -172,11 +172,11 @@ LabelCompleter dm2l.completion._completer
   training_rows: none | TrainingRows
   correlation: none | LabelCorrelation[c]
 
-PUCompleter dm2l.pu._estimator
+PUCompleter dm2l.pu
   include LabelCompleter
   rate: F[c]
 
-Calibrator dm2l.completion._calibration
+Calibrator dm2l.completion._errors
   method: 'sigmoid' | 'isotonic'
   fitted
   rates: F[c]

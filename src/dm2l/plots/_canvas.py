@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.io._words import parse_tick_or_boolean
+from dm2l.io._columns import parse_tick_or_boolean
 from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
 from dm2l.tables._measures import signs_of

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l.chemistry import ABSENT, has_rdkit, is_valid_smiles
-from dm2l.io._columns import ColumnRequestError, added_columns, check_distinct, match_columns
-from dm2l.io._words import (
+from dm2l.io._columns import (
     MISSING_WORDS,
+    ColumnRequestError,
+    added_columns,
     are_codes,
     as_number,
+    check_distinct,
+    match_columns,
     parse_boolean,
     parse_tick_or_boolean,
     with_point,

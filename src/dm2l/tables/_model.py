@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._utils.arrays import take_rows
-from dm2l.io._columns import LabelNames
-from dm2l.io._label_reader import LabelVocabulary
+from dm2l.io._columns import LabelNames, LabelVocabulary
 from dm2l.labels import ConstantLabelWarning
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import (

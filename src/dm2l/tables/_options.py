@@ -15,7 +15,7 @@ from dm2l._auto._base_models import TimeBudget
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.model_selection import MultilabelKFold
 from dm2l.tables._kinds import ColumnUse

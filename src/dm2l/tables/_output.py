@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, atomic_write, printable
 from dm2l.io._xlsx_file import write_sheet
 

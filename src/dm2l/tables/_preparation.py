@@ -18,8 +18,8 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, S
 from sklearn.utils.validation import check_is_fitted
 
 from dm2l._auto._classifier import AutoClassifier
+from dm2l._utils import require
 from dm2l._utils.arrays import factorize
-from dm2l._utils.extras import require
 from dm2l.chemistry import MorganFingerprints, scaffold_groups
 from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError

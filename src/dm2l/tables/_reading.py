@@ -11,14 +11,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, DataFileError, suffix_of
 from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
-from dm2l.io._columns import check_distinct, choose_labels, labels_without, matches_pattern
-from dm2l.io._csv_file import CsvFile
-from dm2l.io._label_reader import LabelReader, LabelVocabulary
-from dm2l.io._table import read_frame
-from dm2l.io._words import as_list
+from dm2l.io._columns import (
+    LabelReader,
+    LabelVocabulary,
+    as_list,
+    check_distinct,
+    choose_labels,
+    labels_without,
+    matches_pattern,
+)
+from dm2l.io._table import CsvFile, read_frame
 from dm2l.io._xlsx_file import read_sheet
 
 MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")

@@ -47,8 +47,8 @@ from dm2l._auto._classifier import AutoClassifier
 from dm2l._solvers.features import ridge_value
 from dm2l._solvers.nystroem import NystroemMap
 from dm2l._utils.arrays import to_numpy
+from dm2l.completion._correlation import row_gains, trust
 from dm2l.completion._covariance import conditional_moments
-from dm2l.completion._query_gains import row_gains, trust
 from dm2l.tables._measures import impute
 from dm2l.tables._model import TableModel
 from dm2l.tables._reading import Table

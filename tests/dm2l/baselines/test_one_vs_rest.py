@@ -38,7 +38,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dm2l import ConstantLabelWarning
 from dm2l.baselines import MaskedOneVsRestClassifier
-from dm2l.completion._calibration import best_f1_thresholds, plain_probability
+from dm2l.completion._errors import best_f1_thresholds, plain_probability
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels._matrix import parse_labels
 from dm2l.model_selection import MultilabelKFold, cross_val_decision, get_scorer

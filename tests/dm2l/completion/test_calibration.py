@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from dm2l import DM2LClassifier
-from dm2l.completion._calibration import Calibrator, best_f1_thresholds, plain_probability
+from dm2l.completion._errors import Calibrator, best_f1_thresholds, plain_probability
 
 METHODS = ["sigmoid", "isotonic"]
 

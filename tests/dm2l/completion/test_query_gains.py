@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from dm2l import DM2LClassifier
-from dm2l.completion._correlation import LabelCorrelation
+from dm2l.completion._correlation import LabelCorrelation, row_gains, trust
 from dm2l.completion._covariance import DenseCovariance, FactorCovariance
-from dm2l.completion._query_gains import row_gains, trust
 
 
 def coupled(seed=0, n=300, c=5, strength=1.5):

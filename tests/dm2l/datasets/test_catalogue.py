@@ -6,7 +6,6 @@ import hashlib
 import io
 import os
 import struct
-from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -16,8 +15,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.io import savemat
 
-from dm2l.datasets import _load, catalogue, content_hash, duplicate_groups, load_dataset
-from dm2l.datasets._load import DataSetCard
+from dm2l.datasets import (
+    DataSetCard,
+    catalogue,
+    content_hash,
+    duplicate_groups,
+    load_dataset,
+)
 
 FOLDER = os.environ.get("DM2L_DATA")
 PAPER = {"Arts", "Business", "Recreation", "Social", "Enron", "Image", "Tmc2007-500"}
@@ -41,7 +45,7 @@ def test_the_catalogue_has_a_card_for_every_set():
 
 def test_cards_cannot_be_changed_by_accident():
     cards = catalogue()
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         cards["Arts"].n = 1
     del cards["Arts"]
     assert "Arts" in catalogue()
@@ -178,7 +182,7 @@ def npz_bytes(**parts):
 def folder(tmp_path, monkeypatch):
     """A data folder of the test's own, and a catalogue with one card."""
     monkeypatch.setenv("DM2L_DATA", str(tmp_path))
-    monkeypatch.setattr(_load, "catalogue", lambda: {"tiny": TINY})
+    monkeypatch.setattr("dm2l.datasets.catalogue", lambda: {"tiny": TINY})
     return tmp_path
 
 

@@ -17,11 +17,11 @@ from sklearn.metrics import roc_auc_score
 from dm2l.datasets import (
     count_shared,
     duplicate_groups,
+    implications,
     load_dataset,
     load_digit_attributes,
     make_missing_multilabel,
 )
-from dm2l.datasets._synthetic import implications
 from dm2l.simulate import (
     simulate_missing_positives,
     simulate_per_label,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dm2l import DM2LClassifier
 from dm2l.io import read_csv, read_parquet
-from dm2l.io._csv_file import LineReader, check_rows, records
+from dm2l.io._table import LineReader, check_rows, records
 from reader_checks import NAN, check
 
 TABLE = """name,mass,polar,tox_liver,charge,tox_skin

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from dm2l import DM2LClassifier
 from dm2l._utils.files import DataFileError
 from dm2l.io import read_csv, read_labels
-from dm2l.io._columns import ColumnRequestError
-from dm2l.io._label_reader import Cutoff, cutoffs_of
+from dm2l.io._columns import ColumnRequestError, Cutoff, cutoffs_of
 from dm2l.outofcore import RowBlocks
 from dm2l.tables import read_table
 from reader_checks import NAN

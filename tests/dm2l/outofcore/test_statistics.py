@@ -90,7 +90,7 @@ def check_against_brute_force(found, X, T, weights=None, tol=1e-11):
     scale = max(1.0, np.abs(H).max(), np.abs(total).max())
     for one, other in ((found.H, H), (found.G, G), (found.rows.gram, total)):
         np.testing.assert_allclose(one, other, rtol=0, atol=tol * scale)
-    np.testing.assert_allclose(found.covered, covered, rtol=0, atol=tol * scale)
+    np.testing.assert_allclose(found.positive_rows.gram, covered, rtol=0, atol=tol * scale)
     np.testing.assert_array_equal(found.positives, (T == 1).sum(axis=0))
     np.testing.assert_array_equal(found.negatives, (T == -1).sum(axis=0))
 
@@ -211,7 +211,9 @@ def test_addition_commutes_and_subtraction_undoes_it(problem):
         np.testing.assert_allclose(one, other, rtol=0, atol=scale)
     # What lost its last negative, or positive, cannot be told from the rest any more.
     if (A.learnable == (A + B).learnable).all():
-        np.testing.assert_allclose(back.covered, A.covered, rtol=0, atol=scale)
+        np.testing.assert_allclose(
+            back.positive_rows.gram, A.positive_rows.gram, rtol=0, atol=scale
+        )
         np.testing.assert_allclose(back.rows.gram, A.rows.gram, rtol=0, atol=scale)
 
 
@@ -279,8 +281,8 @@ def test_more_patterns_than_can_wait_are_counted_in():
     assert not found.learnable.any()
     assert found.groups.any()
     check = np.einsum("i,ij,ik->jk", (T > 0).any(axis=1) * 1.0, *[_ones(X, found.offset)] * 2)
-    waiting = sum(found._positive_rows.pending.values(), np.zeros_like(check))
-    np.testing.assert_allclose(found.covered + waiting, check, atol=1e-10)
+    waiting = sum(found.positive_rows.pending.values(), np.zeros_like(check))
+    np.testing.assert_allclose(found.positive_rows.gram + waiting, check, atol=1e-10)
 
 
 def _ones(X, offset):
@@ -299,7 +301,7 @@ def test_what_can_be_learnt_may_be_told_before_it_is_seen():
         assert len(told.rows.each()) == 1  # nothing waits
     seen = gather(X, T * learnable)
     seen.move(told.offset)
-    np.testing.assert_allclose(told.covered, seen.covered)
+    np.testing.assert_allclose(told.positive_rows.gram, seen.positive_rows.gram)
     np.testing.assert_allclose(told.H, seen.H)
     np.testing.assert_array_equal(told.positives, seen.positives)
     assert told.weight == seen.weight == ((T[:, :2] != 0).any(axis=1)).sum()

@@ -11,9 +11,13 @@ from dm2l.datasets import make_missing_multilabel
 from dm2l.labels import LabelMatrix
 from dm2l.metrics import evaluate_positive_unlabelled, f1_macro, hamming_loss, label_auc
 from dm2l.persistence import load_model, save_model
-from dm2l.pu import estimate_class_prior
-from dm2l.pu._prior import check_class_prior, correct_scores, unlabelled_probability
-from dm2l.pu._targets import PUTargets
+from dm2l.pu import (
+    PUTargets,
+    check_class_prior,
+    correct_scores,
+    estimate_class_prior,
+    unlabelled_probability,
+)
 from dm2l.simulate import (
     infer_skipped_negatives,
     simulate_missing_positives,
@@ -49,7 +53,7 @@ def test_one_label_is_ridge_with_the_likeliest_alpha(rows, monkeypatch):
     # Of one label the model is a Gaussian process: its marginal likelihood by the dense formula.
     X, _, Y = rows
     X, y = X[:400], np.nan_to_num(Y[:400, :1])
-    monkeypatch.setattr("dm2l.pu._targets.ROUNDS", 1000)
+    monkeypatch.setattr("dm2l.pu.ROUNDS", 1000)
     ticks = PUTargets.of(Features(X, True), y, class_prior=0.5)
     w, U = np.linalg.eigh((X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T)
     r = (U.T @ (y - y.mean()))[:, 0]
@@ -145,7 +149,7 @@ def test_few_ticks_a_label_learn_few_directions(monkeypatch):
     some = (Y == 1).any(axis=0)
     Y, truth, fits = Y[:, some], truth[:, some], {}
     for ticks_a_number in (2, 0.01):  # the second has all directions
-        monkeypatch.setattr("dm2l.pu._targets.POSITIVES_PER_NUMBER", ticks_a_number)
+        monkeypatch.setattr("dm2l.pu.POSITIVES_PER_NUMBER", ticks_a_number)
         fits[ticks_a_number] = model().fit(X[:700], Y)
     few, all_of_them = (label_auc(truth[700:], f.decision_function(X[700:])) for f in fits.values())
     assert few > all_of_them + 0.02

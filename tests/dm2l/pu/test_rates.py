@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dm2l._solvers.features import Features
-from dm2l.pu import estimate_class_prior
-from dm2l.pu._targets import PUTargets, given_other_labels
+from dm2l.pu import PUTargets, estimate_class_prior, given_other_labels
 from dm2l.simulate import simulate_truncated
 
 
@@ -38,13 +37,13 @@ def one_by_one(unseen, ticks, alpha):
 
 @pytest.mark.parametrize("alpha", [0.5, 20.0])
 def test_scores_given_other_ticks_are_those_of_ridge_without_the_row(scored, monkeypatch, alpha):
-    monkeypatch.setattr("dm2l.pu._targets.RIDGES", (alpha,))
+    monkeypatch.setattr("dm2l.pu.RIDGES", (alpha,))
     assert np.allclose(given_other_labels(*scored), one_by_one(*scored, alpha), atol=1e-10)
 
 
 def test_the_ridge_is_the_one_that_foretells_rows_left_out_best(scored, monkeypatch):
     ridges = (0.01, 1.0, 30.0, 1e4)
-    monkeypatch.setattr("dm2l.pu._targets.RIDGES", ridges)
+    monkeypatch.setattr("dm2l.pu.RIDGES", ridges)
     found = [one_by_one(*scored, alpha) for alpha in ridges]
     losses = [np.sum((scored[1] - scores) ** 2) for scores in found]
     assert 0 < np.argmin(losses) < 3
@@ -52,7 +51,7 @@ def test_the_ridge_is_the_one_that_foretells_rows_left_out_best(scored, monkeypa
 
 
 def test_the_score_of_an_entry_never_sees_it(scored, monkeypatch):
-    monkeypatch.setattr("dm2l.pu._targets.RIDGES", (3.0,))
+    monkeypatch.setattr("dm2l.pu.RIDGES", (3.0,))
     unseen, ticks = scored
     before = given_other_labels(unseen, ticks)
     for i, j in ((0, 0), (7, 3), (59, 4)):

@@ -28,9 +28,8 @@ from dm2l import DM2LClassifier
 from dm2l._search._search import usual_scoring
 from dm2l._utils import files
 from dm2l.io import read_npz
-from dm2l.io._columns import ColumnRequestError, choose_labels
-from dm2l.io._csv_file import quote, records, unquote
-from dm2l.io._label_reader import LabelReader
+from dm2l.io._columns import ColumnRequestError, LabelReader, choose_labels
+from dm2l.io._table import quote, records, unquote
 from dm2l.persistence import save_model
 from dm2l.tables import (
     Completion,
@@ -1012,7 +1011,7 @@ def test_holes_are_filled_in_the_spelling_of_their_column(write, tmp_path):
 
 def _read_as_a_large_file(path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dm2l.io._csv_file._KEPT", 0)  # bytes that are kept for writing
+        patch.setattr("dm2l.io._table._KEPT", 0)  # bytes that are kept for writing
         return read_table(path, "a")
 
 

@@ -1,0 +1,526 @@
+"""Positive-unlabelled learning: some positives are labelled, everything else is unlabelled.
+
+A positive row is labelled with rate ``c`` and a negative one never. For the squared loss the
+unbiased risk is that of the targets ``2 s / c - 1``, by completing the square. They are very noisy,
+so labelled positives are smoothed over features first (docs/research/positive-unlabelled.md).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from dm2l._base import MissingLabelClassifier
+from dm2l._score_model import FitResult
+from dm2l._solvers.features import Features
+from dm2l._utils.arrays import (
+    WORTH_FACTORING,
+    asarray_like,
+    blas_threads,
+    float64,
+    namespace,
+    to_numpy,
+)
+from dm2l.completion._completer import (
+    FEWEST_POSITIVES,
+    Imputation,
+    LabelCompleter,
+    TrainingRows,
+    row_digests,
+)
+from dm2l.completion._errors import Calibrator, LabelErrors, best_f1_thresholds
+from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._matrix import LabelMatrix
+
+__all__ = ["ClassPrior", "estimate_class_prior"]
+
+Floats = NDArray[np.float64]
+
+# Fewest positives from which a label's own rate is estimated.
+ENOUGH = 10
+# Fewest rows of the best scores that a frequency is estimated from, and their least number as a
+# share of the label's positives.
+FEWEST, SHARE = 10, 0.2
+
+
+class ClassPrior(NamedTuple):
+    """Share of positives of every label, and its standard error.
+
+    Attributes
+    ----------
+    value, standard_error : ndarray of shape (c,)
+        Class priors, and their errors from the number of positives; zero for given priors.
+    rate : ndarray of shape (c,)
+        Label frequency: share of the positives that is labelled.
+    """
+
+    value: Floats
+    standard_error: Floats
+    rate: Floats
+
+    def spread(self, learnable: NDArray[np.bool_], constant: Floats) -> ClassPrior:
+        """Priors of all labels: 1 or 0 for those that cannot be learnt."""
+        whole = np.zeros((3, len(learnable)))
+        whole[0], whole[2] = constant > 0, 1.0
+        whole[:, learnable] = self
+        return ClassPrior(*whole)
+
+
+def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
+    r"""Estimate the share of positives of every label from positive-unlabelled labels.
+
+    Among rows that are certainly positive, the share of labelled ones is the label frequency
+    :math:`c_j`. It is taken among the :math:`k` best scores, with the :math:`k` whose lower
+    confidence limit is highest, and :math:`\pi_j = n_j / (n c_j)` with :math:`n_j` labelled
+    positives. Frequencies are shrunk towards their mean over all positives, and raised to it from
+    below, because no row may be certainly positive. If no row has two positives all labels have one
+    frequency. With observed negatives, two moments determine the rates :math:`1/u` of positives and
+    :math:`1/v` of negatives: :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and the scores.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n, c)
+        Held-out scores, larger where a positive is more likely.
+    Y : array-like of shape (n, c)
+        1 for a positive, 0 for an observed negative, NaN for an unlabelled entry.
+
+    Returns
+    -------
+    ClassPrior
+        Values, standard errors and rates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.pu import estimate_class_prior
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(4000, 1))
+    >>> Y = np.where((scores > 0) & (rng.random((4000, 1)) < 0.4), 1.0, np.nan)
+    >>> estimate_class_prior(scores, Y).value.round(1)
+    array([0.5])
+    """
+    Y = np.asarray(Y, dtype=np.float64)
+    signs = np.where(np.isnan(Y), 0, np.where(Y > 0, 1, -1)).astype(np.int8)
+    return prior_from_signs(np.asarray(scores, dtype=np.float64), signs)
+
+
+def check_class_prior(given: Any, signs: Signs) -> ClassPrior:
+    """A class prior that was given: one number, or one for every label."""
+    share = (signs > 0).mean(axis=0)
+    value = np.asarray(given, dtype=np.float64)
+    if value.ndim > 1 or (value.ndim == 1 and value.shape != share.shape):
+        raise ValueError(
+            f"class_prior must be a number or one for each of {len(share)} labels, got shape "
+            f"{value.shape}."
+        )
+    value = np.broadcast_to(value, share.shape).astype(np.float64)
+    seen = np.maximum(share, 1e-12)
+    if not np.all((value > 0) & (value <= 1) | (share == 0)):
+        raise ValueError(f"class_prior must lie above 0 and at most at 1, got {given!r}.")
+    if (value < share - 1e-9).any():
+        j = int(np.argmax(share - value))
+        raise ValueError(
+            f"class_prior[{j}] is {value[j]:.3g}, but {share[j]:.3g} of the rows are labelled as "
+            "positives."
+        )
+    value = np.maximum(value, seen)
+    return ClassPrior(value, np.zeros_like(value), np.minimum(seen / value, 1.0))
+
+
+def prior_from_signs(scores: Floats, signs: Signs) -> ClassPrior:
+    """As :func:`estimate_class_prior`, of signs."""
+    n, c = signs.shape
+    labelled, share = signs > 0, (signs > 0).mean(axis=0)
+    found = np.array([where_certain(labelled[:, j], scores[:, j]) for j in range(c)]).reshape(c, 2)
+    log_rate, error = np.log(found[:, 0]), found[:, 1]
+    bound = np.ones(c, dtype=bool)
+    for j in np.flatnonzero((signs < 0).sum(axis=0) >= ENOUGH):
+        moments = two_sided(signs[:, j], scores[:, j])
+        if moments is not None:
+            (log_rate[j], error[j]), bound[j] = moments, False
+    known = np.isfinite(error) & (labelled.sum(axis=0) >= ENOUGH)
+    if not known.any():
+        known = np.isfinite(error)
+    one_each = bool((labelled.sum(axis=1) <= 1).all())
+    count = np.where(known, labelled.sum(axis=0), 0.0)
+    if known.any():
+        log_rate, error = shrink(log_rate, error, count, bound, alike=one_each)
+    else:
+        log_rate, error = np.zeros(c), np.ones(c)
+    rate = np.clip(np.exp(log_rate), np.maximum(share, 1e-6), 1.0)
+    value = np.where(share > 0, share / rate, 0.0)
+    counted = np.sqrt((1 - share) / np.maximum(n * share, 1.0))
+    return ClassPrior(value, value * np.hypot(error, counted), rate)
+
+
+def where_certain(labelled: NDArray[np.bool_], scores: Floats) -> tuple[float, float]:
+    """Share of labelled rows among the best scores, and the standard error of its logarithm."""
+    ok = np.isfinite(scores)
+    labelled, scores = labelled[ok], scores[ok]
+    if not labelled.any():
+        return 1.0, np.inf
+    k = np.arange(1, len(labelled) + 1)
+    share = np.cumsum(labelled[np.argsort(-scores, kind="stable")]) / k
+    least = min(max(FEWEST, int(SHARE * labelled.sum())), len(labelled)) - 1
+    limit = share - np.sqrt(np.maximum(share * (1 - share), 1 / k) / k)
+    best = least + int(np.argmax(limit[least:]))
+    rate = max(float(share[best]), 0.5 / (best + 1))
+    return rate, float(np.sqrt((1 - rate + 1 / (best + 1)) / (rate * (best + 1))))
+
+
+def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
+    """Log-frequency and its standard error from two moments; None if they have no solution."""
+    ok = np.isfinite(scores)
+    s, z, g = (signs[ok] > 0) * 1.0, (signs[ok] < 0) * 1.0, scores[ok] - scores[ok].mean()
+    moments = np.array([[s.mean(), z.mean()], [(s * g).mean(), (z * g).mean()]])
+    if abs(np.linalg.det(moments)) < 1e-10:
+        return None
+    inverse = np.linalg.inv(moments)
+    u, v = inverse @ np.array([1.0, 0.0])
+    if min(u, v) < 1 - 1e-9:  # both are 1, up to rounding, where every entry is labelled
+        return None
+    off = u * s + v * z - 1
+    scatter = np.cov(np.stack([off, off * g])) / len(s)
+    error = float(np.sqrt((inverse @ scatter @ inverse.T)[0, 0])) / u
+    return (-float(np.log(u)), error) if error < 0.5 else None
+
+
+def shrink(
+    value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
+) -> tuple[Floats, Floats]:
+    """Shrink frequencies to their mean, by DerSimonian and Laird; lower bounds are raised to it."""
+    # Labels with many positives are more likely to have rows that are certainly positive, so the
+    # mean is over positives, and of frequencies rather than their logarithms.
+    error = np.clip(error, 1e-6, 1e6)  # zero if all are labelled, infinite if unknown
+    known, share = count > 0, count / count.sum()
+    rate = np.where(known, np.exp(value), 0.0)
+    mean = float(np.log(share @ rate))
+    if known.sum() == 1:
+        return np.where(known, value, mean), np.where(known, error, error[known].max())
+    weight = np.where(known, 1 / error**2, 0.0)
+    q = float(weight @ (value - mean) ** 2)
+    total = weight.sum() - (weight @ weight) / weight.sum()
+    between = max((q - known.sum() + 1) / total, 0.0) if total > 0 else 0.0
+    spread = float(np.sqrt(share**2 @ (rate / np.exp(mean) - 1) ** 2))
+    common = alike | ~known | (bound & (value < mean))
+    own = np.where(common, 0.0, between / (between + error**2))
+    left = np.where(common, between, own * error**2)
+    return own * value + (1 - own) * mean, np.sqrt(left + ((1 - own) * spread) ** 2)
+
+
+def unlabelled_probability(p: Floats, rate: Floats) -> Floats:
+    r"""Probability that an unlabelled entry is positive, :math:`p (1 - c) / (1 - c p)`."""
+    return p * (1 - rate) / np.maximum(1 - rate * p, 1e-12)
+
+
+def correct_scores(scores: Any, prior: Any) -> Any:
+    """Scores ``2 p - 1`` with positive probabilities: ``pi exp(p / pi - 1)`` below the prior pi."""
+    xp = namespace(scores)
+    known = np.asarray(prior) > 0
+    pi = asarray_like(np.where(known, prior, 1.0), scores)
+    ratio = (1 + scores) / (2 * pi)
+    small = 2 * pi * xp.exp(xp.where(ratio < 1, ratio, 1.0 + 0 * ratio) - 1) - 1
+    return xp.where((ratio < 1) & asarray_like(known, scores), small, scores)
+
+
+ROUNDS = 30
+# Positives for each number of a covariance. If labels have fewer, some directions among them are
+# learnt, in EARLY rounds: more rounds fit the noise (docs/research/positive-unlabelled.md).
+POSITIVES_PER_NUMBER, EARLY = 2, 10
+# Candidates for the ratio of signal to noise of a label.
+LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)
+# Share of the trace added to covariances, which may be singular: with one positive in every row the
+# noise of all labels together is zero.
+JITTER = 1e-7
+
+
+@dataclass(frozen=True)
+class PrincipalComponents:
+    """Principal components ``U`` (n, r) of the features, and their eigenvalues ``w``."""
+
+    U: Floats
+    w: Floats
+    intercept: bool
+
+    @classmethod
+    def of(cls, features: Features) -> PrincipalComponents:
+        """Components of the centred features."""
+        centred = features.centre()
+        gram = to_numpy(float64(centred.gram()))[: centred.d, : centred.d]
+        with blas_threads(float(centred.d) ** 3, WORTH_FACTORING):
+            w, V = np.linalg.eigh(gram)
+        kept = w > max(w[-1], 0.0) * 1e-10
+        w, V = w[kept], V[:, kept] / np.sqrt(w[kept])
+        if centred.intercept:
+            V = np.vstack([V, np.zeros((1, V.shape[1]))])
+        U = to_numpy(float64(centred.scores(asarray_like(V, centred.example))))
+        return cls(U, w, centred.intercept)
+
+    def smooth(self, S: Floats, labelled: Floats) -> tuple[Floats, Floats, Floats]:
+        """Fit of ``S`` with covariances found by EM, its pull, and leave-one-out scores."""
+        n, c = S.shape
+        mean = S.mean(axis=0) if self.intercept else np.zeros(c)
+        R = S - mean
+        P, total = self.U.T @ R, R.T @ R
+        known = max(int(labelled.sum() / (POSITIVES_PER_NUMBER * c)), 1)
+        level = self._level(S, R, P, labelled) if known < c - 1 and len(P) else None
+        with blas_threads(float(c) ** 3 + P.size * c):  # of many small steps
+            B, noise = self._covariances(P, total, n, known, level)
+            d, V = eigh(B, noise)
+        back = noise @ V  # of V', the inverse
+        d = np.maximum(d, 0.0)
+        share = self.w[:, None] * d / (self.w[:, None] * d + 1)
+        rotated = R @ V
+        fitted = self.U @ (share * (P @ V))
+        left = rotated - fitted
+        unseen = rotated - left / self._without(share)
+        return mean + fitted @ back.T, (left * d) @ back.T, mean + unseen @ back.T
+
+    def _without(self, share: Floats) -> Floats:
+        """Divisors that turn residuals into leave-one-out residuals."""
+        own = (self.U**2) @ share + (1 / len(self.U) if self.intercept else 0.0)
+        return np.maximum(1 - own, 1e-3)
+
+    def _level(self, S: Floats, R: Floats, P: Floats, labelled: Floats) -> float:
+        """Ratio of signal to noise, the same for all labels, that ranks held-out positives best."""
+        loss, place, signal = [], np.empty(R.shape, dtype=np.intp), LEVELS / self.w.mean()
+        for one in signal:
+            share = (self.w * one / (self.w * one + 1))[:, None]
+            scores = S - (R - self.U @ (share * P)) / self._without(share)
+            order = np.argsort(-scores, axis=1, kind="stable")
+            np.put_along_axis(place, order, np.arange(R.shape[1])[None, :], axis=1)
+            loss.append(place[labelled > 0].mean())
+        return float(signal[int(np.argmin(loss))])
+
+    def _covariances(
+        self, P: Floats, total: Floats, n: int, known: int, level: float | None
+    ) -> tuple[Floats, Floats]:
+        r, c = P.shape
+        one = np.trace(total) / (n * c) * np.eye(c) + 1e-300 * np.eye(c)
+        noise = 0.9 * total / n + JITTER * one
+        B = 0.1 * total / n / max(self.w.sum() / n, 1e-300) + JITTER * one
+        if level is not None:
+            B = level * noise
+        w, rest = self.w[:, None], total - P.T @ P
+        for _ in range((ROUNDS if level is None else EARLY) if r else 0):
+            d, V = eigh(B, noise)
+            back = noise @ V
+            share = w * np.maximum(d, 0.0) / (w * np.maximum(d, 0.0) + 1)
+            rotated = P @ V
+            mean = share * rotated
+            inner = (mean / w).T @ mean / r + np.diag((share / w).mean(axis=0))
+            left = rotated - mean
+            outer = left.T @ left + V.T @ rest @ V + np.diag(share.sum(axis=0))
+            if level is not None:  # probabilistic PCA with a given noise
+                found, Q = np.linalg.eigh(inner)
+                found[:-known] = level
+                inner = (Q * np.maximum(found, level)) @ Q.T
+            B, noise = back @ inner @ back.T, back @ outer @ back.T / n
+            if level is None:
+                # Off the diagonal, c numbers a label are estimated from r directions: shrink them.
+                B = (r * B + c * np.diag(np.diag(B))) / (r + c)
+            B, noise = ((A + A.T) / 2 + JITTER * np.trace(A) / c * np.eye(c) for A in (B, noise))
+        return B, noise
+
+
+# Ridges, in positives; and the number of rows, about, on which one is chosen.
+RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000
+
+
+@dataclass(frozen=True)
+class PUTargets:
+    """Scores of positive-unlabelled labels: the fit of ``2 y - 1``, and that without the row."""
+
+    scores: Floats
+    pull: Floats  # added to targets for every unit of ridge, so that any alpha gives the scores
+    leave_one_out_scores: Floats
+    prior: ClassPrior
+
+    @classmethod
+    def of(cls, features: Features, signs: NDArray[Any], class_prior: Any = None) -> PUTargets:
+        """Learn from positives (+1), observed negatives (-1) and unlabelled entries (0)."""
+        signs = np.sign(signs).astype(np.int8)
+        labelled = (signs > 0).astype(np.float64)
+        components = PrincipalComponents.of(features)
+        found = components.smooth(labelled, labelled)
+        if class_prior is None:
+            prior = prior_from_signs(given_other_labels(found[2], labelled), signs)
+        else:  # by chance some rows may have a larger share of positives than all have
+            prior = check_class_prior(np.maximum(class_prior, labelled.mean(axis=0)), signs)
+        scale = 2 / prior.rate
+        if not (signs < 0).any():
+            fitted, pull, unseen = (scale * part for part in found)
+            return cls(fitted - 1, pull, unseen - 1, prior)
+        # Positives and negatives are both evidence, weighted by their inverse variances.
+        negative = (signs < 0).astype(np.float64)
+        no_rate = np.clip(negative.mean(axis=0) / np.maximum(1 - prior.value, 1e-6), 0.0, 1.0)
+        noise = (prior.value * (1 / prior.rate - prior.value), 1 - prior.value)
+        other = noise[1] * (1 / np.maximum(no_rate, 1e-6) - noise[1])
+        trust = np.where(no_rate > 0, noise[0] / np.maximum(noise[0] + other, 1e-12), 0.0)
+        back = 2 / np.maximum(no_rate, 1e-6)
+        targets = (1 - trust) * (scale * labelled - 1) + trust * (1 - back * negative)
+        return cls(*components.smooth(targets, labelled), prior)
+
+    def targets(self, alpha: float) -> Floats:
+        """Targets of ridge with this ``alpha``, whose solution is ``scores``."""
+        return self.scores + alpha * self.pull
+
+
+def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
+    r"""Scores given features and the other positives of the row, as of a fit without the row.
+
+    Where positives are labelled independently, other positives are as good as features. So the
+    residuals of ``labelled`` (1 or 0) are regressed on those of the other labels, with ridge and
+    without the row. With :math:`Q = (R'R + \alpha I)^{-1}` residuals are
+    :math:`(R Q)_{ij} / Q_{jj}` and leverages :math:`r_i' Q r_i - (R Q)_{ij}^2 / Q_{jj}`.
+    """
+    if labelled.sum(axis=1).max(initial=0.0) <= 1:
+        return scores  # labels compete for the row: the absence of others would make one certain
+    R = labelled - scores
+    w, V = np.linalg.eigh(R.T @ R)
+    inverses = [(V / (np.maximum(w, 0.0) + alpha)) @ V.T for alpha in RIDGES]
+    some = R[:: max(len(R) // CHOOSING_ROWS, 1)]
+    loss = [float((_leave_one_out(some, Q) ** 2).sum()) for Q in inverses]
+    return labelled - _leave_one_out(R, inverses[int(np.argmin(loss))])
+
+
+def _leave_one_out(R: Floats, Q: Floats) -> Floats:
+    """Leave-one-out residuals of every column of ``R`` regressed on the others."""
+    RQ, own = R @ Q, np.diag(Q)
+    leverage = (RQ * R).sum(axis=1)[:, None] - RQ**2 / own
+    return RQ / own / (1 - leverage)
+
+
+# Of EM: calibration curves, and probabilities of unlabelled entries by them.
+_ROUNDS = 3
+
+
+class PUCompleter(LabelCompleter):
+    """:class:`LabelCompleter` of labels whose zeros may be positive, without label correlation."""
+
+    def __init__(self, *arguments: Any, rate: Floats, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.rate = rate
+
+    def state(self) -> dict[str, Any]:
+        """Arguments of the constructor."""
+        return super().state() | {"rate": self.rate}
+
+    def check_bound(self, max_error_rate: Any, method: str) -> Any:
+        """Refuse a bound: the error rate is estimated from observed entries of both classes."""
+        raise ValueError(
+            "max_error_rate requires observed negatives; with missing_as='unlabelled' the error "
+            "rate cannot be estimated."
+        )
+
+    def impute(
+        self,
+        X: Any,
+        T: Signs,
+        scores: Floats,
+        probabilities: Floats | None = None,
+        max_error_rate: Any = None,
+    ) -> Imputation:
+        """Scores, probabilities and decisions, given that missing entries are unlabelled."""
+        p = self.probabilities(scores) if probabilities is None else probabilities
+        p = unlabelled_probability(p, self.rate)
+        positive = p > 0.5 if self.by_probability else self.decide(scores)
+        return Imputation(scores, p, positive, T == 0, np.nan)
+
+    def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
+        """Unlabelled entries, by the probability that they are positive."""
+        row, label = np.nonzero((T == 0) & self.learnable & np.isfinite(scores))
+        scores = np.nan_to_num(scores)
+        p = np.clip((1 + scores) / 2, 0.0, 1.0)
+        if self.calibrator is not None:
+            p = self.calibrator.predict(scores)
+        p = unlabelled_probability(p, self.rate)[row, label]
+        order = np.argsort(-p, kind="stable")
+        false_alarms = np.cumsum(1 - p[order]) / np.arange(1, len(p) + 1)
+        negative = np.zeros(len(p), dtype=bool)
+        return LabelErrors(row[order], label[order], negative, p[order], false_alarms)
+
+
+class PositiveUnlabelledClassifier(MissingLabelClassifier):
+    """Base of estimators that take ``missing_as="unlabelled"``, with ``class_prior``."""
+
+    # The score model then gets complete labels, with unlabelled entries as negatives and the signs
+    # that were given as targets. It passes the class prior that it used to _keep_prior.
+    class_prior: Any = None
+
+    def _prepare_labels(
+        self, labels: LabelMatrix, sample_weight: Any, label_weight: Any
+    ) -> LabelMatrix:
+        if self.missing_as != "unlabelled":
+            return super()._prepare_labels(labels, sample_weight, label_weight)
+        if labels.kind != "multilabel":
+            raise ValueError("missing_as='unlabelled' needs a label matrix, got a 1-D y.")
+        if sample_weight is not None or label_weight is not None:
+            raise ValueError("missing_as='unlabelled' takes no weights.")
+        if self.class_prior is not None:
+            check_class_prior(self.class_prior, labels.signs)  # of all rows; some may show less
+        return _as_negatives(labels)
+
+    def _keep_prior(self, prior: ClassPrior | None = None) -> None:
+        """Keep the class priors of the labels that were learnt, as those of all labels."""
+        prior = prior or ClassPrior(*np.zeros((3, 0)))
+        found = prior.spread(self._learnable, self._constant)
+        self.class_prior_, self.class_prior_error_, self._label_frequency = found
+
+    def _corrected(self, scores: Any) -> Any:
+        """Scores of the learnt positive-unlabelled labels."""
+        return correct_scores(float64(scores), self.class_prior_[self._learnable])
+
+    def _for_folds(self) -> Self:
+        bare = super()._for_folds()
+        if self.missing_as == "unlabelled":
+            bare.class_prior = self.class_prior_  # or every fold had a scale of its own
+        return bare
+
+    def _fit_pu_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:
+        signs = labels.entries.targets if labels.entries is not None else None
+        if signs is not None and signs.all() and (signs < 0).any():
+            warnings.warn(
+                "missing_as='unlabelled', but every entry of Y says yes or no, and a no counts as "
+                "seen. Write NaN for unlabelled entries, np.where(Y == 1, 1, np.nan), or leave "
+                "missing_as out.",
+                UserWarning,
+                stacklevel=4,
+            )
+        positive, rate, calibrator = labels.signs > 0, self._label_frequency, None
+        number = 0.0 if self.threshold in (None, "f1") else float(self.threshold)
+        thresholds = np.full(labels.n_labels, number)
+        if self.calibration is not None or self.threshold == "f1":
+            # Every entry counts as a positive and as a negative, by its probability.
+            n, scores = len(positive), np.vstack([self._cross_fit(X, labels)] * 2)
+            both = np.repeat(np.array([[1], [-1]], dtype=np.int8), n, axis=0)
+            both = np.where(np.isfinite(scores), both, 0).astype(np.int8)
+            p = np.clip((1 + scores[:n]) / 2, 0.01, 0.99)
+            for _ in range(_ROUNDS):
+                likely = np.where(positive, 1.0, unlabelled_probability(p, rate))
+                weights = np.nan_to_num(np.vstack([likely, 1 - likely]))
+                if self.calibration is None:
+                    break
+                calibrator = Calibrator(self.calibration).fit(scores, both, weights)
+                p = calibrator.predict(np.nan_to_num(scores[:n]))
+            if self.threshold == "f1":
+                thresholds = best_f1_thresholds(scores, both, FEWEST_POSITIVES, weights)
+        rows = TrainingRows.of(row_digests(X), labels.signs)
+        by_probability = self.threshold is None
+        return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, rate=rate)
+
+    def _cross_fit(self, X: Any, labels: LabelMatrix) -> Any:
+        if self.missing_as == "unlabelled" and labels.entries is None:
+            labels = _as_negatives(labels)  # as read, for a search for label errors
+        return super()._cross_fit(X, labels)
+
+
+def _as_negatives(labels: LabelMatrix) -> LabelMatrix:
+    """Unlabelled entries as negatives, with the signs as given as targets."""
+    T = np.where(labels.signs > 0, 1, -1).astype(np.int8)
+    return replace(labels, signs=T, entries=EntryWeights.of(T, targets=labels.signs))
