@@ -12,13 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from dm2l._utils.extras import require
+from dm2l._utils import require
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, atomic_write, suffix_of
 from dm2l.io import write_npz
-from dm2l.io._columns import LOOK, PROBABILITY
-from dm2l.io._csv_file import Record, quote, records, unquote
-from dm2l.io._label_reader import cutoffs_of
-from dm2l.io._words import MissingMarkers, as_number, commonest_pair, with_point
+from dm2l.io._columns import (
+    LOOK,
+    PROBABILITY,
+    MissingMarkers,
+    as_number,
+    commonest_pair,
+    cutoffs_of,
+    with_point,
+)
+from dm2l.io._table import Record, quote, records, unquote
 from dm2l.io._xlsx_file import MOST_COLUMNS, edit_sheet, write_sheet
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import check_suffix, harmless, write_columns
