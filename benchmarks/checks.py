@@ -42,7 +42,6 @@ CHECKS = {
     "_classifier": ["check_magnitude"],
     "_solvers.nuclear": ["check_finite"],
     "_solvers.problem": ["check_finite"],
-    "_solvers.ridge": ["check_finite"],
 }
 DOORS = ("io._npz_file", "io._mat")
 

@@ -73,11 +73,11 @@ def option_table(name: str) -> str:
 
     from dm2l.cli._commands import cli
 
-    context = click.Context(cli)
+    context = click.Context(cli, info_name="dm2l", **cli.context_settings)
     command = cli.get_command(context, name)
     lines = ["| option | meaning |", "|---|---|"]
     for parameter in command.params:
-        record = parameter.get_help_record(click.Context(command))
+        record = parameter.get_help_record(click.Context(command, parent=context))
         if record is not None:
             option, meaning = (part.replace("|", r"\|") for part in record)
             lines.append(f"| `{option}` | {meaning} |".replace(r"`\|", "`|"))

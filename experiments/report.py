@@ -78,14 +78,14 @@ def _sections(results: Results) -> Iterator[str]:
     variants = dm2l_variants(results.methods)
     cells = against_best(results, variants)
     if won(cells) or (cells["outcome"] == "worse").any():
-        yield "## Against the best published figure"
+        yield "## Comparison with the best published figure"
         yield from _against_best(results, variants, cells)
     beside = reproduced(results)
     if len(beside):
-        yield "## Beside the published figures of the same methods"
+        yield "## Comparison with the published figures of the same methods"
         yield from _beside(results, beside)
     if pairs := ridge_pairs(results.methods):
-        yield "## DM2L beside ridge"
+        yield "## DM2L and ridge"
         yield from _against_ridge(results, pairs)
     blocks = [b for m in results.measures if (b := block_statistics(results, m)) is not None]
     if blocks:
@@ -126,10 +126,10 @@ def _against_best(results: Results, variants: list[str], cells: pd.DataFrame) ->
     counts = Counter(cells["outcome"])
     yield (
         f"In {won(cells)} of the paper's {len(cells)} cells the best of {', '.join(variants)} is "
-        "at least as good as the best published figure of any method, both as they would be "
-        f"printed ({counts['better']} better, {counts['equal']} equal); {counts['worse']} are "
-        f"worse, {counts['missing']} have no results. Published figures rest on masks per row, and "
-        "those of Tmc2007-500 on its old edition."
+        "at least as good as the best published figure of any method, both rounded to three "
+        f"decimals ({counts['better']} better, {counts['equal']} equal); {counts['worse']} are "
+        f"worse, {counts['missing']} have no results. Published figures use masks per row, and "
+        "the old edition of Tmc2007-500."
     )
     names = [measure.name for measure in PAPER_MEASURES]
     rows = []
@@ -153,7 +153,7 @@ def _beside(results: Results, beside: pd.DataFrame) -> Iterator[str]:
     yield f"{beside['within'].sum()} of {len(beside)} are as published ({tolerances})."
     for name in filter(results.is_part, results.datasets):
         paper = results.published_name(name)
-        yield f"{name} stands beside the published {paper}, which is the mean of more sets."
+        yield f"{name} is compared with the published {paper}, a mean of data sets."
     counts = beside.groupby("method", sort=False)["within"].agg(["sum", "size"])
     rows = [(method, f"{good} of {n}") for method, (good, n) in counts.iterrows()]
     yield markdown(("method", "as published"), rows)
@@ -171,9 +171,9 @@ def _against_ridge(results: Results, pairs: list[tuple[str, str]]) -> Iterator[s
     found = duels(results, pairs)
     counts = Counter((d.first, d.second, d.measure.name, d.verdict) for d in found)
     yield (
-        f"In how many cells (data set and rate) the {LEVEL:.0%} interval of the mean difference "
-        "over repetitions, corrected for splits that share rows (Nadeau and Bengio, 2003), lies on "
-        "one side of 0. Of twenty intervals between equals about one leaves out 0."
+        f"The table counts cells (data set and rate) by the {LEVEL:.0%} confidence interval of the "
+        "mean difference over repetitions, corrected for splits that share rows (Nadeau and "
+        "Bengio, 2003). For equal methods, about one of twenty intervals excludes 0."
     )
     keys = dict.fromkeys((d.first, d.second, d.measure.name) for d in found)
     rows = [(*key, *(counts[*key, verdict] for verdict in VERDICTS)) for key in keys]
@@ -204,11 +204,11 @@ def _ranks(blocks: list[BlockStatistics]) -> Iterator[str]:
         for q in (None, PAPER_CONSTANT)
     )
     yield (
-        "Friedman's test, Iman and Davenport's F, and Nemenyi's critical difference at 5 %. Rates "
-        "of one data set count as blocks, as in the paper, though they share its rows. The paper "
-        f"prints a critical difference of {printed:.3f} for its {PAPER_METHODS} methods and "
-        f"{PAPER_BLOCKS} blocks, from the constant {PAPER_CONSTANT} of nine methods; the right one "
-        f"gives {right:.3f}."
+        "Friedman's test, Iman and Davenport's F, and Nemenyi's critical difference at 5 %. As in "
+        "the paper, rates of one data set count as blocks, although they share rows, so p-values "
+        f"are too small. The paper prints a critical difference of {printed:.3f} for its "
+        f"{PAPER_METHODS} methods and {PAPER_BLOCKS} blocks, from the constant {PAPER_CONSTANT} "
+        f"of nine methods; the correct constant gives {right:.3f}."
     )
     tests = [
         (

@@ -18,13 +18,13 @@ import numpy as np
 from demonstration import Figures, main, splits
 from released_code import Surrogate, algorithm_2, steepest_descent
 
-from dm2l._solvers.nuclear import smooth_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm
 
 QUICK = {"heights": (500, 1500), "rows": 1500, "steps": 2}
 WAYS: dict[str, Callable[[Any], Any]] = {
     "full": partial(algorithm_2, full=True),
     "thin": algorithm_2,
-    "Gram": partial(smooth_nuclear_norm, mu=1e-6),
+    "Gram": SmoothNorm(1e-6),
 }
 N_LABELS = 26
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
 from typing import Any, Self
@@ -16,36 +16,85 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from dm2l._score_model import FitResult, fold_inputs, label_folds
 from dm2l._utils.arrays import (
     asarray_like,
     check_finite,
     checked_numbers,
     is_non_numpy,
     namespace,
+    take_block,
+    take_rows,
     to_numpy,
 )
 from dm2l._utils.inputs import check_choice, check_inputs
 from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_threshold
 from dm2l.completion._errors import Calibrator, plain_probability
+from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
 # Rows from which on folds take the place of leave-one-out scores that are mostly undefined.
 _ENOUGH_ROWS = 20
 
 
+@dataclass(frozen=True, kw_only=True)
+class FitResult:
+    """What a score model leaves behind, besides the attributes that it predicts from.
+
+    ``leave_one_out_scores`` (n, c) of known entries are those of a model that was fitted without
+    their row, NaN or None where there are none. ``out_of_fold``: they come from models of folds, so
+    that calibration and thresholds need no others. ``sample``: inputs and signs of their rows, if
+    these are a sample of those fitted to.
+    """
+
+    leave_one_out_scores: NDArray[np.float64] | None = None
+    out_of_fold: bool = False
+    sample: tuple[Any, Signs] | None = None
+
+
+def fold_inputs(
+    X: Any,
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+    pairwise: bool,
+    scratch: NDArray[Any] | None = None,
+) -> tuple[Any, Any]:
+    """Inputs of the training and of the test rows of a fold; the former may be in ``scratch``."""
+    if pairwise:
+        return take_block(X, train, train, scratch), take_block(X, test, train)
+    return take_rows(X, train), take_rows(X, test)
+
+
+def label_folds(cv: Any, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Training and test rows of each fold of ``cv``, which sees observed labels only."""
+    visible = np.where(T == 0, np.nan, T > 0)
+    if isinstance(cv, Integral):
+        from dm2l.model_selection import MultilabelKFold
+
+        cv = MultilabelKFold(int(cv), random_state=0)
+    if hasattr(cv, "split"):
+        splitter = copy(cv)
+        if hasattr(splitter, "missing_label"):  # labels are NaN-coded by now
+            splitter.missing_label, splitter.missing_as = np.nan, None
+        # Rows with nothing observed do not matter, so they must not move the folds either.
+        seen = np.flatnonzero((T != 0).any(axis=1))
+        all_seen = len(seen) == len(T)
+        if not isinstance(getattr(splitter, "groups", ""), str | None):
+            splitter.groups = np.asarray(splitter.groups)[seen]
+        folds = splitter.split(X if all_seen else take_rows(X, seen), visible[seen])
+        return [(seen[train], seen[test]) for train, test in folds]
+    given = list(cv)
+    if not given:
+        raise ValueError("cv has no folds. A generator has them once: give list(...) of it.")
+    return given
+
+
 class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     """Base of estimators that learn from labels with missing entries.
 
-    A subclass stores its parameters and is a score model: ``_fit_labels(X, labels)`` learns from a
-    :class:`LabelMatrix` of the learnable labels and the rows that matter, and returns a
-    :class:`FitResult`; ``_score_labels(X)`` returns one column of scores for each learnable label.
+    A subclass is a score model: ``_fit_labels(X, labels)`` learns the learnable labels from the
+    rows that matter, and ``_score_labels(X)`` returns one column of scores for each of them.
     (``_learn(X, labels)`` instead of ``_fit_labels`` gets all rows and labels.) The base reads
-    labels, gives constant labels their scores, and passes scores to a :class:`LabelCompleter`:
-    calibration, label correlation, imputation, error-rate control and label errors.
-
-    Parameters it understands, if the subclass has them: ``missing_label``, ``missing_as``,
-    ``threshold``, ``calibration``, ``coupling``, ``cv``.
+    labels, scores constant labels, and passes scores to a :class:`LabelCompleter`.
     """
 
     # Whether arrays of other libraries stay where they are, and the results with them.
@@ -333,11 +382,10 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict every label; nothing is ever missing.
 
-        With ``threshold=None`` a label is predicted when its probability exceeds one half: its
-        score is above 0, or above the calibrated cutoff if ``calibration`` is set. A number is a
-        cutoff for the scores; ``"f1"`` takes the cutoff of each label that was best on cross-fitted
-        scores (0 for labels with fewer than five positives there). A 1-D ``y`` with more than two
-        classes takes the highest score.
+        With ``threshold=None`` a label is predicted when its score is above 0, or with
+        ``calibration`` its probability above one half. A number is a cutoff for the scores;
+        ``"f1"`` takes the best cutoff of each label on cross-fitted scores (0 for labels with fewer
+        than five positives there). A multiclass ``y`` takes the highest score.
 
         Parameters
         ----------
@@ -373,11 +421,9 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of every label.
 
-        With ``calibration``, from a curve per label fitted to cross-fitted scores of observed
-        labels, which :meth:`predict` follows as well. Else with ``coupling``, from a sigmoid per
-        label fitted to leave-one-out scores, which costs next to nothing; :meth:`predict` follows
-        the scores. Without either, and for a 1-D ``y``, ``(1 + tanh(score)) / 2``, which keeps the
-        order but is not calibrated.
+        With ``calibration``, from a curve per label fitted to cross-fitted scores, which
+        :meth:`predict` follows. Else with ``coupling``, from a sigmoid per label fitted to
+        leave-one-out scores. Else, and for a 1-D ``y``, ``(1 + tanh(score)) / 2``, not calibrated.
 
         Parameters
         ----------

@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
-from dm2l._fitting import Trainer
-from dm2l._score_model import SolverResult, WarmStart
+from dm2l._fitting import SolverResult, Trainer, WarmStart
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
@@ -84,15 +83,12 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     lambda_d : float, default=0.3
         Weight of the nuclear norms; 0 is masked ridge.
     alpha : float or "scale", default="scale"
-        Ridge. "scale" follows the spread of the features: ``4 (s_1 + ... + s_d)^2 / d`` with
-        ``s_j`` the standard deviation of column ``j`` for the linear model, the variance in
-        feature space for a kernel model (about 1 for rbf). It is a start, not an optimum.
+        Ridge. "scale" is a start that follows the spread of the features: ``4 (sum_j s_j)^2 / d``
+        with column deviations ``s_j``, or the variance in the feature space of a kernel.
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "tanimoto", \
 "precomputed"} or callable, default="linear"
-        "tanimoto" suits 0/1 columns. A callable gets
-        two arrays of rows and returns the matrix between them. "precomputed" takes the kernel
-        matrix as ``X``. It must be positive semi-definite, which "sigmoid" is for some parameters
-        only.
+        "tanimoto" suits 0/1 columns. A callable gets two arrays of rows and returns the matrix
+        between them, which must be positive semi-definite. "precomputed": ``X`` is that matrix.
     gamma : {"scale", "auto"} or float, default="scale"
         For rbf (``1 / (2 sigma^2)`` of the paper), poly, sigmoid, laplacian: "scale" is
         ``1 / (n_features * X.var())``, "auto" is ``1 / n_features``. For tanimoto both are 3.
@@ -113,9 +109,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     discriminant : bool, default=True
         False drops the global norm: the paper's DM2L-Lo, which is convex.
     solver : {"lbfgs", "cccp", "published"}, default="lbfgs"
-        Preconditioned quasi-Newton from the masked ridge solution; the concave-convex procedure
-        (Algorithm 1) from the identity, run to convergence; or the few descent steps that the
-        published results rest on, see :meth:`published`.
+        Preconditioned quasi-Newton; the concave-convex procedure (Algorithm 1); or the few descent
+        steps of the published results, see :meth:`published`.
     max_iter : int, default=1000
         Most iterations.
     tol : float, default=1e-5
@@ -126,31 +121,26 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     calibration : {None, "sigmoid", "isotonic"}, default=None
         Calibrate :meth:`predict_proba` on cross-fitted scores.
     coupling : {None, "residual", "joint"}, default="residual"
-        How :meth:`complete` uses the known labels of a row: not at all; by label correlation, the
-        covariance of residuals, learnt after the fit from approximate leave-one-out scores
-        (nothing else changes); or with weights and label correlation learnt jointly, which
-        improves predictions of new rows as well and needs all rows in memory. Fits that do not hold
-        their rows (:meth:`partial_fit`, ``strategy="statistics"`` and ``"passes"``) keep a sample
-        of up to 20,000 rows for it; ``solver="published"`` has none. See :doc:`/guide/imputing`.
+        How :meth:`complete` uses the known labels of a row: not at all; by label correlation,
+        learnt after the fit from leave-one-out scores; or learnt jointly with the weights, which
+        improves predictions of new rows too and needs all rows in memory. Fits by blocks keep a
+        sample of up to 20,000 rows for it. See :doc:`/guide/imputing`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
     missing_label : scalar, default=nan
         Value that marks a missing label.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
         Meaning of an entry that is not stored in a sparse ``Y`` of positives only. "unlabelled",
-        for missing entries of a dense ``Y`` too: positive-unlabelled data. Fits then minimise the
-        unbiased positive-unlabelled risk, with targets that labels improve for each other, and
-        ``alpha`` matters to the nuclear norms alone; see :doc:`/guide/positive-unlabelled`.
+        for a dense ``Y`` too: positive-unlabelled data, see :doc:`/guide/positive-unlabelled`.
     class_prior : float or array-like of shape (n_labels,), default=None
         Share of positives of the labels, with ``missing_as="unlabelled"``; None: estimated, see
         :func:`dm2l.pu.estimate_class_prior`.
     warm_start : bool, default=False
         Start from the previous solution if it has the right shape.
     strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
-        Where the rows are during a fit: all in memory; nowhere, after one pass that gathers
-        sufficient statistics; or in the source, which every evaluation reads twice. "auto" takes
-        the cheapest that fits into memory. The result is the same, up to the rounding of products
-        in another order.
+        Rows are held in memory, read once for sufficient statistics, or read twice for every
+        evaluation. "auto" takes the cheapest that fits into memory. The result is the same, up to
+        rounding.
     max_memory : float, default=None
         Bytes that ``strategy="auto"`` may use; None: half of the free memory.
     random_state : int, RandomState or None, default=None
@@ -165,8 +155,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     dual_coef_ : ndarray of shape (n_rows, n_labels)
         Weights of the kernel model on the rows ``X_fit_``, or on random Fourier features.
     approximation_error_ : float
-        With ``approximation``: for "nystroem" the share of the trace of the kernel matrix that is
-        left out, for "fourier" the root mean square error of its entries on random pairs.
+        For "nystroem" the share of the trace of the kernel matrix that is left out, for "fourier"
+        the root mean square error of its entries.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts.
     classes_ : ndarray of shape (n_labels, 2) or (n_classes,)
@@ -174,8 +164,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     label_names_ : ndarray of object
         Names of the label columns.
     thresholds_ : ndarray of shape (n_labels,)
-        Borders for the scores used by :meth:`predict`; with ``calibration`` and
-        ``threshold=None`` it draws the line at a probability of one half instead.
+        Cutoffs of the scores in :meth:`predict`.
     label_covariance_ : LabelCovariance
         Covariance of what the features leave unexplained, with ``coupling``.
     class_prior_, class_prior_error_ : ndarray of shape (n_labels,)
@@ -213,11 +202,6 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     >>> Y = np.array([[0, 1], [1, np.nan], [1, 0], [np.nan, 0]])
     >>> model = DM2LClassifier(alpha=0.1, lambda_d=0.01).fit(X, Y)
     >>> model.predict(X)
-    array([[0, 1],
-           [1, 1],
-           [1, 0],
-           [0, 0]])
-    >>> model.complete(X, Y)  # missing labels by features and the known labels of the row
     array([[0, 1],
            [1, 1],
            [1, 0],
@@ -327,12 +311,11 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             than memory holds: see :class:`dm2l.outofcore.RowBlocks`.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             The labels ``Y``: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where
-            nobody looked; or one class per row. None with a source, which has its own.
+            they are missing; or one class per row. None with a source, which has its own.
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. What stands under False is never read.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See
-            :doc:`/guide/weights`.
+            Weights of the rows, >= 0: 2 is the row twice. See :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
             Weights of the entries, >= 0, multiplied by those of their rows: 0 is a missing label.
 

@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l._score_model import SolverResult, WarmStart
+from dm2l._base import FitResult
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
     WORTH_SPARSE,
@@ -68,6 +68,24 @@ SAFE_KERNELS = ("rbf", "laplacian", "cosine", "tanimoto")
 _LEAST_RIDGE = 1e-9
 # What "scale" means where similarities lie between 0 and 1 whatever the columns.
 _TANIMOTO_GAMMA = 3.0
+
+
+class WarmStart(NamedTuple):
+    """Coefficients (m, c) and intercepts (c,) of an earlier fit, where the next may start."""
+
+    coefficients: Any
+    intercept: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolverResult(FitResult):
+    """What a fit of DM2L leaves behind."""
+
+    mask: LearnableMask
+    solution: Solution | None  # None if no label can be learnt
+    weights: Weights
+    prior: Any = None  # ClassPrior of the learnt labels, from positive-unlabelled ones
+    statistics: dict[str, Any] | None = None  # state of the statistics that the fit gathered
 
 
 @dataclass
@@ -179,7 +197,7 @@ class Trainer:
                 entries = EntryWeights.of(T, targets=work.pu.targets(alpha))
 
             def ridge() -> Any:
-                from dm2l._solvers.ridge import masked_ridge
+                from dm2l._solvers.problem import masked_ridge
 
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(asarray_like(W, problem.example))
@@ -215,11 +233,8 @@ class Trainer:
     ) -> NDArray[np.float64]:
         """Leave-one-out scores of the masked ridge solution that the solver started from.
 
-        ``features`` and signs ``T`` are those of the rows of the problem, or of some of them.
-        Leave-one-out scores of DM2L itself would need the curvature of its norms for each row.
-        (The curvature of ridge instead scores positives of rare labels below negatives.) Each
-        label is shifted by the mean difference between DM2L and ridge at its missing entries,
-        which neither was fitted to.
+        ``features`` and signs ``T`` are those of rows of the problem. The curvature of the norms is
+        not used: labels are shifted by the mean difference of DM2L and ridge at missing entries.
         """
         factor = solution.factor or Preconditioner(problem)
         W = solution.ridge
@@ -238,8 +253,7 @@ class Trainer:
     ) -> tuple[Solution, NDArray[np.float64]]:
         """Fill missing targets by ridge and label correlation, then fit to them with the norms.
 
-        What known labels of the row add is added to scores of ridge with the norms: targets by
-        ridge alone would undo most of the effect of the norms.
+        Targets by ridge alone would undo the norms: they are moved by what the norms change.
         """
         factor = (
             KernelPreconditioner(problem, keep=True)
@@ -271,11 +285,7 @@ class Trainer:
         X: Any,
         last: WarmStart | None = None,
     ) -> SolverResult:
-        """Fit to rows that are elsewhere: the problem knows what of them matters.
-
-        ``ridge`` solves the problem without norms; ``X`` are inputs that the model follows in
-        library and dtype.
-        """
+        """Fit to rows that are elsewhere; ``X`` gives library and dtype, ``ridge`` a start."""
         start = None if last is None else self._start(problem, feature_map, last, mask)
         solution = self.solve(problem, feature_map, ridge, start)
         W = problem.to_original(solution.W)
@@ -302,13 +312,12 @@ class Trainer:
     def kernel_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
         """The map of a kernel for these inputs, of rows with these weights, not fitted yet."""
         from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap
-        from dm2l._solvers.nystroem import NystroemMap
 
         kernel = self.kernel_for(X, weights)
         if self.approximation == "fourier":
             return FourierMap(kernel.gamma, self.n_components, self.random_state)
         if self.approximation == "nystroem":
-            return NystroemMap(kernel, min(self.n_components, X.shape[0]), self.random_state)
+            return KernelMap(kernel, min(self.n_components, X.shape[0]), self.random_state)
         return KernelColumns(kernel) if self.solver == "published" else KernelMap(kernel)
 
     def fixed_map(self, X: Any) -> FeatureMap:
@@ -322,7 +331,7 @@ class Trainer:
         if self.kernel == "linear":
             return self.fixed_map(np.zeros((1, n_features)))
         if self.approximation == "fourier":
-            return weights.waves
+            return weights.fourier
         if weights.landmark_factor is None or weights.kernel is None:
             return None
         from dm2l._solvers.maps import LandmarkMap
@@ -368,10 +377,9 @@ class Trainer:
         safe: bool = False,
         alphas: Sequence[float] | None = None,
     ) -> Workspace:
-        """Everything about the rows that no setting of alpha and lambda_d changes.
+        """What alpha and lambda_d do not change; there may be several ``alphas``.
 
-        ``scratch`` says that ``X`` may be overwritten, ``safe`` that it is a kernel matrix that
-        needs no check, and ``alphas`` are the ridges where there are several.
+        ``scratch``: ``X`` may be overwritten; ``safe``: a kernel matrix that needs no check.
         """
         published = self.solver == "published"
         workers = 1 if one_blas_thread.inside else blas_thread_count()
@@ -528,10 +536,7 @@ class Trainer:
     # -- weights --------------------------------------------------------------------------------
 
     def weights(self, X: Any, W: Any, feature_map: FeatureMap, mask: LearnableMask) -> Weights:
-        """Weights of all labels from ``W`` (size, c), which is for the features as given.
-
-        ``X`` are the inputs that the feature map was fitted to.
-        """
+        """Weights of all labels from ``W`` (size, c), for a map that was fitted to ``X``."""
         xp, learnable = namespace(X), mask.learnable
         intercept = mask.constant.copy()
         intercept[learnable] = to_numpy(W[-1, :]) if self.fit_intercept else 0.0

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from dm2l._base import MissingLabelClassifier
-from dm2l._score_model import FitResult
+from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.features import Features
 from dm2l._utils.arrays import (
     WORTH_FACTORING,

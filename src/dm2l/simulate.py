@@ -255,9 +255,7 @@ def _keep(eligible: Mask, keys: NDArray[np.intp], rho: float | NDArray[np.float6
     """Choose the ``ceil(rho * m)`` smallest keys of the ``m`` eligible entries of each row."""
     last = keys.size
     keys = np.where(eligible, keys, last)
-    # 0.1 * 30 is 3.0000000000000004 and must keep 3, so a product that exceeds a whole number by
-    # rounding alone is taken for that number. 1e-12 is far above rounding (2e-16 relative) and
-    # below anything a count could tell apart.
+    # 0.1 * 30 is 3.0000000000000004 and must keep 3.
     quota = np.ceil(rho * eligible.sum(axis=1) * (1 - 1e-12)).astype(np.intp)
     limit = np.sort(keys, axis=1)[np.arange(len(keys)), quota - 1]
     return keys <= np.where(quota > 0, limit, -1)[:, None]

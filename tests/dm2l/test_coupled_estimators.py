@@ -20,8 +20,7 @@ from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem
-from dm2l._solvers.ridge import masked_ridge
+from dm2l._solvers.problem import Preconditioner, Problem, masked_ridge
 from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,

@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dm2l import DM2LClassifier
-from dm2l._fitting import Trainer
-from dm2l._score_model import WarmStart
+from dm2l._fitting import Trainer, WarmStart
 from dm2l._solvers.features import FITTED, without_zeros
 from dm2l.labels import LabelMatrix
 

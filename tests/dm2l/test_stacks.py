@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import dm2l_oracles as oracle
-from dm2l._solvers.nuclear import smooth_nuclear_norm, thresholded_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm, thresholded_nuclear_norm
 from dm2l._solvers.objective import Groups, Objective
 from dm2l._utils.arrays import run_all
 
@@ -19,7 +19,7 @@ laws = settings(max_examples=100, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
 MU = 0.05
 NORMS = {
-    "smooth": partial(smooth_nuclear_norm, mu=MU),
+    "smooth": SmoothNorm(MU),
     "thresholded": partial(thresholded_nuclear_norm, delta=0.1),
 }
 norms = pytest.mark.parametrize("name", NORMS)
@@ -103,9 +103,9 @@ def test_a_stack_without_entries_has_norm_zero(name, shape):
 
 def test_a_float32_stack_keeps_its_dtype_and_nearly_its_digits():
     Z = np.random.default_rng(0).standard_normal((3, 6, 4))
-    single = smooth_nuclear_norm(Z.astype(np.float32), 1e-3)
+    single = SmoothNorm(1e-3)(Z.astype(np.float32))
     assert single.gradient.dtype == np.float32
-    double = smooth_nuclear_norm(Z, 1e-3)
+    double = SmoothNorm(1e-3)(Z)
     assert single.value == pytest.approx(double.value, rel=1e-6)
     np.testing.assert_allclose(single.gradient, double.gradient, rtol=0, atol=1e-5)
 
@@ -117,12 +117,12 @@ def test_a_float32_stack_keeps_its_dtype_and_nearly_its_digits():
 @shapes
 def test_curvature_is_the_hessian_averaged_over_the_left_singular_vectors(n, c, rank, mu):
     Z = draw(np.random.default_rng(n * c), n, c, rank)
-    found = smooth_nuclear_norm(Z, mu, curvature=True)
+    found = SmoothNorm(mu)(Z, curvature=True)
     expected = curvature(Z, mu)
     np.testing.assert_allclose(
         found.curvature, expected, rtol=0, atol=1e-8 * np.abs(expected).max()
     )
-    plain = smooth_nuclear_norm(Z, mu)
+    plain = SmoothNorm(mu)(Z)
     assert plain.curvature is None
     assert found.value == plain.value
     np.testing.assert_array_equal(found.gradient, plain.gradient)
@@ -131,7 +131,7 @@ def test_curvature_is_the_hessian_averaged_over_the_left_singular_vectors(n, c, 
 def test_curvature_of_many_labels_has_the_digits_of_single_precision():
     Z = draw(np.random.default_rng(0), 40, 120, 30)
     expected = curvature(Z, 0.05)
-    found = smooth_nuclear_norm(Z, 0.05, curvature=True).curvature
+    found = SmoothNorm(0.05)(Z, curvature=True).curvature
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
     assert found.dtype == np.float64
 
@@ -144,7 +144,7 @@ def test_curvature_is_within_a_factor_of_two_of_second_differences(n, c, rank, m
     # 1 / (2 s_j') for the other.
     rng = np.random.default_rng(n)
     Z, h = draw(rng, n, c, rank), 1e-4
-    H = smooth_nuclear_norm(Z, mu, curvature=True).curvature
+    H = SmoothNorm(mu)(Z, curvature=True).curvature
     _, s, Vt = np.linalg.svd(Z)
     s = np.concatenate([s, np.zeros(c - len(s))])
     own = Vt.T @ np.diag(0.5 / np.sqrt(s**2 + mu**2)) @ Vt
@@ -166,25 +166,23 @@ def test_curvature_is_within_a_factor_of_two_of_second_differences(n, c, rank, m
 def test_with_heights_a_filled_stack_has_the_summed_curvature_of_the_unfilled(c, heights, height):
     rng = np.random.default_rng(c)
     matrices = [draw(rng, n, c, max(1, min(n, c) - k)) for k, n in enumerate(heights)]
-    found = smooth_nuclear_norm(
-        stack_of(matrices, height), MU, curvature=True, heights=np.array(heights)
-    )
+    found = SmoothNorm(MU)(stack_of(matrices, height), curvature=True, heights=np.array(heights))
     expected = sum(curvature(Z, MU) for Z in matrices)
     np.testing.assert_allclose(
         found.curvature, expected, rtol=0, atol=1e-8 * np.abs(expected).max()
     )
-    unfilled = [smooth_nuclear_norm(Z, MU, curvature=True).curvature for Z in matrices]
+    unfilled = [SmoothNorm(MU)(Z, curvature=True).curvature for Z in matrices]
     np.testing.assert_allclose(
         found.curvature, sum(unfilled), rtol=0, atol=1e-8 * np.abs(expected).max()
     )
     if min(heights) < height:
-        blind = smooth_nuclear_norm(stack_of(matrices, height), MU, curvature=True).curvature
+        blind = SmoothNorm(MU)(stack_of(matrices, height), curvature=True).curvature
         assert not np.allclose(blind, expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (4, 0, 3), (0, 2, 3)])
 def test_curvature_of_no_rows_is_zero(shape):
-    norm = smooth_nuclear_norm(np.zeros(shape), MU, curvature=True)
+    norm = SmoothNorm(MU)(np.zeros(shape), curvature=True)
     np.testing.assert_array_equal(norm.curvature, np.zeros((3, 3)))
 
 

@@ -19,8 +19,7 @@ from sklearn.utils import check_random_state
 
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier
-from dm2l._base import MissingLabelClassifier
-from dm2l._score_model import FitResult
+from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l.labels._matrix import parse_labels
 from dm2l.testing import (
     _CHECKS,

@@ -21,7 +21,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import dm2l_oracles as oracle
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV, metrics
-from dm2l._solvers.nuclear import smooth_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.objective import Objective
 from dm2l.baselines import (
     GLOCALClassifier,
@@ -211,7 +211,7 @@ def test_gradient_of_the_weighted_objective_is_that_of_finite_differences(global
     objective = Objective(T, 0.4, global_rows=global_rows, entries=entries)
 
     def norm(Z, **options):
-        return smooth_nuclear_norm(Z, 0.3, **options)
+        return SmoothNorm(0.3)(Z, **options)
 
     F, step = rng.standard_normal(T.shape), 1e-6
     at = objective.evaluate(F, norm)

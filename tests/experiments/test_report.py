@@ -23,8 +23,12 @@ def test_a_page_has_means_figures_in_print_ridge_and_ranks(filled, tmp_path):
     assert path.name == "p-per_row.md"
     heads = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
     assert heads == [
-        *("Ranking loss (Rkl)", "AUC by instance (Auc)", "Against the best published figure"),
-        *("Beside the published figures of the same methods", "DM2L beside ridge"),
+        *(
+            "Ranking loss (Rkl)",
+            "AUC by instance (Auc)",
+            "Comparison with the best published figure",
+        ),
+        *("Comparison with the published figures of the same methods", "DM2L and ridge"),
         "Over all data sets and rates",
     ]
     values = filled.results().line("Arts", 0.3, "Rkl")["LEML"]
@@ -77,7 +81,7 @@ def test_a_part_of_the_ten_sets_says_so(tmp_path):
     for name in ("Corel16k001", "Corel16k002"):
         rows.add(name, "LSML", [0.15])
     text = report(rows.frame(), tmp_path)[0].read_text()
-    assert "Corel16k (2 of 10) stands beside the published Corel16k, which is the mean" in text
+    assert "Corel16k (2 of 10) is compared with the published Corel16k, a mean of data sets" in text
 
 
 def test_a_study_is_a_page_of_four_figures(studied, tmp_path):

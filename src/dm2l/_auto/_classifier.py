@@ -28,8 +28,7 @@ from dm2l._auto._leaderboard import (
     try_all,
 )
 from dm2l._auto._stack import Stack, row_weights
-from dm2l._base import MissingLabelClassifier
-from dm2l._score_model import FitResult, label_folds
+from dm2l._base import FitResult, MissingLabelClassifier, label_folds
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable

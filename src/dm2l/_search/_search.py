@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.parallel import Parallel, delayed
 
+from dm2l._base import fold_inputs, label_folds
 from dm2l._classifier import DM2LClassifier, DM2LParameters
 from dm2l._fitting import SAFE_KERNELS, Trainer
-from dm2l._score_model import fold_inputs, label_folds
 from dm2l._search._path import score_paths
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import checked_numbers, is_non_numpy

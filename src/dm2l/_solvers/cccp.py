@@ -39,11 +39,7 @@ def solve_cccp(
     max_iter: int,
     report: Report | None = None,
 ) -> Solution:
-    """Linearise the concave part at ``W_t``, minimise the convex surrogate, repeat.
-
-    The exact objective never rises: a round that does not lower it is discarded and ends the
-    procedure.
-    """
+    """Linearise the concave part at ``W_t``, minimise the surrogate, repeat while ``J`` falls."""
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
     converged = False
@@ -91,10 +87,7 @@ def solve_published(
 
     history: list[float] = [problem.exact(weights(w))]
     for _ in range(max_iter):
-        scores = problem.features.scores(weights(w))
-        linear = None
-        if problem.objective.discriminant and problem.objective.lambda_d:
-            linear = problem.objective.global_subgradient(scores, DELTA)
+        linear = problem.linearise(weights(w), DELTA) if problem.concave else None
         surrogate = _Surrogate(problem, linear, weights)
         fresh = _descend(surrogate, w) if steepest else _conjugate_gradients(surrogate, w)
         if fresh is None:
@@ -116,7 +109,7 @@ def solve_published(
 
 
 class _Surrogate:
-    """The surrogate at a flat point; remembers the last one, for value and gradient come apart."""
+    """Value and gradient at a flat point; remembers the last, as a line search asks for each."""
 
     def __init__(
         self, problem: Problem, linear: Any, weights: Callable[[NDArray[np.float64]], Any]
@@ -124,18 +117,12 @@ class _Surrogate:
         self._problem, self._linear, self._weights = problem, linear, weights
         self._at: NDArray[np.float64] | None = None
 
-    def both(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def __call__(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         if self._at is None or not np.array_equal(w, self._at):
             at = self._problem.evaluate(self._weights(w), _norm, self._linear)
             self._at = w.copy()
             self._result = at.value, np.asarray(to_numpy(at.gradient), dtype=np.float64).ravel()
         return self._result
-
-    def value(self, w: NDArray[np.float64]) -> float:
-        return self.both(w)[0]
-
-    def gradient(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.both(w)[1]
 
     def best_step(self, gradient: NDArray[np.float64]) -> float:
         """How far along the gradient the squared loss is least."""
@@ -146,7 +133,7 @@ class _Surrogate:
 
 
 def _descend(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    value, gradient = surrogate.both(w)
+    value, gradient = surrogate(w)
     # The search begins where the loss alone is least: features that are not of unit length want
     # steps of 1e-5, which ten halvings of 1 do not reach. scipy takes its first trial from the
     # value before the last step.
@@ -156,51 +143,32 @@ def _descend(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float6
         # No step found is an answer here: nothing is left to gain along the gradient.
         warnings.simplefilter("ignore", RuntimeWarning)
         # c2 = 0.1 asks for a nearly exact minimum along the line.
-        step = line_search(
-            surrogate.value, surrogate.gradient, w, -gradient, gradient, value, before, c2=0.1
-        )[0]
+        values, slopes = (lambda w: surrogate(w)[0]), (lambda w: surrogate(w)[1])
+        step = line_search(values, slopes, w, -gradient, gradient, value, before, c2=0.1)[0]
     return None if step is None else w - step * gradient
 
 
 def _conjugate_gradients(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Conjugate gradients in blocks of ``RESTART`` steps.
+    """Conjugate gradients in blocks of ``RESTART`` steps, until a first step changes little.
 
-    The published runs nearly always met their relative-change test on the first step after a
-    restart, a plain gradient step; that is where it is applied here.
+    The published runs nearly always met their test there, on a plain gradient step.
     """
-    used = 0
-    while used < MOST_EVALUATIONS:
-        test = _FirstStep(surrogate.value(w))
-        result = minimize(
-            surrogate.both,
-            w,
-            jac=True,
-            method="CG",
-            callback=test,
-            options={"maxiter": RESTART, "gtol": 0.0, "c2": 0.1},
-        )
-        w, used = result.x, used + result.nfev
-        if test.settled:
-            break
-    return w
+    values: list[float] = []  # before the block, and after each of its steps
 
+    def small() -> bool:
+        return values[0] - values[1] <= RELATIVE_CHANGE * abs(values[0])
 
-class _FirstStep:
-    """Ends a block whose first step changes the value by too little."""
-
-    def __init__(self, before: float) -> None:
-        self._before = before
-        self._steps = 0
-        self._small = False
-
-    def __call__(self, intermediate_result: OptimizeResult) -> None:
-        self._steps += 1
-        change = self._before - intermediate_result.fun
-        self._small = self._steps == 1 and change <= RELATIVE_CHANGE * abs(self._before)
-        if self._small:
+    def test(intermediate_result: OptimizeResult) -> None:
+        values.append(intermediate_result.fun)
+        if len(values) == 2 and small():
             raise StopIteration
 
-    @property
-    def settled(self) -> bool:
-        """Whether the first step was small, or none could be made."""
-        return self._small or not self._steps
+    used = 0
+    while used < MOST_EVALUATIONS:
+        values[:] = [surrogate(w)[0]]
+        options = {"maxiter": RESTART, "gtol": 0.0, "c2": 0.1}
+        result = minimize(surrogate, w, jac=True, method="CG", callback=test, options=options)
+        w, used = result.x, used + result.nfev
+        if len(values) == 1 or small():
+            break
+    return w

@@ -8,7 +8,6 @@ model *is* the linear model on ``Phi``: see :mod:`dm2l._solvers.maps`.
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from dm2l._solvers.kernels import Kernel, KernelFactor, is_precomputed, kernel_factor
+from dm2l._solvers.kernels import Kernel, KernelFactor, kernel_factor
 from dm2l._utils.arrays import (
     WORTH_SHARING,
     asarray_like,
@@ -76,13 +75,10 @@ class Features:
         self._workers = workers if is_numpy_array(Phi) else 1
 
     def centre(self, mean: Any = None, *, in_place: bool = False) -> Features:
-        """The same features with zero column means, so that one far from zero costs no digits.
+        """The same features with zero column means, or less ``mean``, if they have an intercept.
 
-        ``mean`` is what is subtracted where these rows are some of many.
-
-        :meth:`to_original` and :meth:`from_original` carry weights across. Nothing changes
-        without an intercept. A sparse ``Phi`` stays sparse: products subtract what its means add.
-        ``in_place`` is for a ``Phi`` that nobody else needs.
+        A sparse ``Phi`` stays sparse: products subtract what its means add. ``in_place`` is for a
+        ``Phi`` that nobody else needs.
         """
         if not self.intercept or self.mean is not None:
             return self
@@ -180,10 +176,7 @@ class Features:
         rows: NDArray[np.intp] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> Any:
-        """``Phi'Phi`` with the border of the ones column, over all or some rows.
-
-        Or ``Phi' diag(weights) Phi``, with a weight for each of these rows.
-        """
+        """``Phi' diag(weights) Phi`` with the border of the ones column, over all or some rows."""
         xp = self.xp
         Phi = self.Phi if rows is None else self.Phi[rows, :]
         if self._implied is not None:
@@ -227,8 +220,8 @@ class Features:
 def without_zeros(X: Any) -> Any:
     """``X`` as a sparse matrix where it is a dense numpy array of little but zeros.
 
-    A sparse matrix is centred within products only, which costs a column far from zero its digits:
-    where the mean square of one exceeds a hundred times its variance, ``X`` stays as it is.
+    Not where the mean square of a column is a hundred times its variance: a sparse matrix is
+    centred within products only, which costs such a column its digits.
     """
     if not is_numpy_array(X):
         return X
@@ -266,10 +259,7 @@ def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDAr
 def default_ridge(variances: NDArray[np.float64]) -> float:
     """Ridge ``4 (sum_j s_j)^2 / d`` for a linear model on columns with deviations ``s_j``.
 
-    With masks that keep 30 % of the labels the best ridge of eleven benchmark sets lay between
-    1 and 30 times the summed variance, and of one with a dominating column at 0.03 times
-    (``benchmarks/ridge.py``). The squared mean deviation used here is near that sum when columns
-    have similar scales, and is not ruled by a single column when they do not.
+    It is near the best of many data sets (``benchmarks/ridge.py``), and no column rules it.
     """
     alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
     return alpha if alpha > 0 else 1.0
@@ -282,11 +272,10 @@ def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None 
     return default_ridge(column_variances(X, weights))
 
 
-class FeatureMap(ABC):
+class FeatureMap:
     """From inputs to features, and from weights on features to what a fitted model keeps.
 
-    Scores are ``basis(x) A`` with ``A = coefficients(W)``: on the inputs themselves, on kernels
-    with rows of the training set, or on random Fourier features.
+    Scores are ``basis(x) A`` with ``A = coefficients(W)``.
     """
 
     # No defaults: model files store what an instance has, not what its class provides.
@@ -297,13 +286,13 @@ class FeatureMap(ABC):
     plain = False  # whether rows are their own features
     square: Callable[[], Any] | None = None  # gives Phi'Phi, if cheaper than the product
 
-    @abstractmethod
     def fit(self, X: Any) -> Any:
         """Features of the training rows."""
+        raise NotImplementedError
 
-    @abstractmethod
     def transform(self, X: Any) -> Any:
-        """Features of any rows. Some maps need :meth:`fixed` first."""
+        """Features of any rows, by a map that is :meth:`fixed`."""
+        raise NotImplementedError
 
     def coefficients(self, W: Any) -> Any:
         """``A`` of given feature weights: these, unless a map says otherwise."""
@@ -340,7 +329,6 @@ class LinearMap(FeatureMap):
     _factor: KernelFactor | None = field(default=None, init=False)
 
     def fit(self, X: Any) -> Any:
-        """Return the features of ``X``."""
         n, d = X.shape
         # Rows that are their own features are not kept: maps travel to where rows are.
         self.example, self.n_coefficients, self.plain = X[:0, :], d, d <= n or not self.reduce
@@ -364,18 +352,15 @@ class LinearMap(FeatureMap):
         return self._factor.Phi
 
     def transform(self, X: Any) -> Any:
-        """Features of rows: themselves, or ``X P' L'^-1`` with the pivot rows ``P``."""
-        if self._factor is None:
-            return X
-        X = float64(X) if self.offset is None else float64(X) - self.offset
-        inner = take_rows(self._X, self._factor.pivots) @ X.T
-        return solve_triangular(self._factor.L, inner.toarray() if sp.issparse(inner) else inner).T
+        """Rows are their own features where this map is one for further rows."""
+        return X
 
     def coefficients(self, W: Any) -> Any:
         """``W`` itself, or ``X'A``."""
         if self._factor is None:
             return W
-        return take_rows(self._X, self._factor.pivots).T @ self._factor.dual(W)
+        A = solve_triangular(self._factor.L, W, transpose=True)
+        return take_rows(self._X, self._factor.pivots).T @ A
 
     def on_inputs(self, W: Any, intercept: bool) -> tuple[Any, Any]:
         """Weights on the columns of ``X`` and intercepts, of weights with or without intercept."""
@@ -387,7 +372,8 @@ class LinearMap(FeatureMap):
         """``W`` itself, or the weights that give the same training scores."""
         if self._factor is None:
             return coefficients
-        return self._factor.primal(self._X @ coefficients)
+        F = self._X @ coefficients
+        return solve_triangular(self._factor.L, take_rows(F, self._factor.pivots))
 
 
 def _dense_gram(X: Any) -> NDArray[np.float64]:
@@ -404,7 +390,7 @@ class Weights(NamedTuple):
     """What predictions need, named like the attributes of a fitted estimator (:data:`FITTED`).
 
     ``coef`` (c, d) is of a linear model, ``dual_coef`` (m, c) of any other, with the kernel and
-    the rows ``X_fit``, or ``waves`` of a Fourier approximation.
+    the rows ``X_fit``, or ``fourier``, the map of a Fourier approximation.
     """
 
     intercept: Any
@@ -412,7 +398,7 @@ class Weights(NamedTuple):
     dual_coef: Any = None
     X_fit: Any = None
     kernel: Kernel | None = None
-    waves: Any = None
+    fourier: Any = None
     landmark_factor: Any = None
     approximation_error: float | None = None
 
@@ -427,9 +413,9 @@ class Weights(NamedTuple):
                 coef = xp.astype(coef, X.dtype, copy=False)
                 intercept = xp.astype(intercept, X.dtype, copy=False)
             return X @ coef + intercept
-        if self.waves is not None:
-            K = float64(self.waves.transform(X))
-        elif self.kernel is not None and is_precomputed(self.kernel):
+        if self.fourier is not None:
+            K = float64(self.fourier.transform(X))
+        elif self.kernel is not None and self.kernel.kernel == "precomputed":
             pivots = np.flatnonzero(mask.keep)[self.X_fit]
             # All columns of a large matrix need no copy; a small one costs nothing.
             whole = X.shape[1] > 1000 and np.array_equal(pivots, np.arange(X.shape[1]))

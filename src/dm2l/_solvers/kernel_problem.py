@@ -62,7 +62,6 @@ class KernelOperator(Features):
         return K
 
     def scores(self, W: Any) -> Any:
-        """``F``."""
         return W[: self.n, :]
 
     def adjoint(self, G: Any) -> Any:
@@ -70,11 +69,9 @@ class KernelOperator(Features):
         return float64(G)
 
     def dual(self, W: Any) -> Any:
-        """``A``."""
         return W[self.n : 2 * self.n, :]
 
     def to_original(self, W: Any) -> Any:
-        """``A`` over ``b``."""
         return W[self.n :, :]
 
     def from_original(self, W: Any) -> Any:
@@ -94,7 +91,6 @@ class KernelOperator(Features):
         return float(norm(apart)) / max(float(norm(F)), 1e-300)
 
     def with_intercept(self, W: Any, other: Any) -> Any:
-        """``W`` with the intercept of other weights."""
         moved = W[: self.n, :] + (other[2 * self.n :, :] - W[2 * self.n :, :])
         return self.xp.concat([moved, self.dual(W), other[2 * self.n :, :]], axis=0)
 
@@ -112,7 +108,6 @@ class KernelProblem(Problem):
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
-        """Smoothed and exact objective and the gradient along scores."""
         self.n_evaluations += 1
         F = self.features.scores(W)
         at = self.objective.evaluate(F, norm, linear, curvature=curvature)
@@ -170,7 +165,6 @@ class KernelPreconditioner(Preconditioner):
         return float64(solve_triangular(self._R, half, transpose=True))
 
     def step(self, gradient: Any) -> Any:
-        """The step that a gradient turns into."""
         xp = array_namespace(gradient)
         A = self._solve(gradient)
         if self._ones is None:
@@ -180,15 +174,10 @@ class KernelPreconditioner(Preconditioner):
         return xp.concat([(gradient - self.alpha * A) / self.rho, A, b], axis=0)
 
     def hessian(self, problem: SmoothProblem, V: Any) -> Any:
-        """Of loss and ridge, times ``V``."""
         return problem.product(V)
 
     def leverages(self) -> Any:
-        """How much each row pulls its own score, the share of observed entries being the same.
-
-        ``(1 - alpha (M^-1)_ii) / rho``, less what the intercept adds: from the columns of
-        ``R^-1``, some at a time.
-        """
+        """Pull of each row on its score: ``(1 - alpha (M^-1)_ii) / rho``, less the intercept."""
         xp, R = array_namespace(self._R), self._R
         n, parts = R.shape[0], []
         for start in range(0, n, _WIDTH):
@@ -213,23 +202,19 @@ class KernelPreconditioner(Preconditioner):
         return members
 
     def to_weights(self, V: Any) -> Any:
-        """Weights are the variables."""
         return V
 
     def to_gradient(self, gradient: Any) -> Any:
-        """Gradients are those along scores."""
         return gradient
 
     def to_variables(self, W: Any) -> Any:
-        """Weights are the variables."""
         return W
 
 
 class BatchedSolver:
     """Waits until all descents that are left have asked, and solves for all of them at once.
 
-    Most of a triangular system is passing over the factor: one with 48 right sides takes less than
-    twice as long as one with 12. Who is left when is decided by the descents, never by the threads.
+    Who is left when is decided by the descents, never by the threads.
     """
 
     def __init__(self, factor: KernelPreconditioner, count: int) -> None:

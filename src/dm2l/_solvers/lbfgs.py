@@ -19,7 +19,7 @@ from dm2l._utils.arrays import add_diagonal, asarray_like, to_numpy
 # starts from which more than FAR of the objective may be gained.
 SMOOTHING = (5e-2, 1.5e-2, 5e-3, 1.5e-3, 5e-4, 1.5e-4, 5e-5, 1e-5)
 FAR = 2e-2
-# At smoothing mu a step has to promise so much, relative to the objective, or it is taken at the
+# At smoothing mu a step has to gain so much, relative to the objective, or it is taken at the
 # next smoothing: PATIENCE (mu / SMOOTHING[1])^0.6. Less patience costs more in the end: each
 # smoothing prepares the singular values that vanish in the next.
 PATIENCE = 7e-6
@@ -30,14 +30,14 @@ MEMORY = 20
 FEW = 8  # for which room is made at a time: most fits need less than all
 # The curvature of the norms is looked at again after so many iterations.
 REFRESH = 2
-# An iteration may lower the objective by this share of what the slope promises, or is shortened.
+# An iteration may lower the objective by this share of what the slope predicts, or is shortened.
 SUFFICIENT = 1e-4
 SHORTENINGS = 20
 # Relative differences of the objective that mean nothing.
 ROUNDING = 1e-14
 # Tolerances below this ask for more than values of the objective can tell.
 ROUNDING_OF_J = 1e-12
-# Steps whose promises tell how fast they fall, and the least share that they fall by.
+# Steps whose predicted gains tell how fast they fall, and the least share that they fall by.
 WINDOW, SLOWEST = 5, 0.95
 # After a shortened step the next one begins at most this much longer.
 LENGTHENING = 1.5
@@ -58,18 +58,13 @@ def solve_lbfgs(
     report: Report | None = None,
     known: Known | None = None,
 ) -> Solution:
-    """Minimise the objective by L-BFGS with falling smoothing.
+    """Minimise the objective by L-BFGS with falling smoothing, in ``V = R'W``.
 
-    It works on the smoothed objective in ``V = R'W``. In these variables loss and ridge have a
-    Hessian near the identity, and the nuclear norms one near ``I (x) lambda_d Q / rho`` with
-    ``Q`` the mean curvature that a row sees, which is what the quasi-Newton model starts from.
-    When the predicted decrease of a step is small, the next step is taken at a finer smoothing.
-    The predicted decrease, extrapolated at the rate of the last few steps, estimates the distance
-    to the minimum. The descent ends when this is below ``tol`` and was nearly so at the previous
-    smoothing, or at the finest smoothing.
-
-    Written here rather than taken from scipy, whose L-BFGS knows no initial Hessian, forgets all
-    it has learnt when the variables change, and lives on the host.
+    There loss and ridge have a Hessian near the identity, and the nuclear norms one near
+    ``I (x) lambda_d Q / rho`` with ``Q`` the mean curvature that a row sees: the quasi-Newton model
+    starts from both. Where the predicted decrease of a step is small, the next one is taken at a
+    finer smoothing. Its sum over the steps to come estimates the distance to the minimum, and ends
+    the descent. (scipy's L-BFGS takes no initial Hessian and lives on the host.)
     """
     descent = _Descent(problem, preconditioner, linear, report)
     evaluations = problem.n_evaluations
@@ -133,9 +128,8 @@ class _Point:
 class _Memory:
     """The last steps ``s`` and gradient changes ``y``, and the direction they suggest.
 
-    The two loops of L-BFGS are two triangular systems in the inner products ``s_i'y_j``, so that
-    an iteration passes over the memory five times, whatever its length, and waits for an
-    accelerator as rarely.
+    The two loops of L-BFGS are two triangular systems in the products ``s_i'y_j``: few passes over
+    the memory, and few waits for an accelerator.
     """
 
     _steps: Any = None
@@ -207,7 +201,7 @@ class _Descent:
     def run(self, ladder: list[float], tol: float, max_iter: int) -> bool:
         """Descend, the smoothing falling along the ladder; returns whether the end was reached."""
         level, settled = 0, False
-        # How fast promises fall at one smoothing, and the last few of them.
+        # How fast predicted gains fall at one smoothing, and the last few of them.
         rate = 0.5
         promises: list[float] = []
         while True:
@@ -217,7 +211,7 @@ class _Descent:
             promises = [*promises, promise][-WINDOW:]
             if len(promises) > 1 and promises[0] > 0:
                 rate = min(SLOWEST, (promise / promises[0]) ** (1.0 / (len(promises) - 1)))
-            # Twice the sum of this promise and those to come: it falls short by up to a half.
+            # Twice the sum of this gain and those to come: it falls short by up to a half.
             remaining = 2.0 * promise / (1.0 - rate)
             last = level == len(ladder) - 1
             here = remaining <= max(tol, 1e-16)
@@ -271,11 +265,7 @@ class _Descent:
         return self.evaluate(point.V, mu, curvature=True)
 
     def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
-        """One iteration; None where no step lowers the objective.
-
-        A search that fails usually fails because of what is remembered, so it is tried again
-        without.
-        """
+        """One iteration, again without memory if it fails; None where no step helps."""
         curvature = self.n_iter % REFRESH == REFRESH - 1
         while True:
             following = self._search(point, direction, slope, mu, curvature) if slope < 0 else None

@@ -2,8 +2,8 @@
 
 With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, so one core serves all:
 
-* :class:`KernelMap`: an exact factor of the kernel matrix, which costs ``n^2`` memory;
-* :class:`dm2l._solvers.nystroem.NystroemMap`: ``r`` columns of any kernel, from ``r`` rows;
+* :class:`KernelMap`: an exact factor of the kernel matrix, which costs ``n^2`` memory, or ``r``
+  columns of any kernel, from ``r`` rows;
 * :class:`FourierMap`: ``r/2`` random frequencies for the rbf kernel, an error that falls like
   ``1/sqrt(r)``, and a model that keeps no training row;
 * :class:`KernelColumns`: ``Phi = K``, the variables of the published solver.
@@ -22,11 +22,15 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
 from dm2l._solvers.features import FeatureMap
-from dm2l._solvers.kernels import Kernel, KernelFactor, is_precomputed, kernel_factor
-from dm2l._utils.arrays import asarray_like, float64, solve_triangular, take_rows, to_numpy
-from dm2l._utils.inputs import check_count, check_number
-
-KernelFunction = Callable[[Any, Any], Any]
+from dm2l._solvers.kernels import Kernel, KernelFactor, check_largest, kernel_factor
+from dm2l._utils.arrays import (
+    asarray_like,
+    float64,
+    solve_triangular,
+    take_columns,
+    take_rows,
+    to_numpy,
+)
 
 _PAIRS = 1000  # pairs of rows on which a FourierMap measures its error
 _ANGLES = 2**20  # most angles that a FourierMap holds at a time
@@ -35,7 +39,7 @@ _ANGLES = 2**20  # most angles that a FourierMap holds at a time
 class _FactorMap(FeatureMap):
     """A map by a factor ``K ~ Phi Phi'`` with ``Phi[pivots] = L``."""
 
-    def __init__(self, kernel: KernelFunction) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
 
     def _keep(self, factor: KernelFactor) -> None:
@@ -44,7 +48,7 @@ class _FactorMap(FeatureMap):
 
     def coefficients(self, W: Any) -> Any:
         """``A`` on the pivot rows, with ``k(x, pivots) A`` the scores."""
-        return self._factor.dual(W)
+        return solve_triangular(self._factor.L, W, transpose=True)
 
     def weights(self, coefficients: Any) -> Any:
         """Feature weights of given ``A``."""
@@ -54,32 +58,35 @@ class _FactorMap(FeatureMap):
 class _PivotRows(FeatureMap):
     """A map whose coefficients belong to the training rows ``pivots``."""
 
-    _kernel: KernelFunction
+    _kernel: Kernel
     pivots: NDArray[np.intp]
 
     def stored(self, X: Any) -> dict[str, Any]:
         """The pivot rows, or their numbers where ``X`` is the kernel matrix."""
-        kept = self.pivots if is_precomputed(self._kernel) else take_rows(X, self.pivots)
+        precomputed = self._kernel.kernel == "precomputed"
+        kept = self.pivots if precomputed else take_rows(X, self.pivots)
         return {"kernel": self._kernel, "X_fit": kept}
 
 
 class KernelMap(_FactorMap, _PivotRows):
-    """``Phi`` with ``K = Phi Phi'``; predicts through the pivot rows."""
+    """``Phi`` with ``K = Phi Phi'``, exactly or with ``n_components`` columns."""
+
+    def __init__(
+        self, kernel: Kernel, n_components: int | None = None, random_state: Any = None
+    ) -> None:
+        super().__init__(kernel)
+        self._n_components, self._random_state = n_components, random_state
 
     def fit(self, X: Any) -> Any:
-        """Return an exact factor of the kernel matrix of ``X``."""
-        factor = self._factor_of(X)
+        """Return the factor; a model predicts through its pivot rows."""
+        kernel = self._kernel
+        if self._n_components is None:
+            factor = kernel_factor(kernel(X, X))
+        else:
+            factor = pivoted_cholesky(kernel, X, self._n_components, self._random_state)
         self._keep(factor)
-        self._X, self.square = X, factor.square
+        self.square = factor.square
         return factor.Phi
-
-    def _factor_of(self, X: Any) -> KernelFactor:
-        return kernel_factor(self._kernel(X, X))
-
-    def transform(self, X: Any) -> Any:
-        """Features of any rows, by way of the pivot rows."""
-        landmarks = self.fixed(self._X)
-        return landmarks.transform(X)
 
     def fixed(self, X: Any) -> LandmarkMap:
         """The map that takes any rows to these features; ``X`` is what was fitted."""
@@ -90,7 +97,7 @@ class KernelMap(_FactorMap, _PivotRows):
 class LandmarkMap(_FactorMap):
     """Features of any rows by way of some that were chosen: ``Phi = K(X, P) L'^-1``."""
 
-    def __init__(self, kernel: KernelFunction, rows: Any, L: Any, error: float) -> None:
+    def __init__(self, kernel: Kernel, rows: Any, L: Any, error: float) -> None:
         super().__init__(kernel)
         self._keep(KernelFactor(L, np.arange(rows.shape[0]), L, error=error))
         self.rows = rows
@@ -98,8 +105,6 @@ class LandmarkMap(_FactorMap):
     def transform(self, X: Any) -> Any:
         """Features of rows, in float64."""
         return solve_triangular(self._factor.L, self._kernel(X, self.rows).T).T
-
-    fit = transform  # nothing is left to be fitted
 
     def inputs(self, X: Any) -> Any:
         """The chosen rows."""
@@ -114,51 +119,29 @@ class LandmarkMap(_FactorMap):
 class KernelColumns(_PivotRows):
     """``Phi = K`` with ``A`` as the weights: as the paper states its equation (4)."""
 
-    def __init__(self, kernel: KernelFunction) -> None:
+    error = 0.0
+
+    def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self.error = 0.0
 
     def fit(self, X: Any) -> Any:
-        """Return the kernel matrix."""
         K = self._kernel(X, X)
-        self._X, self.n_coefficients, self.pivots = X, X.shape[0], np.arange(X.shape[0])
+        self.n_coefficients, self.pivots = X.shape[0], np.arange(X.shape[0])
         # The matrix itself is for others to overwrite.
         self.example = asarray_like(np.empty((0, 0)), K)
         return K
 
-    def transform(self, X: Any) -> Any:
-        """Kernel with the training rows."""
-        return self._kernel(X, self._X)
-
 
 class FourierMap(FeatureMap):
-    r"""Random Fourier features of the rbf kernel.
+    r"""Random Fourier features of the rbf kernel (Rahimi and Recht, 2007), cosines with sines.
 
-    With frequencies :math:`\omega_j` of distribution :math:`N(0, 2\gamma I)`, of which there are
-    ``m = n_components / 2``, rounded up,
-
-    .. math:: \phi(x) = \tfrac{1}{\sqrt m} (\cos \omega_1'x, \dots, \cos \omega_m'x,
-              \sin \omega_1'x, \dots, \sin \omega_m'x), \qquad
-              E[\phi(x)'\phi(y)] = e^{-\gamma \|x - y\|^2}
-
-    [1]_. Where ``m >= d/4`` the frequencies are made orthogonal, ``d`` at a time, which leaves the
-    distribution of each as it is, hence the expectation, and lowers the variance [2]_.
-
-    ``frequencies`` (d, m) are all that is kept. ``error`` is the root mean square of
-    :math:`e^{-\gamma \|x_i - x_j\|^2} - \phi(x_i)'\phi(x_j)` over 1000 random pairs of rows.
-
-    References
-    ----------
-    .. [1] A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007;
-       cosines with sines rather than with random phases: D. J. Sutherland and J. Schneider, "On
-       the Error of Random Fourier Features", UAI 2015.
-    .. [2] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal
-       Random Features", NIPS 2016.
+    The ``n_components / 2`` frequencies have the distribution :math:`N(0, 2\gamma I)`; where they
+    are at least a quarter of the columns they are orthogonal, which lowers the variance (Yu et
+    al., "Orthogonal Random Features", 2016). They are all that is kept. ``error`` is the root mean
+    square error of the kernel over 1000 random pairs of rows.
     """
 
     def __init__(self, gamma: float, n_components: int, random_state: Any = None) -> None:
-        check_number("gamma", gamma, positive=True)
-        check_count("n_components", n_components)
         self.gamma = gamma
         self.n_components = n_components
         self.random_state = random_state
@@ -237,5 +220,164 @@ class FourierMap(FeatureMap):
         return self.frequencies
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """The map itself: waves need no rows."""
-        return {"kernel": Kernel("rbf", self.gamma), "waves": self}
+        """The map itself: it needs no rows."""
+        return {"kernel": Kernel("rbf", self.gamma), "fourier": self}
+
+
+_DIAGONAL_ROWS = 64  # rows whose kernel is evaluated together to find their diagonal
+
+
+def pivoted_cholesky(
+    kernel: Callable[[Any, Any], Any],
+    X: Any,
+    n_components: int,
+    random_state: Any = None,
+    *,
+    tol: float = 1e-12,
+    block_size: int = 256,
+) -> KernelFactor:
+    r"""Nystrom factor ``K_{:p} K_pp^-1 K_{p:}`` of a kernel matrix by randomly pivoted Cholesky.
+
+    With ``D`` the diagonal of what is left of ``K``, the next pivot is row ``i`` with probability
+    ``D_i / trace(D)`` (Chen, Epperly, Tropp and Webber, 2025, arXiv:2207.06503). Candidates are
+    drawn in blocks and kept with probability (what is left now) / (what was left when drawn),
+    which has the law of single steps (Epperly, Tropp and Webber, 2024, arXiv:2410.03969).
+    """
+    random = check_random_state(random_state)
+    matrix = _KernelMatrix(kernel, X)
+    diagonal = matrix.diagonal()
+    xp = array_namespace(diagonal)
+    n, most = diagonal.shape[0], min(n_components, diagonal.shape[0])
+    # Names end in `left` where they belong to K - Phi Phi'.
+    left = to_numpy(diagonal).copy()
+    trace, largest = float(left.sum()), float(left.max(initial=0.0))
+    floor = max(tol, 10 * matrix.noise) * largest
+    Phi = xp.zeros((n, most), dtype=xp.float64, device=device(diagonal))
+    pivots = np.zeros(0, dtype=np.intp)
+    while True:
+        _check_diagonal(left, largest, matrix.noise, len(pivots))
+        left[left <= 0] = 0.0
+        weights = np.where(left > floor, left, 0.0)
+        rank = len(pivots)
+        if rank == most or not weights.any():
+            break
+        drawn = random.choice(n, size=block_size, p=weights / weights.sum())
+        uniforms = random.uniform(size=len(drawn))
+        rows, order = np.unique(drawn, return_inverse=True)
+        known = Phi[:, :rank]
+        known_rows = take_rows(known, rows)
+        block = matrix.block(rows, rows)
+        entries = to_numpy(block)
+        if not np.allclose(entries, entries.T, rtol=1e-6, atol=1e-8 * largest, equal_nan=True):
+            raise ValueError("The kernel matrix is not symmetric.")
+        block_left = to_numpy(block - known_rows @ known_rows.T)
+        chosen, L = _accept(block_left, left[rows], order, uniforms, limit=most - rank, floor=floor)
+        new = rows[chosen]
+        columns_left = matrix.block(None, new) - known @ take_rows(known, new).T
+        columns = solve_triangular(asarray_like(L, Phi), columns_left.T).T
+        Phi[:, rank : rank + len(new)] = columns
+        left -= to_numpy(xp.sum(columns * columns, axis=1))
+        left[new] = 0.0
+        pivots = np.concatenate([pivots, new])
+    # Beyond its own column nothing is left of the row of a pivot but rounding.
+    for column, pivot in enumerate(pivots.tolist()):
+        Phi[pivot, column + 1 :] = 0.0
+    most_held = 2 * len(pivots) < Phi.shape[1]  # by columns that nobody needs
+    Phi = Phi[:, : len(pivots)]
+    Phi = xp.asarray(Phi, copy=True) if most_held else Phi
+    error = float(left.sum()) / trace
+    return KernelFactor(Phi, pivots, take_rows(Phi, pivots), error=error)
+
+
+def _accept(
+    H: NDArray[np.float64],
+    diagonal: NDArray[np.float64],
+    order: NDArray[np.intp],
+    uniforms: NDArray[np.float64],
+    *,
+    limit: int,
+    floor: float,
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Candidates that are kept, as rows of ``H``, and the Cholesky factor of ``H`` on them.
+
+    ``order`` names the candidates as rows of ``H``, first come first served; one that was turned
+    down may come again. ``diagonal`` is that of ``H``, computed the better way.
+    """
+    left = diagonal.copy()
+    L = np.zeros((len(H), min(limit, len(H))))
+    chosen: list[int] = []
+    for row, uniform in zip(order.tolist(), uniforms.tolist(), strict=True):
+        if left[row] <= floor or left[row] <= uniform * diagonal[row]:
+            continue
+        k = len(chosen)
+        root = float(np.sqrt(left[row]))
+        L[:, k] = (H[:, row] - L[:, :k] @ L[row, :k]) / root
+        L[row, k] = root
+        left -= L[:, k] ** 2
+        chosen.append(row)
+        if len(chosen) == limit:
+            break
+    return np.asarray(chosen, dtype=np.intp), L[chosen, : len(chosen)]
+
+
+def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_pivots: int) -> None:
+    """Refuse what cannot be the diagonal of what is left of a kernel matrix."""
+    if not np.isfinite(left).all():
+        raise ValueError("The kernel matrix contains NaN or infinity.")
+    check_largest(largest)
+    lowest = float(left.min())
+    if lowest < -max(1e-6, 1e4 * noise) * largest:
+        raise ValueError(
+            f"The kernel matrix is not positive semi-definite: after {n_pivots} pivots a diagonal "
+            f"entry is {lowest:.2g}. Use a valid kernel, or add to its diagonal."
+        )
+
+
+class _KernelMatrix:
+    """Entries of the kernel matrix of ``X`` in float64, evaluated when they are asked for."""
+
+    def __init__(self, kernel: Callable[[Any, Any], Any], X: Any) -> None:
+        self._kernel = kernel
+        self._X = X.tocsr() if sp.issparse(X) else X
+        self._name = kernel.kernel if isinstance(kernel, Kernel) else None
+        if self._name == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
+        self.noise = 0.0  # rounding of the entries, where they were not evaluated in float64
+
+    def block(self, rows: NDArray[np.intp] | None, columns: NDArray[np.intp]) -> Any:
+        """Entries of some rows, or all, and some columns."""
+        A = self._X if rows is None else take_rows(self._X, rows)
+        if self._name == "precomputed":
+            K = take_columns(A, columns)
+        else:
+            K = self._kernel(A, A if rows is columns else take_rows(self._X, columns))
+        K = K.toarray() if sp.issparse(K) else K
+        xp = array_namespace(K)
+        if xp.isdtype(K.dtype, "real floating"):
+            eps = float(xp.finfo(K.dtype).eps)
+            if eps > np.finfo(np.float64).eps:
+                self.noise = max(self.noise, eps)
+        K = xp.astype(K, xp.float64, copy=False)
+        if K.shape != (A.shape[0], len(columns)):
+            raise ValueError(
+                f"kernel(A, B) must have a row for each of the {A.shape[0]} rows of A and a column "
+                f"for each of the {len(columns)} rows of B, got shape {tuple(K.shape)}."
+            )
+        return K
+
+    def diagonal(self) -> Any:
+        """The diagonal, without the matrix."""
+        n = self._X.shape[0]
+        if self._name in ("rbf", "laplacian"):
+            if sp.issparse(self._X):
+                return np.ones(n)
+            xp = array_namespace(self._X)
+            return xp.ones((n,), dtype=xp.float64, device=device(self._X))
+        parts = []
+        for batch in gen_batches(n, _DIAGONAL_ROWS):
+            rows = np.arange(batch.start, batch.stop)
+            K = self.block(rows, rows)
+            xp = array_namespace(K)
+            # A copy: a view would hold the whole block.
+            parts.append(xp.asarray(xp.linalg.diagonal(K), copy=True))
+        return xp.concat(parts)

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+from array_api_compat import array_namespace, device, is_torch_array
 
 from dm2l._utils.arrays import add_diagonal, check_finite, is_on_cuda
 
@@ -186,28 +186,6 @@ def nuclear_norm(Z: Any) -> float:
     return float(xp.sum(xp.linalg.svdvals(Z))) if 0 not in Z.shape else 0.0
 
 
-def subgradient(Z: Any, delta: float = 0.005) -> Any:
-    """Return a subgradient of the nuclear norm at ``Z`` (Algorithm 2 of the paper).
-
-    ``U1 V1'`` of the singular value decomposition ``Z = U diag(s) V'``, with the columns whose
-    singular value exceeds ``delta``. Its spectral norm is at most one, so
-    ``||A||_* >= <U1 V1', A>`` for every ``A``; with ``delta = 0`` there is equality at ``Z``.
-    """
-    return thresholded_nuclear_norm(Z, delta).gradient
-
-
-def smooth_nuclear_norm(
-    Z: Any, mu: float, *, curvature: bool = False, heights: Any = None
-) -> Evaluation:
-    """Smoothed nuclear norm, the exact one, and the gradient of the smoothed one.
-
-    One Gram matrix and one ``eigh`` of size ``min(Z.shape)``, both in float64: the square root
-    of an eigenvalue loses half its digits, which float32 cannot spare.
-    """
-    norm = SmoothNorm(mu)(Z, curvature=curvature, heights=heights)
-    return norm._replace(value=float(norm.value), exact=float(norm.exact))
-
-
 def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> Evaluation:
     xp = array_namespace(Z)
     turn = xp.matrix_transpose
@@ -262,7 +240,7 @@ class SmoothNorm:
     mu: float
 
     def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
-        """:func:`smooth_nuclear_norm`, with values that stay where ``Z`` lives."""
+        """The norm and the gradient of the smoothed one; values stay where ``Z`` lives."""
         xp = array_namespace(Z)
         if 0 in Z.shape:
             shape, options = (Z.shape[-1],) * 2, {"dtype": xp.float64, "device": device(Z)}
@@ -310,34 +288,13 @@ def _spectrum(S: Any) -> tuple[Any, Any]:
 
 
 def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> Evaluation:
-    """Exact nuclear norm with the subgradient of Algorithm 2, as the paper's solver uses them."""
+    """Exact nuclear norm with the subgradient of Algorithm 2, ``U1 V1'``."""
     xp = array_namespace(Z)
     if 0 in Z.shape:
         return Evaluation(0.0, 0.0, Z)
-    if not is_numpy_array(Z):
-        return _thresholded_by_eigh(Z, delta)
     check_finite(Z, "Scores")
     U, s, Vt = xp.linalg.svd(Z, full_matrices=False)
     # A singular value at rounding level has no direction of its own.
     keep = xp.astype((s > delta) & (s > 1e-13 * s[..., :1]), Z.dtype)
     value = float(xp.sum(s))
     return Evaluation(value, value, (U * keep[..., None, :]) @ Vt)
-
-
-def _thresholded_by_eigh(Z: Any, delta: float) -> Evaluation:
-    """The same from the smaller Gram matrix: accelerators are slow at decompositions of tall ones.
-
-    Singular values are right to about 1e-8 of the largest this way; those below 1e-7 of it count
-    as rounding.
-    """
-    xp = array_namespace(Z)
-    turn = xp.matrix_transpose
-    Z64 = xp.astype(Z, xp.float64, copy=False)
-    tall = Z.shape[-2] >= Z.shape[-1]
-    eigenvalues, vectors = _spectrum(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
-    s = xp.sqrt(eigenvalues)
-    keep = (s > delta) & (s > 1e-7 * s[..., -1:])
-    inverse = xp.where(keep, 1.0 / xp.where(keep, s, xp.ones_like(s)), xp.zeros_like(s))
-    root = xp.astype((vectors * inverse[..., None, :]) @ turn(vectors), Z.dtype, copy=False)
-    value = float(xp.sum(s))
-    return Evaluation(value, value, Z @ root if tall else root @ Z)

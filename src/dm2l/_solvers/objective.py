@@ -23,7 +23,13 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear import Evaluation, Norm, SmoothNorm, nuclear_norm, subgradient
+from dm2l._solvers.nuclear import (
+    Evaluation,
+    Norm,
+    SmoothNorm,
+    nuclear_norm,
+    thresholded_nuclear_norm,
+)
 from dm2l._utils.arrays import (
     WORTH_SHARING,
     CudaGraph,
@@ -43,12 +49,10 @@ FEW = 64
 class Groups:
     """The groups ``X_k`` of observed positives, ready for gathering and summing back.
 
-    Covered rows are kept in the order of falling label count. The rows that have a ``j``-th
-    label are then a prefix, and summing the groups' rows back into scores is one gather and one
-    slice per ``j``: no scatter, which the array API does not have.
-
-    Groups of similar size are gathered as stacks, the smaller ones filled up with a zero row, so
-    that one batched product and one batched ``eigh`` serve many of them.
+    Covered rows are kept in the order of falling label count: those with a ``j``-th label are a
+    prefix, and summing back is one gather and one slice per ``j``, without a scatter, which the
+    array API does not have. Groups of similar size are gathered as stacks, filled up with a zero
+    row, for batched products and a batched ``eigh``.
     """
 
     def __init__(self, T: Signs, padding: float = 1.1) -> None:
@@ -85,10 +89,9 @@ class Groups:
     def _stack(
         self, by_size: NDArray[np.intp], costs: NDArray[np.float64], n_labels: int, padding: float
     ) -> list[NDArray[np.int64]]:
-        """Rows of the covered scores as index arrays of shape (groups, rows).
+        """Rows of the covered scores as index arrays of shape (groups, rows), the costliest first.
 
-        The costliest come first. Where there is enough work for several threads none holds more
-        than about a sixteenth of it, so that they end together.
+        Where work is for several threads none holds more than about a sixteenth of it.
         """
         most = self.work / 16 if self.work > WORTH_SHARING and padding < 2 else np.inf
         stacks: list[list[NDArray[np.int64]]] = []
@@ -218,10 +221,7 @@ class Objective:
             )
 
     def fill(self, targets: NDArray[Any]) -> None:
-        """Give every entry a target, holes too; the groups stay those of observed positives.
-
-        Holes then weigh what their row does.
-        """
+        """Give every entry a target; missing ones then weigh what their row does."""
         self._graphs = {}
         self.targets = asarray_like(targets, self._example, self.targets.dtype)
         if self.rows is None:
@@ -311,10 +311,7 @@ class Objective:
     def add_norms(
         self, gradient: Any, F: Any, norm: Norm, *, curvature: bool = False
     ) -> Evaluation:
-        """The nuclear terms alone, of scores of any number of columns.
-
-        Their gradient is added to ``gradient`` in place; the rest is as of :meth:`evaluate`.
-        """
+        """The nuclear terms alone, of any number of columns; their gradient is added in place."""
         at = self._with_norms(F, 0.0, gradient, norm, None, curvature, self.lambda_d)
         return at._replace(value=float(at.value), exact=float(at.exact))
 
@@ -341,10 +338,7 @@ class Objective:
         curvature: bool,
         lambda_d: Any,
     ) -> Evaluation:
-        """Loss and norms from the loss and its gradient, which is changed in place.
-
-        Values of a GPU stay there.
-        """
+        """Loss and norms, on the device, from the loss and its gradient, changed in place."""
         xp = array_namespace(F)
         c = F.shape[1]
         stacked = xp.empty((self._stacks[-1][-1], c), dtype=F.dtype, device=device(F))
@@ -403,7 +397,7 @@ class Objective:
 
     def global_subgradient(self, F: Any, delta: float = 0.0) -> Any:
         """Subgradient of ``||F_C||_*`` in ``F`` (Algorithm 2), zero on the other rows."""
-        slope = subgradient(self._global_rows(F), delta)
+        slope = thresholded_nuclear_norm(self._global_rows(F), delta).gradient
         slope = slope if self._roots is None else self._roots * slope
         return slope if self._everyone else self._spread(slope)
 

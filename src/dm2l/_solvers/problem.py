@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._solvers.features import Features
 from dm2l._solvers.nuclear import Evaluation, Norm
@@ -21,7 +25,9 @@ from dm2l._utils.arrays import (
     is_non_numpy,
     is_on_cuda,
     solve_triangular,
+    to_numpy,
 )
+from dm2l.labels._entries import EntryWeights
 
 Report = Callable[[int, float], None]
 
@@ -75,46 +81,25 @@ class SmoothProblem(Protocol):
     n_evaluations: int
 
     @property
-    def rho(self) -> float:
-        """Share of the entries that are observed."""
-
+    def rho(self) -> float: ...  # share of the entries that are observed
     @property
-    def at_zero(self) -> float:
-        """``J(0)``."""
-
-    def gram(self) -> Any:
-        """``Phi'Phi``."""
-
-    def right(self) -> Any:
-        """``Phi'T``."""
-
-    def product(self, W: Any) -> Any:
-        """``Phi'(O * Phi W)``: the Hessian of the loss, times ``W``."""
-
-    def linearise(self, W: Any) -> Any:
-        """A subgradient of the global norm at ``W``, as :meth:`evaluate` takes it."""
+    def at_zero(self) -> float: ...  # J(0)
+    def gram(self) -> Any: ...  # Phi'Phi
+    def right(self) -> Any: ...  # Phi'T
+    def product(self, W: Any) -> Any: ...  # Phi'(O * Phi W): the Hessian of the loss, times W
+    def exact(self, W: Any) -> float: ...  # the exact objective
+    def linearise(self, W: Any) -> Any: ...  # a subgradient of the global norm, for evaluate
+    def to_original(self, W: Any) -> Any: ...  # weights for the features as they were given
+    def from_original(self, W: Any) -> Any: ...  # weights for the features as they are held
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
 
-    def exact(self, W: Any) -> float:
-        """The exact objective."""
-
-    def to_original(self, W: Any) -> Any:
-        """Weights for the features as they were given."""
-
-    def from_original(self, W: Any) -> Any:
-        """Weights for the features as they are held here."""
-
 
 class Problem:
-    """``J(W) = J(Phi W) + alpha/2 ||W||^2`` with value, exact value and gradient.
-
-    All rows are at hand, as one block; :class:`GramProblem` is the same problem where
-    they are not.
-    """
+    """``J(W) = J(Phi W) + alpha/2 ||W||^2``, of rows that are at hand as one block."""
 
     def __init__(self, features: Features, objective: Objective, alpha: float) -> None:
         self.features = features
@@ -134,34 +119,28 @@ class Problem:
 
     @property
     def rho(self) -> float:
-        """Share of the entries that are observed."""
         observed = float(self.xp.sum(self.objective.observed, dtype=self.xp.float64))
         return observed / (self.n * self.n_labels)
 
     @property
     def at_zero(self) -> float:
-        """``J(0)``: every observed entry is off by its target."""
         squares = self.objective.targets**2
         if self.objective.divisor is not None:
             squares = squares / self.objective.divisor
         return 0.5 * float(self.xp.sum(squares))
 
     def right(self) -> Any:
-        """``Phi'T``."""
         return self.features.adjoint(self.objective.targets)
 
     def product(self, W: Any) -> Any:
-        """``Phi'(O * Phi W)``: the Hessian of the loss, times ``W``."""
         return self.features.adjoint(self.features.scores(W) * self.objective.observed)
 
     def linearise(self, W: Any, delta: float = 0.0) -> Any:
-        """A subgradient of the global norm at ``W``, in the scores."""
         return self.objective.global_subgradient(self.features.scores(W), delta)
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
-        """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         F = self.features.scores(W)
         shrunk = self.penalty * W
@@ -185,8 +164,7 @@ class Problem:
     def _narrow(self, W: Any, norm: Norm, *, curvature: bool) -> Evaluation:
         """The nuclear terms where labels are more than features, with the gradient in ``W``.
 
-        With ``W' = QA`` the scores ``Phi A'`` have the same norms and as many columns as there are
-        features: an evaluation on delicious (983 labels, 500 features) takes half the time.
+        With ``W' = QA`` the scores ``Phi A'`` have the same norms and fewer columns.
         """
         xp, size = self.xp, W.shape[0]
         Q, A = xp.linalg.qr(W.T)
@@ -210,7 +188,6 @@ class Problem:
         return 0.5 * float(self.features.xp.sum(self.penalty * W * W))
 
     def exact(self, W: Any) -> float:
-        """The exact objective, from singular values."""
         return self.objective.exact(self.features.scores(W)) + self.ridge(W)
 
 
@@ -286,9 +263,7 @@ def conjugate_gradients(
 ) -> Any:
     """Masked ridge solution of all labels at once, by preconditioned conjugate gradients.
 
-    Minimises ``1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``, each label with its own step. With
-    every entry observed the start is already the solution; with holes a handful of steps, each
-    two products with ``Phi``, does for a start what a factorisation per label would.
+    Each label has its own step. With every entry observed the start is already the solution.
     """
     xp = problem.xp
 
@@ -320,3 +295,125 @@ def conjugate_gradients(
         direction = turned + share * direction
         size = fresh
     return V
+
+
+def masked_ridge(
+    features: Features,
+    T: NDArray[Any],
+    alpha: float,
+    *,
+    observed: NDArray[np.bool_] | None = None,
+    entries: EntryWeights | None = None,
+    method: str = "auto",
+) -> NDArray[np.float64]:
+    """Masked ridge solution: ``min 1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``."""
+    T = np.asarray(T)
+    if observed is None:
+        observed = T != 0
+    else:
+        method = "direct"
+    features = features.centre()
+    if is_non_numpy(features.Phi):
+        method = "cg"
+    weights = None if entries is None else entries.weights
+    kinds = np.packbits(observed, axis=0) if weights is None else weights
+    patterns, which = np.unique(kinds, axis=1, return_inverse=True)
+    chosen = method == "auto"
+    if chosen:
+        steps = 50  # more than a ridge worth its name needs
+        size, n, c = features.size, features.n, T.shape[1]
+        direct = patterns.shape[1] * size**2 * (size / 3 + n / 2)
+        method = "cg" if alpha > 0 and steps * (4 * n + 2 * size) * size * c < direct else "direct"
+    if method == "cg":
+        objective = Objective(T, 0.0, like=features.example, entries=entries)
+        problem = Problem(features, objective, alpha)
+        W, settled = ridge_by_steps(problem)
+        if settled:
+            return to_numpy(features.to_original(W))
+        if not chosen:
+            warnings.warn(
+                "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small "
+                "for features of such different scales. Scale the features, or use "
+                "solver='direct'.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+            return to_numpy(features.to_original(W))
+    if entries is not None:
+        T = T if entries.targets is None else entries.targets
+        T = T if weights is None else weights * T
+    W = _direct(features, T, observed, alpha, np.ravel(which), weights)
+    return np.asarray(features.to_original(W))
+
+
+def ridge_by_steps(problem: SmoothProblem) -> tuple[Any, bool]:
+    """Masked ridge solution, and whether the gradient of each label is 1e-8 of that at zero."""
+    preconditioner = Preconditioner(problem)
+    V = conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
+    W = preconditioner.to_weights(V)
+    zero = problem.right()
+    here = preconditioner.to_gradient(problem.product(W) - zero + problem.penalty * W)
+    zero = preconditioner.to_gradient(zero)
+    sizes = [np.sqrt((to_numpy(g) ** 2).sum(axis=0)) for g in (here, zero)]
+    return W, bool((sizes[0] <= 1e-8 * sizes[1]).all())
+
+
+def _direct(
+    features: Features,
+    T: NDArray[Any],
+    observed: NDArray[np.bool_],
+    alpha: float,
+    which: NDArray[np.intp],
+    weights: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """Labels observed on the same rows, with the same weights, share a factorisation.
+
+    Its Gram matrix comes from the observed rows or from the others, whichever are fewer.
+    """
+    right = features.adjoint(T.astype(features.Phi.dtype))
+    penalty = np.diag(alpha * features.penalized)
+    full = features.gram() if weights is None else None
+    W = np.empty((features.size, T.shape[1]))
+    for pattern in range(int(which.max()) + 1):
+        labels = np.flatnonzero(which == pattern)
+        rows = observed[:, labels[0]]
+        if weights is not None:
+            seen = np.flatnonzero(rows)
+            gram = features.gram(seen, weights[seen, labels[0]])
+        elif rows.all():
+            gram = full
+        elif 2 * rows.sum() <= len(rows):
+            gram = features.gram(np.flatnonzero(rows))
+        else:
+            gram = full - features.gram(np.flatnonzero(~rows))
+        W[:, labels] = solve_normal(gram + penalty, right[:, labels], features.intercept)
+    return W
+
+
+def solve_normal(
+    A: NDArray[np.float64], B: NDArray[np.float64], intercept: bool
+) -> NDArray[np.float64]:
+    """Solve normal equations; of several solutions the one of least norm, intercept not counted."""
+    if intercept:
+        # The unpenalised last unknown is eliminated first, so that it has no part in the norm.
+        column, corner = A[:-1, -1:], A[-1, -1]
+        W = solve_normal(
+            A[:-1, :-1] - column @ column.T / corner, B[:-1] - column * B[-1:] / corner, False
+        )
+        return np.vstack([W, (B[-1:] - column.T @ W) / corner])
+    if not len(A):
+        return np.empty((0, B.shape[1]))
+    check_finite(A, "Normal equations")
+    check_finite(B, "Normal equations")
+    # Unit diagonal: columns of very different scales are not a rank deficiency.
+    scale = np.sqrt(np.maximum(np.diagonal(A), 0.0))
+    scale = 1.0 / np.where(scale > 0, scale, 1.0)
+    try:
+        factor = scipy.linalg.cho_factor(scale[:, None] * A * scale, lower=True, check_finite=False)
+        if np.diagonal(factor[0]).min() > 1e-6:
+            solution = scipy.linalg.cho_solve(factor, scale[:, None] * B, check_finite=False)
+            return np.asarray(scale[:, None] * solution)
+    except scipy.linalg.LinAlgError:
+        pass  # singular: least norm below
+    cond = 100 * len(A) * np.finfo(np.float64).eps
+    return np.asarray(scipy.linalg.lstsq(A, B, cond=cond, check_finite=False)[0])

@@ -86,8 +86,8 @@ def _refuse_unsuitable(X: Any, error: Exception, nan_allowed: bool = False) -> N
 
 def _refuse_values(X: Any, error: Exception, nan_allowed: bool) -> None:
     if sp.issparse(X):
-        values = X.data if X.dtype.kind == "f" else X.data[:0]
-        _refuse_not_finite(values, "", nan_allowed)
+        values = X.tocoo().data  # others of scipy's formats have no data, or more than the entries
+        _refuse_not_finite(values if X.dtype.kind == "f" else values[:0], "", nan_allowed)
     elif hasattr(X, "iloc") and hasattr(X, "columns"):
         for j, name in enumerate(X.columns):
             _refuse_in_column(repr(str(name)), X.iloc[:, j], error, nan_allowed)

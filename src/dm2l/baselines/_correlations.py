@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l._score_model import FitResult
+from dm2l._base import FitResult
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.inputs import check_choice, check_number, check_numbers

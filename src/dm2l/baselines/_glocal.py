@@ -16,7 +16,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from dm2l._score_model import FitResult
+from dm2l._base import FitResult
 from dm2l._solvers.features import Features, LinearMap
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.inputs import check_counts, check_numbers

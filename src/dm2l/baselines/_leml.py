@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from dm2l._score_model import FitResult
+from dm2l._base import FitResult
 from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import (
     ImputedTargets,

@@ -9,12 +9,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._base import MissingLabelClassifier
-from dm2l._score_model import FitResult
+from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.objective import Objective
-from dm2l._solvers.problem import Preconditioner, Problem
-from dm2l._solvers.ridge import masked_ridge
+from dm2l._solvers.problem import Preconditioner, Problem, masked_ridge
 from dm2l._utils.arrays import blas_threads
 from dm2l._utils.inputs import check_choice, check_counts, check_number, check_numbers
 from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores

@@ -21,8 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dm2l._base import MissingLabelClassifier
-from dm2l._score_model import FitResult
+from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.inputs import check_rows, explain_unsuitable
 from dm2l.completion._errors import plain_probability

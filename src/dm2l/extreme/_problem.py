@@ -26,7 +26,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm, subgradient
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm, thresholded_nuclear_norm
 from dm2l._solvers.problem import Preconditioner, Solution
 from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
 from dm2l.labels._sparse import SparseLabelMatrix
@@ -304,7 +304,8 @@ class LowRankProblem:
         """A subgradient of the global norm at ``W``, in the scores."""
         G = np.asarray(self.features.scores(W))
         slope = np.zeros_like(G)
-        slope[self.groups.covered] = self._roots * subgradient(self._covered(G)[:-1], 0.0)
+        norm = thresholded_nuclear_norm(self._covered(G)[:-1], 0.0)
+        slope[self.groups.covered] = self._roots * norm.gradient
         return slope
 
 

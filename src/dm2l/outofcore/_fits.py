@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from dm2l._fitting import Trainer
-from dm2l._score_model import SolverResult, WarmStart
+from dm2l._fitting import SolverResult, Trainer, WarmStart
 from dm2l._solvers.features import FeatureMap, Features, Weights
 from dm2l._utils.arrays import blas_thread_count, blas_threads, float64, is_non_numpy
 from dm2l._utils.files import available_memory

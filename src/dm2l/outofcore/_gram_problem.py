@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._solvers.nuclear import Evaluation, SmoothNorm
-from dm2l._solvers.ridge import ridge_by_steps, solve_normal
+from dm2l._solvers.problem import ridge_by_steps, solve_normal
 from dm2l._utils.arrays import WORTH_SHARING, run_all
 from dm2l.outofcore._block import Block
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics, moved

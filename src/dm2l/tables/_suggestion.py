@@ -45,7 +45,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._solvers.features import ridge_value
-from dm2l._solvers.nystroem import NystroemMap
+from dm2l._solvers.maps import KernelMap
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._correlation import row_gains, trust
 from dm2l.completion._covariance import conditional_moments
@@ -331,7 +331,7 @@ def choose_batch(
 def _directions(classifier: Any, X: Any) -> Floats:
     """Features of the rows, at most ``DIRECTIONS`` columns."""
     if classifier.kernel != "linear":
-        features = NystroemMap(classifier._kernel, min(DIRECTIONS, X.shape[0]), random_state=0)
+        features = KernelMap(classifier._kernel, min(DIRECTIONS, X.shape[0]), random_state=0)
         return np.asarray(features.fit(X))
     if X.shape[1] <= DIRECTIONS:
         return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l._solvers.features import Features, ridge_value
-from dm2l._solvers.nuclear import SmoothNorm, smooth_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.extreme._classifier import TopK, top_k
@@ -129,7 +129,7 @@ def test_norms_of_wide_stacks_are_those_of_each_matrix(rng):
         Z[i, :h] = rng.normal(size=(h, 6))
     Z[1, 1] = Z[1, 0]  # rank one
     found = wide_norms(Z, heights, 0.05, curvature=True)
-    each = [smooth_nuclear_norm(Z[i, :h], 0.05, curvature=True) for i, h in enumerate(heights)]
+    each = [SmoothNorm(0.05)(Z[i, :h], curvature=True) for i, h in enumerate(heights)]
     assert found.value == pytest.approx(sum(one.value for one in each))
     assert found.exact == pytest.approx(sum(one.exact for one in each))
     np.testing.assert_allclose(found.curvature, sum(one.curvature for one in each), rtol=1e-9)

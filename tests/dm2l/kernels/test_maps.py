@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from dm2l._solvers.features import LinearMap
 from dm2l._solvers.kernels import Kernel
 from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap, LandmarkMap
-from dm2l._solvers.nystroem import NystroemMap
 
 RBF = Kernel("rbf", 0.3)
 RNG = np.random.default_rng(0)
@@ -20,15 +19,14 @@ CASES = {
     "linear, never reduced": (lambda: LinearMap(reduce=False), WIDE),
     "exact": (lambda: KernelMap(RBF), TALL),
     "exact, with duplicates": (lambda: KernelMap(RBF), np.repeat(TALL[:9], 2, axis=0)),
-    "nystroem": (lambda: NystroemMap(RBF, 12, random_state=0), TALL),
+    "nystroem": (lambda: KernelMap(RBF, 12, random_state=0), TALL),
     "fourier": (lambda: FourierMap(0.3, 15, random_state=0), TALL),
     "columns": (lambda: KernelColumns(RBF), TALL),
-    "landmarks": (lambda: _landmarks(), TALL),
 }
 
 
 def _landmarks():
-    feature_map = NystroemMap(RBF, 12, random_state=0)
+    feature_map = KernelMap(RBF, 12, random_state=0)
     feature_map.fit(TALL)
     return feature_map.fixed(TALL)
 
@@ -46,14 +44,11 @@ def dense(X):
 
 def test_training_rows_have_the_features_that_they_were_fitted_to(fitted):
     feature_map, X, Phi = fitted
-    np.testing.assert_allclose(dense(feature_map.transform(X)), dense(Phi), atol=1e-9)
-
-
-def test_a_fixed_map_gives_any_rows_the_same_features(fitted):
-    feature_map, X, _ = fitted
-    new = X[:5] * 0.9
-    found = feature_map.fixed(X).transform(new)
-    np.testing.assert_allclose(dense(found), dense(feature_map.transform(new)), atol=1e-12)
+    if isinstance(feature_map, KernelColumns):
+        pytest.skip("the variables of a solver, not features")
+    if isinstance(feature_map, LinearMap) and not feature_map.plain:
+        pytest.skip("fits by blocks never reduce linear features")
+    np.testing.assert_allclose(dense(feature_map.fixed(X).transform(X)), dense(Phi), atol=1e-9)
 
 
 def test_weights_come_back_from_their_coefficients(fitted):
@@ -78,8 +73,8 @@ def test_a_square_is_the_product(fitted):
 
 
 def test_plain_rows_are_their_own_features(fitted):
-    feature_map, X, _ = fitted
-    assert feature_map.plain == (feature_map.transform(X) is X)
+    feature_map, X, Phi = fitted
+    assert feature_map.plain == (Phi is X)
 
 
 def test_what_is_stored_makes_the_same_map_again():

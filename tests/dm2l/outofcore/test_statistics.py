@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning, DM2LClassifier
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear import SmoothNorm, smooth_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Problem
 from dm2l.outofcore import GramStatistics, RowBlocks, _label_grams, _statistics
@@ -417,7 +417,7 @@ def test_a_norm_from_its_gram_matrix_is_the_norm():
     rng = np.random.default_rng(0)
     for rows, columns, rank in ((9, 4, 4), (3, 6, 3), (9, 5, 2)):
         Z = rng.standard_normal((rows, rank)) @ rng.standard_normal((rank, columns))
-        expected = smooth_nuclear_norm(Z, 1e-2, curvature=True)
+        expected = SmoothNorm(1e-2)(Z, curvature=True)
         heights = np.array([rows])
         found = SmoothNorm(1e-2).of_gram(
             (Z.T @ Z)[None], heights=heights, ranks=np.minimum(heights, columns), curvature=True

@@ -11,8 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import dm2l._fitting
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l._fitting import Trainer
-from dm2l._score_model import WarmStart
+from dm2l._fitting import Trainer, WarmStart
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
 from dm2l._solvers.kernels import kernel_factor

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import array_api_strict as strict
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ import scipy.sparse as sp
 import dm2l_oracles as oracle
 from dm2l._solvers.features import Features
 from dm2l._solvers.lbfgs import MEMORY, SMOOTHING, _Memory, solve_lbfgs
-from dm2l._solvers.nuclear import Evaluation, smooth_nuclear_norm
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem
 from dm2l._utils.arrays import to_numpy
@@ -287,7 +285,7 @@ def test_scipy_run_to_the_end_finds_nothing_better(name, method, lambda_d, discr
     X, T = oracle.draw_problem(4, *SHAPES[name])
     _, d, c = SHAPES[name]
     problem = make(X, T, lambda_d, discriminant=discriminant)
-    norm = partial(smooth_nuclear_norm, mu=SMOOTHING[-1])
+    norm = SmoothNorm(SMOOTHING[-1])
 
     def smoothed(w):
         at = problem.evaluate(w.reshape(d + 1, c), norm)

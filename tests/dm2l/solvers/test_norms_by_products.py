@@ -9,7 +9,7 @@ import scipy.linalg
 
 import dm2l_oracles as oracle
 from dm2l import DM2LClassifier
-from dm2l._solvers.nuclear import SmoothNorm, smooth_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.objective import Objective
 from dm2l.datasets import make_missing_multilabel
 
@@ -77,7 +77,7 @@ def test_curvature_is_near_that_of_the_singular_values(by_products, shape, rank,
         heights = rng.integers(1, shape[1], size=shape[0])
         for matrix, height in zip(Z, heights, strict=True):
             matrix[height:] = 0.0
-    expected = smooth_nuclear_norm(Z, 0.015, curvature=True, heights=heights).curvature
+    expected = SmoothNorm(0.015)(Z, curvature=True, heights=heights).curvature
     found = by_products(Z, 0.015, curvature=True, heights=heights).curvature
     np.testing.assert_array_equal(found, found.T)
     ratios = scipy.linalg.eigh(found, expected, eigvals_only=True)

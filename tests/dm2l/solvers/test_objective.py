@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import dm2l_oracles as oracle
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear import smooth_nuclear_norm, thresholded_nuclear_norm
+from dm2l._solvers.nuclear import SmoothNorm, thresholded_nuclear_norm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Problem
 
@@ -132,7 +132,7 @@ def test_evaluation_gives_smoothed_value_exact_value_and_derivative(T, seed, loc
     def brute(at, norm):
         return oracle.squared_loss(at, T) + 0.7 * oracle.bracket(at, T, norm=norm, **terms)
 
-    found = Objective(T, 0.7, **terms).evaluate(F, partial(smooth_nuclear_norm, mu=MU))
+    found = Objective(T, 0.7, **terms).evaluate(F, SmoothNorm(MU))
     size = 1 + oracle.nuclear_norm(F)
     assert found.value == pytest.approx(brute(F, smoothed), rel=1e-7, abs=1e-7 * size)
     assert found.exact == pytest.approx(brute(F, oracle.nuclear_norm), rel=1e-7, abs=1e-6 * size)
@@ -182,7 +182,7 @@ def test_gradient_in_the_weights_is_the_derivative(kind, intercept, discriminant
         terms = {"discriminant": discriminant, "global_rows": rows}
         return oracle.objective(X, weights, b, T, **settings, **terms)
 
-    found = problem.evaluate(W, partial(smooth_nuclear_norm, mu=MU), G)
+    found = problem.evaluate(W, SmoothNorm(MU), G)
     assert found.value == pytest.approx(brute(W), rel=1e-9)
     assert found.exact == pytest.approx(brute(W, oracle.nuclear_norm), rel=1e-6)
     if not linearised:
@@ -271,7 +271,7 @@ def test_groups_with_fewer_rows_than_labels_give_the_value_and_gradient_of_the_l
     for k, size in enumerate(sizes):
         T[rng.choice(n, size, replace=False), k] = 1
     F = rng.standard_normal((n, c))
-    found = Objective(T, 0.9).evaluate(F, partial(smooth_nuclear_norm, mu=MU))
+    found = Objective(T, 0.9).evaluate(F, SmoothNorm(MU))
 
     def brute(at):
         return oracle.squared_loss(at, T) + 0.9 * oracle.bracket(at, T, norm=smoothed)
@@ -289,7 +289,7 @@ def test_a_row_that_carries_every_label_collects_the_gradient_of_every_group():
     T[1, 1:] = -1
     T[2, :4] = 0
     F = np.random.default_rng(0).standard_normal((3, 6))
-    found = Objective(T, 1.0).evaluate(F, partial(smooth_nuclear_norm, mu=MU))
+    found = Objective(T, 1.0).evaluate(F, SmoothNorm(MU))
 
     def brute(at):
         return oracle.squared_loss(at, T) + oracle.bracket(at, T, norm=smoothed)
@@ -339,7 +339,7 @@ def test_float32_scores_give_nearly_the_float64_objective_and_gradient():
     rng = np.random.default_rng(6)
     T = oracle.draw_targets(rng, 60, 6)
     F = rng.standard_normal(T.shape)
-    norm = partial(smooth_nuclear_norm, mu=1e-3)
+    norm = SmoothNorm(1e-3)
     double = Objective(T, 0.3).evaluate(F, norm)
     single = Objective(T, 0.3, like=np.float32(F)).evaluate(F.astype(np.float32), norm)
     assert single.gradient.dtype == np.float32
