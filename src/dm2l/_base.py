@@ -64,30 +64,6 @@ def fold_inputs(
     return take_rows(X, train), take_rows(X, test)
 
 
-def label_folds(cv: Any, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Training and test rows of each fold of ``cv``, which sees observed labels only."""
-    visible = np.where(T == 0, np.nan, T > 0)
-    if isinstance(cv, Integral):
-        from dm2l.model_selection import MultilabelKFold
-
-        cv = MultilabelKFold(int(cv), random_state=0)
-    if hasattr(cv, "split"):
-        splitter = copy(cv)
-        if hasattr(splitter, "missing_label"):  # labels are NaN-coded by now
-            splitter.missing_label, splitter.missing_as = np.nan, None
-        # Rows with nothing observed do not matter, so they must not move the folds either.
-        seen = np.flatnonzero((T != 0).any(axis=1))
-        all_seen = len(seen) == len(T)
-        if not isinstance(getattr(splitter, "groups", ""), str | None):
-            splitter.groups = np.asarray(splitter.groups)[seen]
-        folds = splitter.split(X if all_seen else take_rows(X, seen), visible[seen])
-        return [(seen[train], seen[test]) for train, test in folds]
-    given = list(cv)
-    if not given:
-        raise ValueError("cv has no folds. A generator has them once: give list(...) of it.")
-    return given
-
-
 class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     """Base of estimators that learn from labels with missing entries.
 
@@ -311,6 +287,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> NDArray[np.float64]:
         """Out-of-fold scores of all rows; NaN for labels that a fold cannot learn."""
+        from dm2l.model_selection._cross_val import label_folds
+
         scores = np.full(labels.signs.shape, np.nan)
         bare, pairwise = self._for_folds(), self.__sklearn_tags__().input_tags.pairwise
         for train, test in label_folds(self.cv, X, labels.signs):

@@ -28,12 +28,13 @@ from dm2l._auto._leaderboard import (
     try_all,
 )
 from dm2l._auto._stack import Stack, row_weights
-from dm2l._base import FitResult, MissingLabelClassifier, label_folds
+from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
+from dm2l.model_selection._cross_val import label_folds
 
 Floats = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.parallel import Parallel, delayed
 
-from dm2l._base import fold_inputs, label_folds
+from dm2l._base import fold_inputs
 from dm2l._classifier import DM2LClassifier, DM2LParameters
 from dm2l._fitting import SAFE_KERNELS, Trainer
 from dm2l._search._path import score_paths
@@ -29,6 +29,7 @@ from dm2l._utils.inputs import check_counts, check_number, check_numbers
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import get_scorer_names
+from dm2l.model_selection._cross_val import label_folds
 from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
 
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)

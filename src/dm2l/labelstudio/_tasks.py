@@ -58,13 +58,13 @@ class AnnotationSession(ReviewSession):
             for label, check in new.items():
                 self._write(row, label, answers[label], check)
             if new:
-                self._predictions.condition(row - 1, self.journal.row_labels(row))
+                self._predictions.condition(row - 1, self.journal.labels(row))
             return len(new)
 
     def row_probabilities(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Probabilities of a row's labels, 0 or 1 if they are known, and which are known."""
         with self._lock:
-            known = self.journal.row_labels(row)
+            known = self.journal.labels(row)
             p = self._predictions.values.probability[row - 1]
             return np.where(np.isnan(known), p, known), ~np.isnan(known)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from sklearn.base import clone
 from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
+from dm2l._utils.arrays import take_rows
+from dm2l.labels._entries import Signs
 from dm2l.model_selection._splitters import MultilabelKFold, MultilabelShuffleSplit, Rows, Split
 
 
@@ -187,3 +190,25 @@ def corrected_t_interval(values: ArrayLike, test_share: float, level: float = 0.
     error = float(found.std(ddof=1)) * float(np.sqrt(1 / n + test_share / (1 - test_share)))
     half = float(stats.t.ppf((1 + level) / 2, n - 1)) * error
     return Interval(mean, mean - half, mean + half)
+
+
+def label_folds(cv: Any, X: Any, T: Signs) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Training and test rows of each fold of ``cv``, which sees observed labels only."""
+    visible = np.where(T == 0, np.nan, T > 0)
+    if isinstance(cv, Integral):
+        cv = MultilabelKFold(int(cv), random_state=0)
+    if hasattr(cv, "split"):
+        splitter = copy(cv)
+        if hasattr(splitter, "missing_label"):  # labels are NaN-coded by now
+            splitter.missing_label, splitter.missing_as = np.nan, None
+        # Rows with nothing observed do not matter, so they must not move the folds either.
+        seen = np.flatnonzero((T != 0).any(axis=1))
+        all_seen = len(seen) == len(T)
+        if not isinstance(getattr(splitter, "groups", ""), str | None):
+            splitter.groups = np.asarray(splitter.groups)[seen]
+        folds = splitter.split(X if all_seen else take_rows(X, seen), visible[seen])
+        return [(seen[train], seen[test]) for train, test in folds]
+    given = list(cv)
+    if not given:
+        raise ValueError("cv has no folds. A generator has them once: give list(...) of it.")
+    return given

@@ -249,13 +249,9 @@ class Journal(AbstractContextManager["Journal"]):
         value = self.table.Y[row - 1, self.table.label_names.index(label)]
         return "" if np.isnan(value) else "yes" if value else "no"
 
-    def labels(self) -> NDArray[np.float64]:
-        """The labels of the table with the answers."""
-        return self._labels.copy()
-
-    def row_labels(self, row: int) -> NDArray[np.float64]:
-        """The labels of a row with the answers."""
-        return self._labels[row - 1].copy()
+    def labels(self, row: int | None = None) -> NDArray[np.float64]:
+        """The labels of the table, or of one row, with the answers."""
+        return (self._labels if row is None else self._labels[row - 1]).copy()
 
     def rows(self) -> list[int]:
         """Rows with a decision, in the order of the first one."""

@@ -141,7 +141,7 @@ def make_question(
 ) -> Question:
     """Question about an entry, or about a row if the label is blank; ``cases`` after yes and no."""
     row, label = key
-    known, names = journal.row_labels(row), journal.table.label_names
+    known, names = journal.labels(row), journal.table.label_names
     asked = [names.index(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
     weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
     columns, n_first = arranged(row_columns(journal.table, row, predictions.used, weights))

@@ -302,7 +302,7 @@ class ReviewSession:
                 i, k = self._predictions.best_entry(left)
                 key = i + 1, self.table.label_names[k]
             row, k = key[0], self.table.label_names.index(key[1])
-            cases = np.tile(self.journal.row_labels(row), (2, 1))  # after either answer
+            cases = np.tile(self.journal.labels(row), (2, 1))  # after either answer
             cases[:, k] = 1, 0
             prediction = self._predictions.entry(row - 1, k, left)
             made = self.journal.decisions
@@ -343,7 +343,7 @@ class ReviewSession:
             check = check and ((row, label) in {**self._label_errors, **self.journal.checks})
             self.journal.check(row, label, answer, check)
             self._write(row, label, answer, check)
-            self._predictions.condition(row - 1, self.journal.row_labels(row))
+            self._predictions.condition(row - 1, self.journal.labels(row))
             made = self.journal.checks if check else self.journal.decisions
             return list(made).index((row, label)) + 1
 
@@ -359,7 +359,7 @@ class ReviewSession:
         """Probabilities of the other missing labels of a row, given answers that are not kept."""
         with self._lock:
             self._check_row(row, answers)
-            known, names = self.journal.row_labels(row), self.table.label_names
+            known, names = self.journal.labels(row), self.table.label_names
             for label, answer in answers.items():
                 known[names.index(label)] = {"yes": 1.0, "no": 0.0}.get(answer, np.nan)
             p = self._predictions.supposing(row - 1, known[None])[0]
@@ -434,7 +434,7 @@ class ReviewSession:
             # Answers that were given meanwhile are conditioned on, not learned from.
             made = [*self.journal.decisions.items(), *self.journal.checks.items()]
             for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
-                predictions.condition(row - 1, self.journal.row_labels(row))
+                predictions.condition(row - 1, self.journal.labels(row))
             self._predictions = predictions
             if self._save_model is None or self._closed:
                 return
