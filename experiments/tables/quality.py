@@ -144,7 +144,7 @@ def study() -> str:
     record = load("study")
     ranked, by = record["all"], record["by_measure"]
     lines = [
-        f"| {len(record['sets'])} data sets, {len(record['repetitions'])} observed rates in all "
+        f"| means over {len(record['sets'])} data sets "
         "| mean rank | " + " | ".join(README_MEASURES.values()) + " | seconds |",
         "|---" * (len(README_MEASURES) + 3) + "|",
     ]
