@@ -61,7 +61,9 @@ def test_every_reader_knows_cutoffs(tmp_path):
 def test_a_cell_that_a_cutoff_leaves_open_is_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,fold\n1,2.5\n1,>1\n")
-    with pytest.raises(DataFileError, match=r"'fold' holds '>1' in row 2.*which may or may not be >=2"):
+    with pytest.raises(
+        DataFileError, match=r"'fold' holds '>1' in row 2.*which may or may not be >=2"
+    ):
         read_csv(path, "fold", cutoffs="fold>=2")
 
 
