@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pkgutil import resolve_name
 from typing import Any
 
@@ -27,6 +29,19 @@ _MODULES = {"review": "_review", "backend": "_review", "demo": "_demo"}
 _MODULES |= dict.fromkeys(("inspect", "fit", "evaluate"), "_learn")
 
 
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    """Spell out control characters of errors, whatever they quote."""
+    try:
+        yield
+    except click.ClickException as error:
+        # Not before it is needed: --help loads no array library.
+        from dm2l._utils.files import printable
+
+        error.message = printable(error.message)  # type: ignore[misc]
+        raise
+
+
 class Commands(click.Group):
     """A group that loads the command that is called, and no other."""
 
@@ -43,15 +58,14 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; errors are shown without control characters, whatever they quote."""
-        try:
+        """Run a command; its errors are printable."""
+        with _printable_errors():
             return super().invoke(ctx)
-        except click.ClickException as error:
-            # Not before it is needed: --help loads no array library.
-            from dm2l._utils.files import printable
 
-            error.message = printable(error.message)  # type: ignore[misc]
-            raise
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        """Parse options of the group; errors are printable."""
+        with _printable_errors():
+            return super().make_context(*arguments, **extra)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without loading any."""

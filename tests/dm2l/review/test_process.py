@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import metadata
 from itertools import product
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -267,6 +268,8 @@ def test_answers_of_another_table_are_refused(files, tmp_path):
 @pytest.fixture(scope="module")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if tuple(map(int, metadata.version("playwright").split(".")[:2])) < (1, 65):
+        pytest.skip("older playwright evaluates text in the page, which the page's policy forbids")
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
