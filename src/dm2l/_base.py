@@ -1,7 +1,5 @@
 """The base class of all estimators: reading labels, decisions, probabilities, completion."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy

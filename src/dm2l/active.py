@@ -1,7 +1,5 @@
 """Active learning: which missing entries to query next, in the manner of scikit-activeml."""
 
-from __future__ import annotations
-
 import warnings
 from numbers import Integral
 from typing import Any

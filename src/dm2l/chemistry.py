@@ -3,8 +3,6 @@
 They need RDKit, the extra ``chem``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Fitted models as ONNX graphs, for places without Python or without this library."""
 
-from __future__ import annotations
-
 import json
 from math import pi
 from typing import Any

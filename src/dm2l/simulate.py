@@ -5,8 +5,6 @@ seed are nested: what a small ``rho`` keeps, a larger one keeps too. An entry th
 before stays missing.
 """
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 from typing import Any, Literal
 

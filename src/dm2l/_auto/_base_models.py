@@ -1,7 +1,5 @@
 """The base models of the ensemble: construction, estimated costs, held-out scores."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence

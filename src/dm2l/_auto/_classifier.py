@@ -1,7 +1,5 @@
 """One estimator that tries the library's models and combines them."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """Columns of a data frame or matrix as numbers, and as features of linear and kernel models."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Trying the candidates in turn, and the quality of their held-out probabilities."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

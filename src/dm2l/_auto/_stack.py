@@ -13,8 +13,6 @@ Both are logistic regressions on held-out scores of observed labels,
 for weights that all labels share, then the same with :math:`w_k` shrunk to that :math:`w`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 

@@ -1,7 +1,5 @@
 """All hyperparameters on one fold: shared features, one path over ``lambda_d`` for each ridge."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Choosing ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation on shared factorisations."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import time

@@ -6,8 +6,6 @@ Polak-Ribiere conjugate gradients, restarted every 20 steps and ended by a relat
 Neither converges; the number of steps acts as the regulariser that the objective lacks.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Kernels between rows, and exact factors of their matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The default solver: quasi-Newton on the smoothed objective in preconditioned variables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any

@@ -10,8 +10,6 @@ All functions take arrays of any array-API library. The norms take stacks of mat
 give the sum; zero rows that fill a stack up to a common height change nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

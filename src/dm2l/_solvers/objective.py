@@ -15,8 +15,6 @@ times, as those that are there twice count :math:`2^{1/2}` times; rows of ``F_C`
 group where they count most, so that Theorem 1 holds for all weights.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Helpers of all packages; :func:`require` imports optional modules when they are needed."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the array API standard lacks: triangular solves, groups, the way to and from numpy."""
 
-from __future__ import annotations
-
 import functools
 import operator
 import os

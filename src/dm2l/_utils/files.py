@@ -1,7 +1,5 @@
 """Files: errors in what is read, unpacking within the limits of memory, and atomic writes."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import errno

@@ -1,7 +1,5 @@
 """Validation of the features that an estimator gets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Set, Sized, ValuesView
 from contextlib import contextmanager
 from numbers import Integral, Rational, Real

@@ -1,7 +1,5 @@
 """Baselines that supplement labels by learnt correlations: LSML and ML-LRC."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """GLOCAL: latent labels with global and local label correlations."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass

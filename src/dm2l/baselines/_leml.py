@@ -1,7 +1,5 @@
 """LEML: a low-rank weight matrix fitted to the observed entries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple

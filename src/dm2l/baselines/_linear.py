@@ -1,7 +1,5 @@
 """What the linear baselines share: targets, ridge regression, weights and scores."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Other estimators on incomplete labels: one per label, or one with missing ones as negatives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """The command ``dm2l``."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from typing import NoReturn

@@ -1,7 +1,5 @@
 """Commands on a fitted model: ``complete``, ``predict``, ``suggest``, ``audit``, ``explain``."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands of ``dm2l``, each loaded when it is called."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pkgutil import resolve_name

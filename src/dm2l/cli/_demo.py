@@ -1,7 +1,5 @@
 """The demonstration: digit images whose attributes are mostly hidden."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Commands on a labelled table: ``dm2l inspect``, ``fit`` and ``evaluate``."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``dm2l review`` and ``dm2l backend``: people label, on a page or in Label Studio."""
 
-from __future__ import annotations
-
 import webbrowser
 from collections.abc import Mapping
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Options, files, errors and output that the commands share."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping

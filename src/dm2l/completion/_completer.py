@@ -1,7 +1,5 @@
 """From the scores of any model to probabilities, decisions, imputed labels and label errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial

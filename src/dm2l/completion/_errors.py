@@ -1,7 +1,5 @@
 """Probabilities of scores, error-rate control of imputed labels, and errors among observed ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real

@@ -1,7 +1,5 @@
 """Scores of rows that the model was not fitted to, in closed form, and fits that use them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

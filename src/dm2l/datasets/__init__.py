@@ -1,7 +1,5 @@
 """Data sets: loaded by name from a local folder, made up, or bundled with scikit-learn."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import namedtuple

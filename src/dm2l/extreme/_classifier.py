@@ -1,7 +1,5 @@
 """DM2L for label sets of which an n x c array should never exist."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from copy import copy

@@ -1,7 +1,5 @@
 """ARFF files of Mulan and MEKA: dense and sparse rows, read line by line."""
 
-from __future__ import annotations
-
 import re
 from array import array
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Columns chosen by name, pattern or number, and words in label columns read as 1, 0 and NaN."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections import Counter

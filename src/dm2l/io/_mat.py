@@ -6,8 +6,6 @@ may die. Numbers come back through a pipe as plain bytes, never as objects, and 
 matrices are checked.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -4,8 +4,6 @@ Arguments: the file, bytes of memory, seconds, and JSON of the names that are wa
 is one line of JSON, then the bytes of the arrays; parts of sparse ones are for the parent to check.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Data sets and arrays in npz archives, whose headers are checked before arrays are made."""
 
-from __future__ import annotations
-
 import os
 import struct
 import zipfile

@@ -1,7 +1,5 @@
 """Multi-label files in the svmlight (LIBSVM) format: all rows, or some at a time."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Tables with a header: CSV and Parquet."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import re

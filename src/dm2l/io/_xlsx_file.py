@@ -1,7 +1,5 @@
 """The first sheet of an Excel file: read as a data frame, changed, written."""
 
-from __future__ import annotations
-
 import math
 import os
 import posixpath

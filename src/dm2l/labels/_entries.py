@@ -1,7 +1,5 @@
 """Targets and weights of entries, if they differ from signs and ones."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self

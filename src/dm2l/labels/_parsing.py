@@ -1,7 +1,5 @@
 """Values of labels in arrays, lists and data frames: what is accepted, and errors for the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Structure of a label matrix: co-occurrence of labels, and its spectrum."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Rows of a table as tasks of Label Studio, and their annotations as answers."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

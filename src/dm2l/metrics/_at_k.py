@@ -1,7 +1,5 @@
 """Metrics of the first ``k`` places, from all scores or from a list of the best labels."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Metrics of decisions, and of probabilities."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Unpack
 

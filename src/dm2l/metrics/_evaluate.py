@@ -1,7 +1,5 @@
 """All metrics at once, a table per label, and estimates from positive-unlabelled labels."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Metrics of the order of scores: per row, or per label for ``label_auc``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache

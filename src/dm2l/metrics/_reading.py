@@ -1,7 +1,5 @@
 """Labels and scores of one call of a metric, and means over rows, labels or entries."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace

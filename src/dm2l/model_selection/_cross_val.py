@@ -1,7 +1,5 @@
 """Out-of-fold scores."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy
 from numbers import Integral

@@ -1,7 +1,5 @@
 """Scorers of metrics with missing labels."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial

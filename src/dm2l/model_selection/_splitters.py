@@ -1,7 +1,5 @@
 """Splitters that spread the observed positives and negatives of every label evenly."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral

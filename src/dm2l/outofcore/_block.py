@@ -1,7 +1,5 @@
 """Blocks of rows: how they are cut from arrays, and how each is checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple

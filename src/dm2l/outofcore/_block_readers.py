@@ -1,7 +1,5 @@
 """Row blocks from files: a function that begins a pass and gives ``(X, Y)`` block by block."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path

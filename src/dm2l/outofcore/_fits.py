@@ -1,7 +1,5 @@
 """Fits by statistics or by passes: to row blocks, arrays, and blocks that come one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial

@@ -5,8 +5,6 @@ An evaluation by passes takes two, both a map and a sum: :func:`score_sums` and
 rows; a *reducer* applies them to all blocks and adds up.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial

@@ -1,7 +1,5 @@
 """Gram statistics: everything that the objective needs to know of rows, as sums over the rows."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Rows on a dask cluster: the functions of a fit run on the workers that hold the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import copy, deepcopy
 from functools import partial

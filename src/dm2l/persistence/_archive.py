@@ -3,8 +3,6 @@
 Since nothing is compressed and sizes are checked first, what is read is never more than the file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

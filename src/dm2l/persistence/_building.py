@@ -3,8 +3,6 @@
 Where a class has no entry here, its attributes are stored and set as they are.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable

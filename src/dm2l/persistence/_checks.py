@@ -4,8 +4,6 @@ Compiled code of scikit-learn goes from node to node of a tree, and to the colum
 without looking whether there are any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Models to files and back."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -5,8 +5,6 @@ classes, attributes and forms that the table lists. The result is data: arrays, 
 records of objects, which are built when the whole file has been read.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Container

@@ -4,8 +4,6 @@
 with its ``kind``; arrays are members of the archive.
 """
 
-from __future__ import annotations
-
 import math
 from collections import UserList
 from typing import Any

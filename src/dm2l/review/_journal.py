@@ -1,7 +1,5 @@
 """Answers on disk, each written before it is confirmed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

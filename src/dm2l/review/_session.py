@@ -1,7 +1,5 @@
 """A review of the missing labels of a table, without any page, and the refits with its answers."""
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The file of a model of a table: the pipeline, with what it knows of the table inside."""
 
-from __future__ import annotations
-
 import math
 import types
 from collections.abc import Mapping

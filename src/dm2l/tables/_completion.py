@@ -1,7 +1,5 @@
 """Missing labels of a table filled in, and known ones that may be wrong."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which features a label depends on, and which labels its scores correlate with."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A completed table written in the form of its file, with all other cells as they are."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a table with missing labels holds, before anything is learnt from it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a column is used for: numbers, categories, text, molecules; or why it is left out."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Measures of scores and probabilities on held-out labels, with intervals."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

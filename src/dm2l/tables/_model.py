@@ -1,7 +1,5 @@
 """A model of a table: preparation and classifier in one pipeline, with its columns and labels."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Which hyperparameters suit a table, by cross-validation on observed labels, and the fit."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

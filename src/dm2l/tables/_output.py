@@ -1,7 +1,5 @@
 """Columns written as CSV, TSV, Parquet or Excel, results as plain values for JSON."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

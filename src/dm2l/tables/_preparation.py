@@ -1,7 +1,5 @@
 """From raw cells to numbers, bits, codes and text features, by scikit-learn's transformers."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace

@@ -1,7 +1,5 @@
 """Tables in memory: features as they are, labels as 1, 0 and NaN; read from files of all forms."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

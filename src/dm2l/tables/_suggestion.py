@@ -32,8 +32,6 @@ is the posterior correlation of the two scores: 1 for copies of a row. The row o
 counts as observed, :math:`H_k + \phi_i \phi_i'`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
