@@ -23,7 +23,6 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear import Evaluation, Norm
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
 from dm2l._utils.arrays import (
     add_diagonal,
@@ -133,8 +132,8 @@ class KernelPreconditioner(Preconditioner):
         R = cholesky(M, overwrite=True)
         if R is None:
             raise np.linalg.LinAlgError(
-                "The kernel matrix is not positive semi-definite. Use a valid kernel, or add to its "
-                "diagonal."
+                "The kernel matrix is not positive semi-definite. Use a valid kernel, or add to "
+                "its diagonal."
             )
         # In float32, BLAS solves (L')'Z = B faster than L Z = B.
         self._R, self._mirrored = (symmetrize(R), True) if single else (R, False)
