@@ -163,14 +163,12 @@ def test_names_travel_with_the_graph(data):
 
 
 REFUSED = {
-    "asks other estimators": AutoClassifier("quick", cv=2, random_state=0),
-    "has no weights of its own": MaskedOneVsRestClassifier(LogisticRegression()),
-    "its answers are sparse": ExtremeDM2LClassifier(),
-    "kernel=<function .* has no graph": kernel(lambda A, B: A @ B.T),
-    "kernel='laplacian' has no graph; rbf, poly": kernel("laplacian"),
-    "PCA has no graph, only StandardScaler and MaxAbsScaler have": make_pipeline(
-        PCA(4), DM2LClassifier()
-    ),
+    "consists of other estimators": AutoClassifier("quick", cv=2, random_state=0),
+    "other estimators, which are not supported": MaskedOneVsRestClassifier(LogisticRegression()),
+    "its predictions are sparse": ExtremeDM2LClassifier(),
+    "kernel=<function .* is not one of": kernel(lambda A, B: A @ B.T),
+    "kernel='laplacian' is not one of rbf, poly": kernel("laplacian"),
+    "PCA is neither StandardScaler nor MaxAbsScaler": make_pipeline(PCA(4), DM2LClassifier()),
 }
 
 
@@ -183,11 +181,11 @@ def test_a_model_without_a_graph_says_why(data, why):
 
 def test_further_models_without_a_graph_say_why(data):
     X, Y, _ = data
-    with pytest.raises(ValueError, match="kernel='precomputed' has no graph"):
+    with pytest.raises(ValueError, match="kernel='precomputed' is not one of"):
         to_onnx(kernel("precomputed").fit(X @ X.T, Y))
     with pytest.raises(ValueError, match="fitted to a 1-D y"):
         to_onnx(DM2LClassifier().fit(X, np.arange(len(X)) % 3))
-    with pytest.raises(ValueError, match="LogisticRegression cannot be exported: it is no linear"):
+    with pytest.raises(ValueError, match="LogisticRegression cannot be exported: only linear"):
         to_onnx(LogisticRegression())
     with pytest.raises(NotFittedError):
         to_onnx(DM2LClassifier())

@@ -140,7 +140,7 @@ def test_the_preparation_is_in_the_file(table, model, tmp_path):
 def test_the_file_says_what_it_needs_where_rdkit_is_missing(model, tmp_path, monkeypatch):
     save_bundle(model, tmp_path / "model.dm2l")
     monkeypatch.setattr(chemistry, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"Molecules are read by RDKit.*dm2l\[chem\]"):
+    with pytest.raises(ImportError, match=r"SMILES need RDKit.*dm2l\[chem\]"):
         load_bundle(tmp_path / "model.dm2l")
 
 
