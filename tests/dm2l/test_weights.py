@@ -338,8 +338,6 @@ def test_methods_that_cannot_weigh_say_so():
         ExtremeDM2LClassifier().fit(X, Y, label_weight=weights)
     with pytest.raises(ValueError, match="takes sample_weight"):
         MaskedOneVsRestClassifier(KNeighborsClassifier()).fit(X, Y, sample_weight=weights[:, 0])
-    with pytest.raises(ValueError, match="released code"):
-        GLOCALClassifier(published=True).fit(X, Y, sample_weight=weights[:, 0])
 
 
 # -------------------------------------------------------------------------------------- row blocks

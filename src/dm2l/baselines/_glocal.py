@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -23,7 +23,7 @@ from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 
 Array = NDArray[np.float64]
-# Steps of a descent in the released code.
+# Gradient steps for the correlations of a group in each round, as in the released code.
 STEPS = 60
 
 
@@ -83,6 +83,10 @@ class Glocal:
             inner = Zm.T @ U
             total += 0.5 * float(np.vdot(inner, inner @ B))
         return total
+
+    def settled(self, before: float, value: float, tol: float) -> bool:
+        """Whether a round no longer lowered the objective by a relevant amount."""
+        return before - value <= tol * value
 
     def _middles(self, W: Array, Z: list[Array]) -> list[Array]:
         """``B_m`` of the groups that count."""
@@ -197,102 +201,8 @@ def _conjugate_gradients(
     return np.asarray(found.reshape(right.shape))
 
 
-class ReleasedGlocal(Glocal):
-    """Descent steps of the released code instead of exact minima."""
-
-    # With label correlations its costs of U and W are spectral norms, without the factor one half,
-    # so that a step may be refused, or taken, wrongly; the gradient of Z_m is not projected.
-
-    def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        middles, right = self._middles(W, Z), self.T.T @ V
-
-        def cost(A: Array) -> float:
-            missed = self.observed * (V @ A.T) - self.T
-            smooth = (
-                float(np.vdot(inner := Zm.T @ A, inner @ B))
-                for B, Zm in zip(middles, Z, strict=True)
-            )
-            return _released_cost([(1.0, missed), (self.lam4, A)], bool(Z)) + sum(smooth)
-
-        return steepest_descent(cost, lambda A: self._curve_U(A, V, middles, Z) - right, U)
-
-    def step_V(self, U: Array, V: Array, W: Array) -> Array:
-        scores = self.features.scores(W)
-
-        def cost(A: Array) -> float:
-            missed, apart = self.observed * (A @ U.T) - self.T, A - scores
-            return _released_cost([(1.0, missed), (self.lam, apart), (self.lam3, A)], False)
-
-        def gradient(A: Array) -> Array:
-            missed = self.observed * (A @ U.T) - self.T
-            return missed @ U + self.lam * (A - scores) + self.lam3 * A
-
-        return steepest_descent(cost, gradient, V)
-
-    def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        sides, right = self._sides(U, Z), self.lam * self.features.adjoint(V)
-
-        def cost(A: Array) -> float:
-            apart, ridge = V - self.features.scores(A), self.penalty[:, None] * A
-            smooth = (
-                float(np.vdot(A, metric @ (A @ side)))
-                for metric, side in zip(self.metrics, sides, strict=False)
-            )
-            return _released_cost([(self.lam, apart), (self.lam5, ridge)], bool(Z)) + sum(smooth)
-
-        return steepest_descent(cost, lambda A: self._curve_W(A, sides) - right, W)
-
-    def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = STEPS) -> Array:
-        half = self._middles(W, Z)[m] @ U.T
-        return steepest_descent(
-            lambda A: 0.5 * float(np.vdot(A, U @ (half @ A))),
-            lambda A: np.asarray(U @ (half @ A)),
-            Z[m],
-            unit_rows,
-        )
-
-
-def _released_cost(terms: list[tuple[float, Array]], spectral: bool) -> float:
-    """Weighted squared norms of matrices: half those of Frobenius, or all of the spectral ones."""
-    if not spectral:
-        return 0.5 * sum(weight * float(np.vdot(A, A)) for weight, A in terms)
-    small = [(weight, A.T @ A if A.shape[0] > A.shape[1] else A @ A.T) for weight, A in terms]
-    return sum(weight * float(np.linalg.eigvalsh(square)[-1]) for weight, square in small)
-
-
 def unit_rows(A: Array) -> Array:
     return np.asarray(A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300))
-
-
-def steepest_descent(
-    cost: Callable[[Array], float],
-    gradient: Callable[[Array], Array],
-    A: Array,
-    retract: Callable[[Array], Array] = np.asarray,
-) -> Array:
-    """Steepest descent with backtracking, as in the first versions of Manopt."""
-    costs = [cost(A)]
-    for iteration in range(STEPS):
-        slope = gradient(A)
-        square = float(np.vdot(slope, slope))
-        if square < 1e-12:
-            break
-        length = square**-0.5
-        if iteration:
-            length = max(4.0 * (costs[-2] - costs[-1]) / square, 1e-300)
-        for _ in range(25):
-            trial = retract(A - length * slope)
-            value = cost(trial)
-            if value <= costs[-1] - 1e-4 * length * square:
-                break
-            length /= 2
-        if value > costs[-1] or length * square**0.5 < 1e-10:
-            break
-        A = trial
-        costs.append(value)
-        if iteration >= 4 and max(abs(np.diff(costs[-4:]))) < 1e-5:
-            break
-    return A
 
 
 @dataclass(eq=False, repr=False)
@@ -327,9 +237,6 @@ class GLOCALClassifier(IterativeBaseline):
         Most rounds, first without and then with label correlations.
     tol : float, default=1e-3
         Relative change of the objective in a round that counts as none.
-    published : bool, default=False
-        Whether to take the released code's steps of steepest descent, by which the objective may
-        rise, instead of exact minima of the blocks.
     random_state : int, RandomState or None, default=None
         For the start and the groups.
     fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
@@ -365,8 +272,9 @@ class GLOCALClassifier(IterativeBaseline):
     n_groups: int = 3
     max_iter: int = 15
     tol: float = 1e-3
-    published: bool = False
     random_state: Any = None
+
+    _blocks: ClassVar[type[Glocal]] = Glocal
 
     def __sklearn_is_fitted__(self) -> bool:
         """The parameter ``lambda_`` only looks like something that was fitted."""
@@ -380,11 +288,6 @@ class GLOCALClassifier(IterativeBaseline):
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries
-        if entries is not None and self.published:
-            raise ValueError(
-                "published=True takes the steps of the released code, which have no weights. Fit "
-                "without weights, or with published=False."
-            )
         intercept = bool(self.fit_intercept)
         random = check_random_state(self.random_state)
         rows = None if entries is None else entries.rows
@@ -404,8 +307,7 @@ class GLOCALClassifier(IterativeBaseline):
             self.lambda4 * o / (c * k),
             self.lambda5 * o / (d * k),
         )
-        blocks = ReleasedGlocal if self.published else Glocal
-        problem = blocks(features, T, groups, weights, entries)
+        problem = self._blocks(features, T, groups, weights, entries)
         U, W, history = self._alternate(problem, k, random)
         coef, b = feature_map.on_inputs(features.to_original(W) @ U.T, intercept)
         return self._finish(X, history, coef, b)
@@ -439,7 +341,7 @@ class GLOCALClassifier(IterativeBaseline):
             V = problem.step_V(U, V, W)
             W = problem.step_W(U, V, W, Z)
             before, value = value, problem.value(U, V, W, Z)
-            if before - value <= self.tol * value and not self.published:
+            if problem.settled(before, value, self.tol):
                 break
         if self.lambda1 or self.lambda2:
             Z = [unit_rows(random.uniform(size=(c, k))) for _ in problem.metrics]
@@ -454,6 +356,6 @@ class GLOCALClassifier(IterativeBaseline):
             before, value = value, problem.value(U, V, W, Z)
             history.append(value)
             self._report(iteration, value)
-            if before - value <= self.tol * value and not self.published:
+            if problem.settled(before, value, self.tol):
                 break
         return U, W, history
