@@ -208,7 +208,7 @@ def test_positives_alone_say_nothing_about_complete_rows():
     hidden = hide(Y, 0.5, 0)
     hidden[:, 1] = np.where(Y[:, 1] == 1, 1.0, NAN)
     for name in (*RANKING, "label_auc"):
-        with pytest.warns(UndefinedMetricWarning, match="positives alone"):
+        with pytest.warns(UndefinedMetricWarning, match="observed positives only"):
             assert math.isnan(getattr(metrics, name)(hidden, S))
         assert not math.isnan(getattr(metrics, name)(hidden, S, estimate=False))
 
@@ -228,7 +228,7 @@ def test_a_scores_own_row_has_no_part_in_its_probabilities():
     [
         ({"rates": 2.0}, "at most 1"),
         ({"rates": 0.0}, "above 0"),
-        ({"rates": [0.5, 0.5]}, "one a label"),
+        ({"rates": [0.5, 0.5]}, "one per label"),
         ({"rates": (0.5, 0.5, 0.5)}, "a pair"),
         ({"undefined": "raise"}, "estimate=False"),
         ({"undefined": "guess"}, "undefined must be"),
