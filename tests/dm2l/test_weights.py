@@ -336,7 +336,7 @@ def test_methods_that_cannot_weigh_say_so():
             model.fit(X, Y, label_weight=weights)
     with pytest.raises(ValueError, match="weighs rows only"):
         ExtremeDM2LClassifier().fit(X, Y, label_weight=weights)
-    with pytest.raises(ValueError, match="takes sample_weight"):
+    with pytest.raises(ValueError, match="does not accept sample_weight"):
         MaskedOneVsRestClassifier(KNeighborsClassifier()).fit(X, Y, sample_weight=weights[:, 0])
 
 

@@ -30,9 +30,9 @@ STEPS = 60
 class Glocal:
     """The objective of :class:`GLOCALClassifier` and the exact minimum of each of its blocks."""
 
-    # With B_m = W' (lambda2 n_m/n X'X + lambda1 X_m'X_m) W its last term is
-    # tr(Z_m' U B_m U' Z_m) / 2; an empty list for Z leaves it out. ``weights`` are the lambdas as
-    # they stand in the formula.
+    # With B_m = W' (lambda2 n_m/n X'X + lambda1 X_m'X_m) W the last term of the objective is the
+    # sum of tr(Z_m' U B_m U' Z_m) / 2; an empty list for Z leaves it out. ``weights`` are the
+    # lambdas of the formula.
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Glocal:
         self.T = T.astype(np.float64)
         self.observed = (T != 0).astype(np.float64)
         self._complete = bool((T != 0).all()) and entries is None
-        # Of entries, and of rows wherever these stand alone: as if a row were there so often.
+        # A row of weight w counts like w equal rows.
         rows: Any = None
         self._divisor: Any = 1.0
         if entries is not None:
@@ -57,21 +57,21 @@ class Glocal:
         self.lam, self.lam1, self.lam2, self.lam3, self.lam4, self.lam5 = weights
         self.gram = features.gram(weights=rows)
         self.penalty = features.penalized
-        # Per group: lambda2 n_m/n X'X + lambda1 X_m'X_m.
+        # The matrix lambda2 n_m/n X'X + lambda1 X_m'X_m of each group.
         self.metrics = []
         for m in np.unique(groups):
             members = np.flatnonzero(groups == m)
             share = self.lam2 * float(self._rows[members].sum()) / float(self._rows.sum())
             own = features.gram(members, None if rows is None else rows[members])
             self.metrics.append(share * self.gram + self.lam1 * own)
-        # A basis in which X'X and the ridge are both diagonal, and their balanced sum is one.
+        # A basis in which X'X and the ridge are diagonal, and their balanced sum is the identity.
         self._trace = float(np.trace(self.gram)) or 1.0
         self._unit = self._trace / len(self.gram)
         balanced = np.diag(self._unit * self.penalty)
         self._share, self._basis = scipy.linalg.eigh(balanced, self.gram + balanced)
 
     def value(self, U: Array, V: Array, W: Array, Z: list[Array]) -> float:
-        """The objective."""
+        """Value of the objective."""
         missed = self.observed * (V @ U.T) - self.T
         apart = V - self.features.scores(W)
         total = 0.5 * float(np.vdot(missed, missed / self._divisor))
@@ -85,11 +85,11 @@ class Glocal:
         return total
 
     def settled(self, before: float, value: float, tol: float) -> bool:
-        """Whether a round no longer lowered the objective by a relevant amount."""
+        """Whether the objective fell by at most ``tol`` times its value in a round."""
         return before - value <= tol * value
 
     def _middles(self, W: Array, Z: list[Array]) -> list[Array]:
-        """``B_m`` of the groups that count."""
+        """``B_m`` of each group, or an empty list without correlations."""
         return [W.T @ (metric @ W) for metric in self.metrics[: len(Z)]]
 
     def _curve_U(self, U: Array, V: Array, middles: list[Array], Z: list[Array]) -> Array:
@@ -99,7 +99,7 @@ class Glocal:
         return total
 
     def _sides(self, U: Array, Z: list[Array]) -> list[Array]:
-        """``U' Z_m Z_m' U``."""
+        """``U' Z_m Z_m' U`` of each group."""
         return [(inner := Zm.T @ U).T @ inner for Zm in Z]
 
     def _curve_W(self, W: Array, sides: list[Array]) -> Array:
@@ -111,14 +111,14 @@ class Glocal:
     # -- steps ----------------------------------------------------------------------------------
 
     def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Best ``U``: exact where nothing ties the labels, else by conjugate gradients."""
+        """Minimum over ``U``: exact without correlations, else by conjugate gradients."""
         middles = self._middles(W, Z)
         blocks = weighted_grams(V, self.observed[:, :1] if self._complete else self.observed)
         blocks += self.lam4 * np.eye(V.shape[1])
         right = self.T.T @ V
         if not Z:
             return _solve_blocks(blocks, right)
-        blocks += sum(middles)  # rows of Z_m have length one
+        blocks += sum(middles)  # since rows of Z_m have length one
         inverse = np.linalg.inv(blocks)
         return _conjugate_gradients(
             lambda A: self._curve_U(A, V, middles, Z),
@@ -128,7 +128,7 @@ class Glocal:
         )
 
     def step_V(self, U: Array, V: Array, W: Array) -> Array:
-        """Best ``V``, row by row; in blocks of rows, for each has a k x k matrix of its own."""
+        """Minimum over ``V``, by blocks of rows, since each row has its own k x k matrix."""
         right = self.T @ U + self.lam * (self._rows * self.features.scores(W))
         ridge = (self.lam + self.lam3) * np.eye(U.shape[1])
         if self._complete:
@@ -142,7 +142,7 @@ class Glocal:
         return found
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Best ``W``: ridge on ``V`` without correlations, else conjugate gradients."""
+        """Minimum over ``W``: ridge on ``V`` without correlations, else by conjugate gradients."""
         sides = self._sides(U, Z)
         N = self.lam * np.eye(U.shape[1])
         for side, metric in zip(sides, self.metrics, strict=False):
@@ -163,9 +163,9 @@ class Glocal:
         return _conjugate_gradients(lambda A: self._curve_W(A, sides), right, W, precondition)
 
     def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = STEPS) -> Array:
-        """Projected gradient steps for ``Z_m``, each at the minimum of a bound from above."""
+        """Take projected gradient steps for ``Z_m`` that never raise the objective."""
         # With C = U B_m U' and D the diagonal of its absolute row sums, D - C is positive
-        # semi-definite; so normalising the rows of (D - C) Z never ascends.
+        # semi-definite, so that normalizing the rows of (D - C) Z never raises the objective.
         half = self._middles(W, Z)[m] @ U.T
         rows = range(0, len(U), 1000)
         bound = np.concatenate([np.abs(U[i : i + 1000] @ half).sum(axis=1) for i in rows])[:, None]
@@ -216,29 +216,29 @@ class GLOCALClassifier(IterativeBaseline):
               \lambda_2 \tfrac{n_m}{n} \|Z_m' U W' X'\|_F^2
               + \lambda_1 \|Z_m' U W' X_m'\|_F^2 \bigr)
 
-    Latent labels ``V``, which a linear model predicts, times label factors ``U`` are the observed
-    labels; scores are ``X W U'``. ``X_m`` are groups of rows found by k-means; ``Z_m Z_m'``, with
-    rows of ``Z_m`` of length one, is the Laplacian of the label correlations in a group. With
-    ``o`` observed entries the weights in the formula are ``lambda_`` and ``lambda3`` times
-    ``o / (kn)``, ``lambda1`` times ``o g^2 / n^2``, ``lambda2`` times ``o / n^2``, ``lambda4``
-    times ``o / (kc)`` and ``lambda5`` times ``o / (kd)``.
+    The product of latent labels ``V`` and label factors ``U`` approximates the observed labels. A
+    linear model predicts ``V``, so that scores are ``X W U'``. ``X_m`` are groups of rows found by
+    k-means. ``Z_m Z_m'``, where rows of ``Z_m`` have length one, is the Laplacian of the label
+    correlations in a group. With ``o`` observed entries, the formula uses ``lambda_`` and
+    ``lambda3`` times ``o / (kn)``, ``lambda1`` times ``o g^2 / n^2``, ``lambda2`` times
+    ``o / n^2``, ``lambda4`` times ``o / (kc)`` and ``lambda5`` times ``o / (kd)``.
 
     Parameters
     ----------
     lambda_ : float, default=1
-        How closely the inputs have to predict the latent labels.
+        Weight of the error with which the inputs predict the latent labels.
     lambda1, lambda2 : float, default=1e-5, 1e-3
         Weights of the local and of the global label correlations.
     lambda3, lambda4, lambda5 : float, default=0.125, 0.125, 1
-        Ridge on ``V``, on ``U``, and on ``W``, which matters most.
+        Ridge penalties of ``V``, ``U`` and ``W``; that of ``W`` has the largest effect.
     n_components, n_groups : int, default=20, 3
-        Number ``k`` of latent labels, at most that of the labels, and ``g`` of groups of rows.
+        Number ``k`` of latent labels, at most the number of labels, and number ``g`` of groups.
     max_iter : int, default=15
-        Most rounds, first without and then with label correlations.
+        Maximum number of rounds without label correlations, and again with them.
     tol : float, default=1e-3
-        Relative change of the objective in a round that counts as none.
+        Iterations stop when the relative decrease of the objective in a round is at most this.
     random_state : int, RandomState or None, default=None
-        For the start and the groups.
+        Seed of the random start and of the groups.
     fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 
@@ -277,7 +277,7 @@ class GLOCALClassifier(IterativeBaseline):
     _blocks: ClassVar[type[Glocal]] = Glocal
 
     def __sklearn_is_fitted__(self) -> bool:
-        """The parameter ``lambda_`` only looks like something that was fitted."""
+        """Whether the model is fitted: the parameter ``lambda_`` is not a fitted attribute."""
         return getattr(self, "coef_", None) is not None
 
     def _check_parameters(self) -> None:
@@ -319,12 +319,12 @@ class GLOCALClassifier(IterativeBaseline):
         if n_groups == 1 or not (self.lambda1 or self.lambda2):
             return np.zeros(X.shape[0], dtype=np.intp)
         if sp.issparse(X) and max(X.shape[1], X.nnz) < np.iinfo(np.int32).max:
-            # k-means takes 32-bit indices only.
+            # k-means accepts 32-bit indices only.
             arrays = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
             X = sp.csr_array(arrays, shape=X.shape)
         means = KMeans(n_groups, n_init=1, random_state=random)
         with warnings.catch_warnings():
-            # Fewer distinct rows than groups: then there are fewer groups, which is fine.
+            # With fewer distinct rows than groups, k-means warns and finds fewer groups.
             warnings.simplefilter("ignore", ConvergenceWarning)
             return np.asarray(means.fit_predict(X, sample_weight=rows), dtype=np.intp)
 
