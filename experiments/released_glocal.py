@@ -7,7 +7,8 @@ import numpy as np
 
 from dm2l._base import FitResult
 from dm2l.baselines import GLOCALClassifier
-from dm2l.baselines._glocal import STEPS, Array, Glocal, unit_rows
+from dm2l.baselines._glocal import STEPS, Glocal, unit_rows
+from dm2l.baselines._linear import Array
 from dm2l.labels._matrix import LabelMatrix
 
 

@@ -15,10 +15,8 @@ from dm2l._base import FitResult
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.inputs import check_choice, check_number, check_numbers
-from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
+from dm2l.baselines._linear import Array, ImputedTargets, Inputs, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

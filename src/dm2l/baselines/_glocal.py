@@ -18,11 +18,10 @@ from dm2l._base import FitResult
 from dm2l._solvers.features import Features, LinearMap
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.inputs import check_counts, check_numbers
-from dm2l.baselines._linear import IterativeBaseline, weighted_grams
+from dm2l.baselines._linear import Array, IterativeBaseline, weighted_grams
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 
-Array = NDArray[np.float64]
 # Gradient steps for the correlations of a group in each round, as in the released code.
 STEPS = 60
 

@@ -5,13 +5,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from dm2l._base import FitResult
 from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import (
+    Array,
     ImputedTargets,
     Inputs,
     IterativeBaseline,
@@ -21,7 +21,6 @@ from dm2l.baselines._linear import (
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 
-Array = NDArray[np.float64]
 # Maximum number of products with the Hessian in a Newton step for W.
 MOST_PRODUCTS = 20
 

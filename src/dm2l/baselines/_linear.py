@@ -19,6 +19,7 @@ from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import PositiveUnlabelledClassifier, PUTargets
 
 Missing = Literal["ignore", "neutral", "negative"]
+Array = NDArray[np.float64]
 
 
 class ImputedTargets:
@@ -52,7 +53,7 @@ class ImputedTargets:
 
 def ridge(
     X: Any, targets: ImputedTargets, alpha: float, fit_intercept: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Array, Array]:
     """Ridge regression of each target: coefficients (d, c) and intercepts (c,)."""
     feature_map = LinearMap(intercept=fit_intercept)
     features = Features(feature_map.fit(X), fit_intercept)
@@ -64,7 +65,7 @@ def ridge(
 class Inputs:
     """Products with ``X``, which has zero column means with an intercept and may be sparse."""
 
-    def __init__(self, X: Any, intercept: bool, weights: NDArray[np.float64] | None = None) -> None:
+    def __init__(self, X: Any, intercept: bool, weights: Array | None = None) -> None:
         mean = None if weights is None else (weights / weights.sum()) @ X
         self._features = Features(X, intercept).centre(mean)
         self._weights = weights
@@ -76,11 +77,11 @@ class Inputs:
             W = np.vstack([W, np.zeros((1, W.shape[1]))])
         return np.asarray(self._features.scores(W))
 
-    def adjoint(self, G: NDArray[Any]) -> NDArray[np.float64]:
+    def adjoint(self, G: NDArray[Any]) -> Array:
         """Product ``X' G``."""
         return np.asarray(self._features.adjoint(G)[: self.d])
 
-    def gram(self) -> NDArray[np.float64]:
+    def gram(self) -> Array:
         """Weighted product ``X'X``."""
         return np.asarray(self._features.gram(weights=self._weights)[: self.d, : self.d])
 
@@ -90,7 +91,7 @@ class Inputs:
         return b if mean is None else b - mean @ coef
 
 
-def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> Array:
     """``Z' diag(w_j) Z`` for every column ``w_j`` of ``weights``, (c, k, k), in blocks of rows."""
     size, c = Z.shape[1], weights.shape[1]
     first, second = np.triu_indices(size)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,9 +70,7 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
     return np.asarray(1.0 / (1.0 + scale * (labels.positives() + b) ** -a))
 
 
-def observation_weights(
-    y_true: Any, rates: Any, X: Any = None, *, return_effective: bool = False
-) -> Any:
+def observation_weights(y_true: Any, rates: Any, *, return_effective: bool = False) -> Any:
     r"""Inverse observation rates of entries, for the ``label_weight`` of ``fit``.
 
     An entry that is observed with probability :math:`e` stands for :math:`1 / e` entries. If the
@@ -83,13 +81,10 @@ def observation_weights(
     ----------
     y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
         Labels, NaN where missing.
-    rates : array-like, tuple of two, or callable
+    rates : array-like or tuple of two
         Observation rates, above 0 and at most 1: one number, one per label, one per row (a column)
-        or one per entry. A tuple holds the rates of positives and of negatives. A callable gets
-        ``X`` and returns rates, for example ``predict_proba`` of a model of the mask. Rates below
-        0.02 are raised to 0.02.
-    X : object, default=None
-        Features that a callable gets.
+        or one per entry, for example ``predict_proba`` of a model of the mask. A tuple holds the
+        rates of positives and of negatives. Rates below 0.02 are raised to 0.02.
     return_effective : bool, default=False
         Return the effective sample sizes as well.
 
@@ -111,24 +106,15 @@ def observation_weights(
            [1., 1.]])
     """
     T = parse_labels(y_true).signs
-    if callable(rates):
-        rates = rates(X)
-    weights = np.where(T != 0, 1 / observation_rates(T, rates).entries, 0.0)
+    weights = np.where(T != 0, 1 / observation_rates(T, rates)[0], 0.0)
     if not return_effective:
         return weights
     squares = (weights**2).sum(axis=0)
     return weights, weights.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0)
 
 
-class Rates(NamedTuple):
-    """Observation rates of entries, and weights of rows."""
-
-    entries: Array
-    rows: Array
-
-
-def observation_rates(T: Signs, rates: Any = None) -> Rates:
-    """Check the given rates, or estimate rates from the mask."""
+def observation_rates(T: Signs, rates: Any = None) -> tuple[Array, Array]:
+    """Observation rates of entries, as given or estimated from the mask, and weights of rows."""
     if rates is None:
         return _from_mask(T != 0)
     if isinstance(rates, tuple):
@@ -138,8 +124,8 @@ def observation_rates(T: Signs, rates: Any = None) -> Rates:
                 f"{len(rates)} parts."
             )
         positive, negative = (_given(part, T) for part in rates)
-        return Rates(np.where(T > 0, positive, negative), np.ones(len(T)))
-    return Rates(_given(rates, T), np.ones(len(T)))
+        return np.where(T > 0, positive, negative), np.ones(len(T))
+    return _given(rates, T), np.ones(len(T))
 
 
 def _given(rates: Any, T: Signs) -> Array:
@@ -157,7 +143,7 @@ def _given(rates: Any, T: Signs) -> Array:
     return np.maximum(np.broadcast_to(R, T.shape), LOWEST)
 
 
-def _from_mask(seen: NDArray[np.bool_]) -> Rates:
+def _from_mask(seen: NDArray[np.bool_]) -> tuple[Array, Array]:
     """A rate for each label, times a factor for each row if rows differ by more than chance."""
     # Entries of a row are taken in the order of labels. The rate of each is conditional on the
     # entries before it: rho_j (kappa + s) / (kappa + e) if s of them are observed and e were
@@ -178,7 +164,7 @@ def _from_mask(seen: NDArray[np.bool_]) -> Rates:
     past: NDArray[np.int64] = np.cumsum(seen, axis=1) - seen
     factor = (1 + past * strength) / (1 + before * strength)
     entries = np.clip(label * factor, LOWEST, 1.0)
-    return Rates(entries, np.where(empty, weight, 1.0))
+    return entries, np.where(empty, weight, 1.0)
 
 
 def _strength(counts: NDArray[np.int64], n_empty: float, label: Array) -> float:
@@ -243,12 +229,12 @@ class CompleteRows:
         break_ties: bool = False,
     ) -> None:
         self._given = T, S, rates, weights
-        found = observation_rates(T, rates)
+        of_entries, of_rows = observation_rates(T, rates)
         seen = (T != 0).any(axis=0)
         self.seen = np.flatnonzero(seen)
-        self.T, self.S, self.rates = T[:, seen], S[:, seen], found.entries[:, seen]
+        self.T, self.S, self.rates = T[:, seen], S[:, seen], of_entries[:, seen]
         self.sample = np.ones(len(T)) if weights is None else weights
-        self.weights = self.sample * found.rows
+        self.weights = self.sample * of_rows
         self.break_ties = break_ties
         self.n_entries = int(np.count_nonzero(T))
         positive, negative = (self.T > 0).sum(axis=0), (self.T < 0).sum(axis=0)

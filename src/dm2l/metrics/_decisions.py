@@ -121,7 +121,7 @@ def calibrated_log_loss(
     weights = np.ones(T.shape) if w is None else np.tile(w[:, None], (1, T.shape[1]))
     estimated = estimate and not T.all()
     if estimated and T.any():
-        weights = weights / observation_rates(T, rates).entries
+        weights = weights / observation_rates(T, rates)[0]
     P = cross_fitted_probabilities(T, S, weights)
     loss = -np.log(np.where(T > 0, P, 1 - P))
     weights = np.where(T != 0, weights, 0.0)

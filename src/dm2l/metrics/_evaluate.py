@@ -7,7 +7,6 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.metrics import _at_k, _decisions, _ranking
@@ -174,13 +173,11 @@ def evaluate_positive_unlabelled(
         raise ValueError("At least one label needs both observed positives and unlabelled rows.")
     # By chance, the share of observed positives in test rows may exceed the prior.
     prior = np.clip(prior, share, 1.0)
-    n_positive, m = observed.sum(axis=0)[use], n - observed.sum(axis=0)[use]
+    n_positive = observed.sum(axis=0)[use]
     pi, s, predicted = prior[use], share[use], P.mean(axis=0)[use]
     recall = (P & observed).sum(axis=0)[use] / n_positive
-    ranks = rankdata(S[:, use], axis=0)
-    above = ((ranks * observed[:, use]).sum(axis=0) - n_positive * (n_positive + 1) / 2) / (
-        n_positive * m
-    )
+    signs = np.where(observed, 1, -1).T[use]
+    above = _ranking._Order(signs, S.T[use]).auc(0.5)
     u = (pi - s) / (1 - s)
     auc = np.clip((above - u / 2) / np.maximum(1 - u, 1e-12), 0.0, 1.0)
     miss = np.sqrt(recall * (1 - recall) / n_positive)
