@@ -89,7 +89,7 @@ MLLRCClassifier dm2l.baselines._correlations: Classifier Model Estimator
   include Linear
 
 GLOCALClassifier dm2l.baselines._glocal: Classifier Model Estimator
-  lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups published: setting
+  lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups: setting
   fit_intercept max_iter tol random_state verbose: setting
   include Linear
 

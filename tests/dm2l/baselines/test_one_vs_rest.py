@@ -463,7 +463,7 @@ class NoPredict(BaseEstimator):
 @pytest.mark.parametrize(
     ("estimator", "text"),
     [
-        (LogisticRegression, r"instance, got the class LogisticRegression: .*LogisticRegression\("),
+        (LogisticRegression, r"instance, got the class LogisticRegression. .*LogisticRegression\("),
         (None, "classifier or regressor .* got None"),
         ("logistic", "classifier or regressor .* got 'logistic'"),
         (NoPredict(), r"got NoPredict\(\)"),
