@@ -227,7 +227,7 @@ class RowBlocks:
         ``.svm``, ``.svmlight``, ``.libsvm``
             Multi-label svmlight files, with lines such as ``2,5 1:0.3 7:1``; ``X`` is sparse.
         ``.npy``, ``.npz``
-            Memory-mapped arrays: two ``.npy`` files, or an uncompressed ``.npz`` of ``X`` and ``Y``.
+            Memory-mapped arrays: two ``.npy`` files, or one ``.npz`` of ``X`` and ``Y``.
 
         Parameters
         ----------
