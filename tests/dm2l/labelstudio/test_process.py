@@ -88,4 +88,4 @@ def test_an_export_needs_a_file_and_a_token_file_a_token(files, tmp_path):
     (tmp_path / "token").write_text("short")
     told = CliRunner().invoke(backend_command, [*options, "--token-file", str(tmp_path / "token")])
     assert told.exit_code == 1
-    assert "does not hold a token" in told.output
+    assert "does not contain a valid token" in told.output

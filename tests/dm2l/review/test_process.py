@@ -155,7 +155,7 @@ def test_kill_9_loses_no_answer_that_was_confirmed_and_a_torn_line_is_told(files
     assert exported(running.output, files) == without_skips(said)
     _, _, err = running.end(signal.SIGKILL)
     # The table, the output and seven answers stand above it.
-    assert "line 10 was not written to its end and is dropped" in err
+    assert "line 10 is incomplete and was dropped" in err
     running = review("--top", "20")
     back = [running.ask(f"state?at={k}")["entry"] for k in range(14)]
     assert {(e["row"], e["label"]): e["answer"] for e in back} == said
@@ -259,7 +259,7 @@ def test_answers_of_another_table_are_refused(files, tmp_path):
     Journal(answers, read_table(other, LABELS)).close()
     result = run(files / "tickets.dm2l", files / "tickets.csv", "--answers", answers)
     assert result.exit_code == 1
-    assert "has answers to another table" in result.output
+    assert "has answers for another table" in result.output
 
 
 # ------------------------------------------------------------------------------------ a browser
