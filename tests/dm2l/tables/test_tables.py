@@ -460,7 +460,7 @@ def test_separators_inside_quotes_do_not_count(write, header, separator):
 
 @pytest.mark.parametrize("separator", ["", ";;", '"', "\n"])
 def test_a_separator_is_one_character(write, separator):
-    with pytest.raises(ValueError, match="A separator is one character"):
+    with pytest.raises(ValueError, match="A separator must be one character"):
         read_table(write("x,a\n1,0\n"), "a", separator=separator)
 
 
@@ -538,7 +538,7 @@ def test_names_of_a_frame_need_not_be_text():
     assert [use.name for use in column_kinds(frame, {"0": "category"}, drop=["7"])] == list("057")
     with pytest.raises(ValueError, match="no column '2'"):
         table_from_frame(frame, [2])
-    with pytest.raises(ValueError, match=r"labels= takes names .* got 2\.5"):
+    with pytest.raises(ValueError, match=r"labels= must be names .* got 2\.5"):
         table_from_frame(frame, 2.5)
 
 
