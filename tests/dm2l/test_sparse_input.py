@@ -51,22 +51,25 @@ def parts(**changes):
         ),
         ({"indices": [[0, 1, 2]]}, "not 2-D"),
         ({"indptr": [0, 1, 3]}, "indptr has 3 entries for 3 rows, not 4"),
-        ({"indptr": [1, 1, 1, 3]}, "without falling"),
-        ({"indptr": [0, 2, 1, 3]}, "without falling"),
-        ({"indptr": [0, 1, 1, 4]}, "without falling"),
-        ({"indptr": [0, 1, 1, 2]}, "without falling"),
+        ({"indptr": [1, 1, 1, 3]}, "indptr must rise"),
+        ({"indptr": [0, 2, 1, 3]}, "indptr must rise"),
+        ({"indptr": [0, 1, 1, 4]}, "indptr must rise"),
+        ({"indptr": [0, 1, 1, 2]}, "indptr must rise"),
         # The difference of these wraps, so that scipy finds nothing wrong with them.
         (
             {"indptr": np.array([0, 1, LOW, -1, 3], dtype=np.int32), "shape": (4, 4)},
-            "without falling",
+            "indptr must rise",
         ),
         (
             {"indptr": np.array([0, 1, -(2**63), -1, 3]), "shape": (4, 4)},
-            "without falling",
+            "indptr must rise",
         ),
         # Ends in 0: scipy looks no further.
-        ({"data": [], "indices": np.array([], dtype=int), "indptr": [0, 2000, 0, 0]}, "falling"),
-        ({"data": np.ones(3) * 1j}, "data has to be a 1-D array of real numbers, not 1-D complex"),
+        (
+            {"data": [], "indices": np.array([], dtype=int), "indptr": [0, 2000, 0, 0]},
+            "indptr must rise",
+        ),
+        ({"data": np.ones(3) * 1j}, "data must be a 1-D array of real numbers"),
         ({"data": np.array([1, None, 2])}, "1-D object"),
         ({"data": 1.0}, "0-D"),
         ({"shape": 3}, "two integers"),

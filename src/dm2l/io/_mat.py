@@ -159,7 +159,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
     for key in (x_key, y_key):
         if isinstance(found[key], str):
             raise DataFileError(path, f"{key!r} is not a matrix of numbers ({found[key]})")
-    # A sparse matrix stays in CSC format: in CSR format, each row that a file declares takes memory.
+    # Sparse matrices stay in CSC format: in CSR format, every declared row would take memory.
     X, Y = (found[key].astype(np.float64, copy=False) for key in (x_key, y_key))
     if sp.issparse(Y):
         rows, columns = Y.shape

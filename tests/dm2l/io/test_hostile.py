@@ -100,7 +100,7 @@ def sparse_parts(**changes):
                 "X_indptr": np.array([0, 2000, 0], dtype=np.int32),
                 "X_shape": np.array([2, 2**31 - 1]),
             },
-            "without falling",
+            "indptr must rise",
         ),
         (
             {
@@ -108,7 +108,7 @@ def sparse_parts(**changes):
                 "X_shape": np.array([4, 3]),
                 "Y": np.eye(4),
             },
-            "without falling",
+            "indptr must rise",
         ),
         ({"X_indices": None}, "neither X nor all of X_data, X_indices"),
         ({"X_shape": np.array(3)}, "two integers"),
