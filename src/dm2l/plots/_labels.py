@@ -1,7 +1,8 @@
-"""Displays of labels: what was observed, co-occurrence, correlation."""
+"""Displays of missing labels, of the co-occurrence of labels and of their correlation."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -35,33 +36,34 @@ from dm2l.plots._canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Dark, medium and white, in colour and in grey.
+# Dark, medium and white, also when printed in grey.
 YES, NO, MISSING = COLOURS[0], COLOURS[4], "#FFFFFF"
-_MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # inches of height
-_HATCH = "#999999"
-_ROW_HEIGHT = 0.26  # inches of a label in the drawing of arrows
+_MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # heights in inches
+_HATCH = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
+_ROW_HEIGHT = 0.26  # inches per label where only arrows are drawn
 
 
 @dataclass(eq=False, repr=False)
 class MissingnessDisplay(Display):
-    """Map of positive, negative and missing entries, with their shares per label on top.
+    """Map of positive, negative and missing entries, with their shares per label above it.
 
-    Rows with similar missing entries are drawn together, the most complete ones on top, so that
-    labels that were observed together show as blocks. Shares are those of all rows.
+    Rows with similar missing entries are drawn next to each other, the most complete rows on top.
+    Labels that were observed together therefore show as blocks.
 
     Parameters
     ----------
     signs, rows : ndarray of shape (n_lines, n_labels) and (n_lines,)
-        Lines of the map, where 1 is positive, -1 negative and 0 missing, and the row of each.
+        Lines of the map, with 1 for positive, -1 for negative and 0 for missing entries, and the
+        row number of each line.
     share_positive, share_negative : ndarray of shape (n_labels,)
-        Shares of all rows; the rest is missing.
+        Shares of positive and negative entries among all rows.
     n_rows, label_names : int, and sequence of str
-        Rows of the data, and a name for each label.
+        Number of rows of the data, and a name for each label.
 
     Attributes
     ----------
     image_, margin_ax_, bars_ : matplotlib AxesImage, Axes, and tuple of two BarContainer
-        The map, the axes on top of it, and the shares of positives and of negatives there.
+        The map, the axes above it, and the bars for positive and negative shares.
 
     Examples
     --------
@@ -92,8 +94,8 @@ class MissingnessDisplay(Display):
     ) -> Self:
         """Draw the map of labels.
 
-        ``label_names`` are those of the data frame by default, or y0, y1, ...; ``sort=None`` keeps
-        the order of the rows; of more than ``max_rows`` this many are drawn, evenly spaced.
+        By default, ``label_names`` are those of the data frame, or y0, y1, ... ``sort=None`` keeps
+        the order of the rows. At most ``max_rows`` evenly spaced rows are drawn.
         """
         if sort not in ("pattern", None):
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
@@ -101,7 +103,7 @@ class MissingnessDisplay(Display):
         T, names = read_labels(Y, label_names)
         order = np.arange(len(T)) if sort is None else _order_by_pattern(T)
         if len(T) > max_rows:
-            # The middles of max_rows equal parts.
+            # The middle rows of max_rows equal parts.
             order = order[((np.arange(max_rows) + 0.5) * len(T) / max_rows).astype(np.intp)]
         return cls(
             T[order],
@@ -128,7 +130,7 @@ class MissingnessDisplay(Display):
         tidy(panel, "", f"{drawn}{self.n_rows:,} rows", grid=False)
         panel.set_yticks([])
         self.margin_ax_ = margin = axes_above(panel, _MARGIN, gap=_GAP, sharex=panel)
-        few = c <= 60  # of more, gaps and edges would hide the bars
+        few = c <= 60  # with more labels, gaps and edges would hide the bars
         thin = {"width": 0.9 if few else 1.0, "edgecolor": "#444444", "linewidth": 0.4 * few}
         yes, no = 100 * np.asarray(self.share_positive), 100 * np.asarray(self.share_negative)
         self.bars_ = (
@@ -154,17 +156,16 @@ class MissingnessDisplay(Display):
 
 
 def _order_by_pattern(T: Signs) -> NDArray[np.intp]:
-    """Order of rows by their missing entries, then by their labels."""
-    seen = np.ascontiguousarray(T != 0)
-    as_one = seen.view(np.dtype((np.void, seen.shape[1]))).ravel()  # a row is one value
-    _, first, pattern = np.unique(as_one, return_index=True, return_inverse=True)
-    # Equal patterns get one number: products may differ in the last digits of equal rows.
+    """Return an order of the rows by their missing entries, then by their labels."""
+    seen = T != 0
+    _, first, pattern = np.unique(seen, axis=0, return_index=True, return_inverse=True)
+    # Equal patterns get the component of one row, as rounding may differ between equal rows.
     difference = _first_component(seen)[first][pattern]
     return np.lexsort([_first_component(T), pattern, difference])
 
 
 def _first_component(matrix: NDArray[Any]) -> Numbers:
-    """First principal component of the rows, smallest where most entries are 1."""
+    """Return the first principal component of the rows, smallest where most entries are 1."""
     centred: Numbers = matrix - matrix.mean(axis=0)
     direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
     component = centred @ direction
@@ -173,34 +174,34 @@ def _first_component(matrix: NDArray[Any]) -> Numbers:
 
 @dataclass(eq=False, repr=False)
 class CooccurrenceDisplay(Display):
-    r"""How often label k comes with label j, and where that holds one way only.
+    r"""Co-occurrence of pairs of labels, and implications that hold in one direction only.
 
     .. math:: P(k \mid j) = \frac{\text{rows with both}}
         {\text{rows with } j \text{ in which } k \text{ was observed}}
 
-    An arrow is an implication, as :func:`dm2l.tables.inspect_table` lists them, that does not hold
-    the other way round, such as digit 4 => even.
+    An arrow shows an implication that does not hold in the other direction, such as "a 4 is even".
+    :func:`dm2l.tables.inspect_table` lists all implications.
 
     Parameters
     ----------
     probability, count : ndarray of shape (n_labels, n_labels)
-        Row j, column k: P(k | j), and the rows with j in which k was observed.
+        In row j and column k: P(k | j), and the number of rows with j in which k was observed.
     base : ndarray of shape (n_labels,)
         Share of positives among the observed entries of each label.
     label_names : sequence of str
-        One per label.
+        A name for each label.
     min_rows : int, default=10
         Pairs with fewer rows are not shown.
     min_probability, min_gain : float, default=0.9 and 0.2
-        An arrow needs P(k | j) of at least ``min_probability`` and of the base plus ``min_gain``,
-        and P(j | k) below ``min_probability`` or unknown.
+        An arrow needs P(k | j) of at least ``min_probability`` and at least the base of k plus
+        ``min_gain``, and P(j | k) below ``min_probability`` or unknown.
 
     Attributes
     ----------
     image_, colorbar_ : matplotlib AxesImage and Colorbar, or None
-        The heat map; None where arrows alone were drawn.
+        The heat map; None if only arrows were drawn.
     arrows_ : list
-        An arrow for each of :meth:`one_way`: texts in the heat map, or annotations.
+        The arrows in the order of :meth:`one_way`: texts in the heat map, or annotations.
 
     Examples
     --------
@@ -234,11 +235,11 @@ class CooccurrenceDisplay(Display):
         kind: Literal["heatmap", "arrows"] = "heatmap",
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the co-occurrence of the observed entries of two labels or more.
+        """Draw the co-occurrence of the observed entries of two or more labels.
 
-        ``label_names`` are those of the data frame by default, or y0, y1, ...; of more than
-        ``max_labels`` those with the most positives are drawn. The rest is as in the constructor
-        and in :meth:`plot`.
+        By default, ``label_names`` are those of the data frame, or y0, y1, ... At most
+        ``max_labels`` labels are drawn, those with the most positives. The other parameters are
+        described in the constructor and in :meth:`plot`.
         """
         T, names = read_labels(Y, label_names)
         if T.shape[1] < 2 or max_labels < 2:
@@ -259,7 +260,7 @@ class CooccurrenceDisplay(Display):
         ).plot(ax, kind=kind)
 
     def one_way(self) -> list[Implication]:
-        """Implications that do not hold the other way round, in the order of the labels."""
+        """Return the implications that hold in one direction only, in the order of the labels."""
         return [self._found.implication(self.label_names, j, k) for j, k in self._pairs()]
 
     def __post_init__(self) -> None:
@@ -267,14 +268,14 @@ class CooccurrenceDisplay(Display):
 
     def _pairs(self) -> list[tuple[int, int]]:
         implied = self._found.implied(self.min_rows, self.min_probability, self.min_gain)
-        with np.errstate(invalid="ignore"):  # nan is neither
-            sure_back = self.min_probability <= self._found.told(self.min_rows).T
-        return [(int(j), int(k)) for j, k in np.argwhere(implied & ~sure_back)]
+        with np.errstate(invalid="ignore"):  # a comparison with NaN is False
+            reverse = self.min_probability <= self._found.told(self.min_rows).T
+        return [(int(j), int(k)) for j, k in np.argwhere(implied & ~reverse)]
 
     def plot(
         self, ax: Axes | None = None, *, kind: Literal["heatmap", "arrows"] = "heatmap"
     ) -> Self:
-        """Draw a heat map with arrows in it, or labels with arrows between them, rare ones left."""
+        """Draw a heat map with arrows, or arrows between labels, where rare labels are left."""
         check_names(self.label_names, len(self.probability))
         check_choice("kind", kind, "heatmap", "arrows")
         (self._draw_map if kind == "heatmap" else self._draw_graph)(ax)
@@ -287,8 +288,7 @@ class CooccurrenceDisplay(Display):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        # Pairs that are not shown are hatched, to be told apart in grey too.
-        ax.patch.set(facecolor="white", edgecolor=_HATCH, hatch="////")
+        ax.patch.set(**_HATCH)  # pairs that are not shown are hatched
         shown = 100 * self._found.told(self.min_rows)
         self.image_, self.colorbar_ = _heat_map(
             ax, shown, r"$P(k \mid j)$, %", cmap="Blues", vmin=0, vmax=100
@@ -296,10 +296,9 @@ class CooccurrenceDisplay(Display):
         tidy(ax, "… how many also have label $k$?", "of the rows with label $j$ …", grid=False)
         mark = {"marker": r"$\rightarrow$", "markersize": 9, "color": "black"}
         arrow = Line2D([], [], linestyle="none", **mark)
-        untold = Patch(facecolor="white", edgecolor=_HATCH, hatch="////")
         few = f"fewer than {self.min_rows} rows, or the same label"
         words = ["$j$ implies $k$, $k$ does not imply $j$", few]
-        legend_above(ax, [arrow, untold], words, columns=1)
+        legend_above(ax, [arrow, Patch(**_HATCH)], words, columns=1)
         write_names(ax, self.label_names, "xy")
         cell = 72 * ax.get_window_extent().height / ax.get_figure(root=True).dpi / c  # points
         look = {"color": "white", "fontsize": min(FONT, 0.7 * cell), "ha": "center"}
@@ -307,26 +306,49 @@ class CooccurrenceDisplay(Display):
 
     def _draw_graph(self, ax: Any) -> None:
         self.image_ = self.colorbar_ = None
-        arrows = self._pairs()
-        if arrows:
-            places = _layers(arrows, np.asarray(self.base))
-            columns, lowest = (max(place[i] for place in places.values()) for i in (0, 1))
-            ax = self._axes(ax, 3.2 + 2.2 * columns, 1.2 + _ROW_HEIGHT * (lowest + 1))
-            self.arrows_ = _draw_arrows(ax, arrows, self.label_names, places)
-            ax.set_xlim(-0.55, columns + 0.75)
-            ax.set_ylim(lowest + 0.7, -0.7)
-            words = f"{100 * self.min_probability:g} % or more of the rows with A"
-            ax.set_title(f"A → B: {words} have B,\nbut not the other way round", fontsize=FONT)
+        pairs, names, self.arrows_ = self._pairs(), self.label_names, []
+        if not pairs:
+            ax = self._axes(ax, height=1.2)
+            share = f"{100 * self.min_probability:g} % or more of {self.min_rows} rows or more"
+            words = f"No label implies another one in one direction ({share})."
+            centred = {"ha": "center", "va": "center", "fontsize": FONT}
+            ax.text(0.5, 0.5, words, transform=ax.transAxes, **centred)
+            ax.set_axis_off()
             return
-        ax, self.arrows_ = self._axes(ax, height=1.2), []
+        places = _layers(pairs, np.asarray(self.base))
+        columns, lowest = (max(place[i] for place in places.values()) for i in (0, 1))
+        ax = self._axes(ax, 3.2 + 2.2 * columns, 1.2 + _ROW_HEIGHT * (lowest + 1))
+        # Arrows to the same label look alike.
+        implied = sorted({k for _, k in pairs}, key=lambda k: places[k])
+        styles = series_styles([names[k] for k in implied])
+        for j, k in pairs:
+            look = {name: styles[names[k]][name] for name in ("color", "linestyle")}
+            look |= {"arrowstyle": "-|>", "shrinkA": 3, "shrinkB": 5, "linewidth": 1.1}
+            if places[k][0] - places[j][0] > 1:  # the arrow must bend around the labels in between
+                look["connectionstyle"] = "arc3,rad=-0.15"
+            self.arrows_.append(ax.annotate("", places[k], places[j], arrowprops=look))
+        for label, (x, y) in places.items():
+            style = styles.get(names[label], {"color": "black", "marker": "."})
+            ax.plot(x, y, color=style["color"], marker=style["marker"], markersize=5)
+            ax.annotate(
+                shorten(names[label]),
+                (x, y),
+                xytext=(6 if x else -6, 0),
+                textcoords="offset points",
+                ha="left" if x else "right",
+                va="center",
+                fontsize=SMALL_FONT,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
+            )
         ax.set_axis_off()
-        words = f"No label implies another one way ({100 * self.min_probability:g} % or more"
-        words = f"{words} of {self.min_rows} rows or more)."
-        ax.text(0.5, 0.5, words, ha="center", va="center", fontsize=FONT, transform=ax.transAxes)
+        ax.set_xlim(-0.55, columns + 0.75)
+        ax.set_ylim(lowest + 0.7, -0.7)
+        words = f"{100 * self.min_probability:g} % or more of the rows with A"
+        ax.set_title(f"A → B: {words} have B,\nbut not the other way round", fontsize=FONT)
 
 
 def _heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
-    """The image of a matrix and its colour bar."""
+    """Draw a matrix with a colour bar and return both."""
     image = ax.imshow(picture, interpolation="nearest", **look)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.7)
     bar.set_label(unit, fontsize=FONT)
@@ -334,82 +356,46 @@ def _heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
     return image, bar
 
 
-def _draw_arrows(
-    ax: Any,
-    pairs: Sequence[tuple[int, int]],
-    names: Sequence[str],
-    places: dict[int, tuple[int, float]],
-) -> list[Any]:
-    """Draw the labels and an arrow for every pair; arrows to one label look alike."""
-    ax.set_axis_off()
-    implied = sorted({k for _, k in pairs}, key=lambda k: places[k])
-    styles = series_styles([names[k] for k in implied])
-    arrows = []
-    for j, k in pairs:
-        look = {name: styles[names[k]][name] for name in ("color", "linestyle")}
-        look |= {"arrowstyle": "-|>", "shrinkA": 3, "shrinkB": 5, "linewidth": 1.1}
-        if places[k][0] - places[j][0] > 1:  # around what stands between
-            look["connectionstyle"] = "arc3,rad=-0.15"
-        arrows.append(ax.annotate("", xy=places[k], xytext=places[j], arrowprops=look))
-    for label, (x, y) in places.items():
-        style = styles.get(names[label], {"color": "black", "marker": "."})
-        ax.plot(x, y, color=style["color"], marker=style["marker"], markersize=5)
-        ax.annotate(
-            shorten(names[label]),
-            (x, y),
-            xytext=(6 if x else -6, 0),
-            textcoords="offset points",
-            ha="left" if x else "right",
-            va="center",
-            fontsize=SMALL_FONT,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
-        )
-    return arrows
-
-
 def _layers(pairs: Sequence[tuple[int, int]], base: Numbers) -> dict[int, tuple[int, float]]:
-    """Column and height of each label that has an arrow: arrows lead to the right."""
-    # But for missing labels, the implied label is the more frequent one: in the order of frequency,
-    # each label is placed to the right of all that lead to it.
+    """Return the column and the height of each label with an arrow; arrows lead to the right."""
+    # An implied label is usually the more frequent one. In the order of frequency, each label is
+    # placed to the right of all labels that imply it, near their mean height.
     column: dict[int, int] = {}
     for label in sorted({label for pair in pairs for label in pair}, key=lambda k: base[k]):
         before = [column[j] for j, k in pairs if k == label and j in column]
         column[label] = max(before, default=-1) + 1
-    layers = [
-        [k for k in sorted(column) if column[k] == x] for x in range(len(set(column.values())))
-    ]
-    tallest = max(map(len, layers), default=1)
+    tallest = max(Counter(column.values()).values())
     places: dict[int, tuple[int, float]] = {}
-    for x, layer in enumerate(layers):
-        heights = {
-            label: np.mean([places[j][1] for j, k in pairs if k == label and j in places])
-            for label in layer
-            if x
-        }
-        step = tallest / len(layer)
-        for i, label in enumerate(sorted(layer, key=lambda k: heights.get(k, 0.0))):
-            places[label] = (x, (i + 0.5) * step - 0.5)
+
+    def height(label: int) -> float:
+        known = [places[j][1] for j, k in pairs if k == label and j in places]
+        return float(np.mean(known)) if known else 0.0
+
+    for x in sorted(set(column.values())):
+        layer = sorted(sorted(label for label in column if column[label] == x), key=height)
+        for i, label in enumerate(layer):
+            places[label] = (x, (i + 0.5) * tallest / len(layer) - 0.5)
     return places
 
 
 @dataclass(eq=False, repr=False)
 class CouplingDisplay(Display):
-    r"""Heat map of label correlation: correlations of the residuals of labels.
+    r"""Heat map of the label correlation, which is the correlation of the residuals of labels.
 
     .. math:: r_{jk} = S_{jk} / \sqrt{S_{jj} S_{kk}}
 
-    with the covariance :math:`S` of the residuals (``label_covariance_``). Correlated labels are
-    drawn next to each other.
+    Here, :math:`S` is the covariance of the residuals (``label_covariance_``). Correlated labels
+    are drawn next to each other.
 
     Parameters
     ----------
     correlation, label_names : ndarray of shape (n_labels, n_labels), and sequence of str
-        Correlations, and a name for each label.
+        The correlations, and a name for each label.
 
     Attributes
     ----------
     image_, colorbar_, order_ : matplotlib AxesImage and Colorbar, and ndarray of int
-        The heat map, and the labels in the order in which they were drawn.
+        The heat map, and the positions of the labels in the order in which they were drawn.
 
     Examples
     --------
@@ -435,8 +421,8 @@ class CouplingDisplay(Display):
     ) -> Self:
         """Draw the label correlation of an estimator that was fitted with ``coupling``.
 
-        ``label_names`` are those of its training labels by default; of more than ``max_labels``
-        those with the strongest correlations are drawn.
+        By default, ``label_names`` are those of the training labels. At most ``max_labels`` labels
+        are drawn, those with the strongest correlations.
         """
         S = to_numpy(estimator.label_covariance_.matrix())
         if len(S) < 2 or max_labels < 2:
@@ -452,7 +438,7 @@ class CouplingDisplay(Display):
         return cls(correlation[np.ix_(kept, kept)], label_names=chosen).plot(ax)
 
     def strongest(self, top: int = 10) -> list[tuple[str, str, float]]:
-        """Pairs of labels with the strongest correlations, and these; at most ``top``."""
+        """Return the ``top`` pairs of labels with the strongest correlations."""
         rows, columns = np.triu_indices(len(self.correlation), 1)
         values = self.correlation[rows, columns]
         order = np.argsort(-np.abs(values), kind="stable")[:top]
@@ -466,8 +452,8 @@ class CouplingDisplay(Display):
         side = float(np.clip(1.5 * LINE * len(names), 2.2, 9.0))
         panel: Any = self._axes(ax, side + 2.6, side + 1.6)
         picture = np.array(self.correlation, dtype=np.float64)[np.ix_(self.order_, self.order_)]
-        np.fill_diagonal(picture, np.nan)  # always 1, and would outshine the rest
-        # One scale on both sides of 0: white is uncorrelated.
+        np.fill_diagonal(picture, np.nan)  # its ones would dominate the colours
+        # The scale is symmetric, so that white means uncorrelated.
         top = max(float(np.nanmax(np.abs(picture))), 0.05)
         panel.patch.set_facecolor("#bbbbbb")
         picture = np.ma.masked_invalid(picture)
@@ -480,7 +466,7 @@ class CouplingDisplay(Display):
 
 
 def _together(correlation: Numbers) -> Any:
-    """An order of labels in which those that correlate are neighbours."""
+    """Return an order of labels in which correlated labels are neighbours."""
     if len(correlation) < 3:
         return np.arange(len(correlation))
     far = 1 - (correlation + correlation.T) / 2

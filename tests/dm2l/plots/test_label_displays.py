@@ -272,7 +272,7 @@ def test_no_arrow_is_said_in_words():
     Y = np.random.default_rng(0).integers(0, 2, size=(50, 3))
     display = CooccurrenceDisplay.from_labels(Y, kind="arrows")
     assert display.arrows_ == []
-    assert "No label implies another" in display.ax_.texts[0].get_text()
+    assert "No label implies another one" in display.ax_.texts[0].get_text()
 
 
 @pytest.mark.parametrize(
