@@ -40,21 +40,21 @@ _UNITS = {
 class SingularValuesDisplay(Display):
     """Singular values of all rows, and of the rows that share a label.
 
-    The objective of DM2L makes the nuclear norm, the sum of the singular values, small for the
-    scores of the rows in which label k is an observed positive (``F_k``), and large for all rows
-    together. So thin lines, the groups, should fall fast, and the thick line of all rows slowly.
+    The objective of DM2L makes the nuclear norm (the sum of the singular values) small for the
+    scores ``F_k`` of the rows in which label k is an observed positive, and large for all rows
+    together. The thin lines of the groups should therefore fall faster than the thick line.
 
     Parameters
     ----------
     whole, groups : ndarray, and mapping of str to ndarray
-        Singular values of all rows, and of the rows of each label, in falling order.
+        Singular values of all rows, and of the rows of each label, in descending order.
     n_rows, group_rows, n_labels : int, mapping of str to int, and int
-        Rows in all and of each group, and columns of the matrices.
+        Number of all rows, numbers of rows of the groups, and number of labels.
 
     Attributes
     ----------
     whole_line_, group_lines_ : matplotlib Line2D, and dict of str to Line2D
-        All rows, and the groups by name of the label.
+        The line of all rows, and the lines of the groups by label.
 
     Examples
     --------
@@ -91,10 +91,10 @@ class SingularValuesDisplay(Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the singular values of labels coded +1, -1, and 0 where they are missing.
+        """Draw the singular values of labels coded +1, -1, and 0 for missing entries.
 
-        ``label_names`` are those of the data frame by default, or y0, y1, ...; ``options`` those
-        of :meth:`plot`.
+        By default, ``label_names`` are those of the data frame, or y0, y1, ... ``options`` are
+        those of :meth:`plot`.
         """
         T, names = read_labels(Y, label_names)
         return cls._of(T.astype(np.float64), T, names).plot(ax, **options)
@@ -109,9 +109,10 @@ class SingularValuesDisplay(Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the singular values of scores, in groups by the observed positives of ``Y``.
+        """Draw the singular values of scores, grouped by the observed positives in ``Y``.
 
-        ``scores`` are from ``decision_function``; the rest as in :meth:`from_labels`.
+        ``scores`` are the result of ``decision_function``. The other parameters are those of
+        :meth:`from_labels`.
         """
         T, names = read_labels(Y, label_names)
         scores = check_scores(LabelMatrix.of_signs(T), scores, "scores")
@@ -123,14 +124,14 @@ class SingularValuesDisplay(Display):
     ) -> Self:
         """Draw the singular values of the scores of a fitted estimator.
 
-        ``Y`` is coded like its training labels; the rest as in :meth:`from_labels`.
+        ``Y`` is coded like the training labels. ``options`` are those of :meth:`from_predictions`.
         """
         labels = parse_labels(Y, **marks_of(estimator))
         scores = to_numpy(estimator.decision_function(X))
         return cls.from_predictions(labels, scores, ax=ax, **options)
 
     def effective_ranks(self) -> dict[str, float]:
-        """``(||F_k||_* / ||F_k||_F)^2`` of each group, 1 or more; 0 where all scores are 0."""
+        """Return ``(||F_k||_* / ||F_k||_F)^2`` of each group, which is 0 if all scores are 0."""
         return {name: self._spectrum(name).effective_rank for name in self.groups}
 
     def _spectrum(self, name: str | None) -> Spectrum:
@@ -145,20 +146,18 @@ class SingularValuesDisplay(Display):
         normalize: Literal["largest", "rows"] | None = "largest",
         highlight: Sequence[str] = (),
     ) -> Self:
-        """Draw a line per group and a thick one of all rows, each as long as its rank.
+        """Draw a line per group and a thick line of all rows, each as long as its rank.
 
-        ``normalize`` divides by the largest value, or by the root of the number of rows; labels
-        to ``highlight`` have a colour and a marker of their own.
+        ``normalize`` divides by the largest singular value, or by the square root of the number of
+        rows. Labels in ``highlight`` get their own colour and marker.
         """
         if normalize not in _UNITS:
             raise ValueError(f"normalize must be 'largest', 'rows' or None, got {normalize!r}.")
         chosen = [highlight] if isinstance(highlight, str) else list(highlight)
         for name in chosen:
             if name not in self.groups:
-                raise ValueError(
-                    f"highlight names {name!r}, which has no group. Groups are: "
-                    f"{', '.join(map(str, self.groups))}."
-                )
+                known = ", ".join(map(str, self.groups))
+                raise ValueError(f"highlight has {name!r}, which is not a group. Groups: {known}.")
         panel: Any = self._axes(ax, height=3.9)
         ranks = self.effective_ranks()
         plain = [name for name in self.groups if name not in chosen]

@@ -378,7 +378,7 @@ def test_highlighted_groups_have_a_look_of_their_own():
     ("options", "message"),
     [
         ({"normalize": "sum"}, "normalize must be 'largest', 'rows' or None, got 'sum'"),
-        ({"highlight": ["y9"]}, "highlight names 'y9', which has no group"),
+        ({"highlight": ["y9"]}, "highlight has 'y9', which is not a group"),
     ],
 )
 def test_wrong_options_of_the_singular_values(options, message):
