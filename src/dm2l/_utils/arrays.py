@@ -172,9 +172,9 @@ def check_magnitude(X: Any, names: Any = None) -> None:
         flat = values.ravel("K") if is_numpy_array(values) else xp.reshape(values, (-1,))
         if float(xp.vecdot(flat, flat)) <= limit**2:
             return
-    dense = to_numpy(values)
+    dense = to_numpy(values).ravel()
     place = int(np.abs(dense).argmax())
-    value = float(dense.ravel()[place])
+    value = float(dense[place])
     if not abs(value) > limit:
         return
     column = int(X.indices[place]) if sp.issparse(X) else place % X.shape[1]
@@ -226,11 +226,8 @@ def _scales(X: Any) -> str:
     """Describe the columns of X with the smallest and the largest values."""
     if len(getattr(X, "shape", ())) != 2 or not (sp.issparse(X) or is_array_api_obj(X)):
         return "The columns of X are too large or have very different scales."
-    if sp.issparse(X):
-        largest = np.zeros(X.shape[1])
-        np.maximum.at(largest, X.tocsr().indices, np.abs(X.tocsr().data))
-    else:
-        largest = np.max(np.abs(to_numpy(X)), axis=0)
+    largest = abs(X).max(axis=0).toarray() if sp.issparse(X) else np.abs(to_numpy(X)).max(axis=0)
+    largest = largest.ravel()
     least = np.where(largest > 0, largest, np.inf).argmin()
     return (
         f"Absolute values of X reach {largest.max():.3g} in column {largest.argmax()} and "
@@ -340,11 +337,10 @@ def sparse_from_parts(
             wanted = "integers" if kinds == "iu" else "real numbers"
             raise ValueError(f"{name} must be a 1-D array of {wanted}, not {what}")
     major, minor = sizes if layout == "csr" else reversed(sizes)
-    along, across = ("rows", "columns") if layout == "csr" else ("columns", "rows")
     if len(data) != len(indices):
         raise ValueError(f"there are {len(data)} values, but {len(indices)} indices")
     if len(indptr) != major + 1:
-        raise ValueError(f"indptr has {len(indptr)} entries for {major} {along}, not {major + 1}")
+        raise ValueError(f"indptr must have {major + 1} entries, not {len(indptr)}")
     # Entries are compared, not subtracted, because a difference of two integers may overflow.
     first, last = int(indptr[0]), int(indptr[-1])
     if first != 0 or last != len(data) or bool((indptr[1:] < indptr[:-1]).any()):
@@ -352,14 +348,11 @@ def sparse_from_parts(
     # As unsigned integers, negative indices are the largest, so one pass finds both errors.
     unsigned = indices.view(indices.dtype.str.replace("i", "u"))
     if len(indices) and int(unsigned.max()) >= minor:
-        raise ValueError(
-            f"indices go from {indices.min()} to {indices.max()}, but the matrix has {minor} "
-            f"{across}"
-        )
+        found = f"{indices.min()} to {indices.max()}"
+        raise ValueError(f"indices go from {found}, but must be from 0 to {minor - 1}")
     integers = np.int32 if max(minor, len(data)) < 2**31 else np.int64
     parts = (data, indices.astype(integers, copy=False), indptr.astype(integers, copy=False))
-    made = sp.csr_array if layout == "csr" else sp.csc_array
-    return made(parts, shape=tuple(sizes))
+    return (sp.csr_array if layout == "csr" else sp.csc_array)(parts, shape=tuple(sizes))
 
 
 # Multiplications from which on several threads are faster than one.

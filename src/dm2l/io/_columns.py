@@ -78,11 +78,11 @@ def added_columns(names: Iterable[str]) -> set[str]:
 
 def check_distinct(names: Iterable[str], where: str, what: str = "columns") -> None:
     """Raise an error if several columns have the same name."""
-    names = list(names)
-    if len(set(names)) < len(names):
-        double = sorted(name for name, count in Counter(names).items() if count > 1)
-        listed = ", ".join(map(repr, double[:5]))
-        raise DataFileError(where, f"there are several {what} named {listed}; rename them")
+    double = [repr(name) for name, count in Counter(names).items() if count > 1]
+    if double:
+        raise DataFileError(
+            where, f"there are several {what} named {', '.join(double[:5])}; rename them"
+        )
 
 
 def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
@@ -131,9 +131,9 @@ def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> 
             "from one of the two lists."
         )
     left = [j for j in chosen if names[j] in named or j not in dropped]
-    if not left:
-        raise ColumnRequestError(f"{where}: every label is dropped. Keep at least one label.")
-    return left
+    if left:
+        return left
+    raise ColumnRequestError(f"{where}: every label is dropped. Keep at least one label.")
 
 
 def _by_name(names: Sequence[str], asked: Any) -> set[str]:
@@ -366,8 +366,7 @@ class LabelReader:
         positives: dict[int, MissingMarkers] = {}
         # Patterns come first, so that the exact name of a label overrides them.
         for label in sorted(by_label, key=lambda label: (label in names, label != "*")):
-            everywhere = label == "*"
-            meant = range(len(names)) if everywhere else match_columns(names, label, where + _AMONG)
+            meant = match_columns(names, label, where + _AMONG)
             positives.update(dict.fromkeys(meant, MissingMarkers(by_label[label], usual=False)))
         bounds, pairs = cutoffs_of(names, cutoffs, where), written or {}
         mark = MissingMarkers(as_list(missing))
@@ -513,13 +512,13 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
             f"label {_called(names, column)} holds {value}",
             hint="Labels must be 0/1 or -1/+1, and NaN where missing.",
         )
-    zeros, minus = values == 0, values == -1
-    if minus.any() and zeros.any():
-        (i, j), (k, m) = np.argwhere(zeros)[0], np.argwhere(minus)[0]
+    zeros, minus = np.argwhere(values == 0), np.argwhere(values == -1)
+    if len(minus) and len(zeros):
+        (i, j), (k, m) = zeros[0], minus[0]
         raise _mixed(where, (i + 1, _called(names, j)), (k + 1, _called(names, m)))
     if not missing.any():
         return (values == 1).astype(np.int8)
-    return np.where(missing, np.nan, (values == 1).astype(np.float64))
+    return np.where(missing, np.nan, values == 1)
 
 
 def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:

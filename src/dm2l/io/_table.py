@@ -515,14 +515,12 @@ def _no_numbers(column: Any) -> str:
     present = column.dropna()
     if len(present) == 0:
         return "is empty"
-    if types.is_object_dtype(dtype) and all(isinstance(value, bool) for value in present):
+    booleans = types.is_object_dtype(dtype) and all(isinstance(value, bool) for value in present)
+    if booleans or (types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)):
         return ""
-    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
-        return ""
-    values = column.to_numpy(dtype=object)
-    for row in np.flatnonzero(column.notna().to_numpy()):
-        if isinstance(values[row], str) and as_number(values[row]) is None:
-            return f"holds text ({values[row][:40]!r} in row {row + 1})"
+    for row, value in enumerate(column, 1):
+        if isinstance(value, str) and as_number(value) is None:
+            return f"holds text ({value[:40]!r} in row {row})"
     return f"is of type {dtype}"
 
 
