@@ -512,9 +512,9 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
             f"label {_called(names, column)} holds {value}",
             hint="Labels must be 0/1 or -1/+1, and NaN where missing.",
         )
-    zeros, minus = np.argwhere(values == 0), np.argwhere(values == -1)
-    if len(minus) and len(zeros):
-        (i, j), (k, m) = zeros[0], minus[0]
+    zeros, minus = values == 0, values == -1
+    if minus.any() and zeros.any():
+        (i, j), (k, m) = np.argwhere(zeros)[0], np.argwhere(minus)[0]
         raise _mixed(where, (i + 1, _called(names, j)), (k + 1, _called(names, m)))
     if not missing.any():
         return (values == 1).astype(np.int8)
