@@ -9,9 +9,8 @@ Labels are NaN-coded arrays or data frames. Use a :class:`dm2l.labels.LabelMatri
 other marks of missing entries. Displays need the extra ``plot``.
 """
 
-from dm2l.plots._labels import CooccurrenceDisplay, CouplingDisplay, MissingnessDisplay
-from dm2l.plots._models import ConvergenceDisplay, PathDisplay, ReliabilityDisplay
-from dm2l.plots._singular_values import SingularValuesDisplay
+from dm2l.plots._labels import CooccurrenceDisplay, MissingnessDisplay, SingularValuesDisplay
+from dm2l.plots._models import ConvergenceDisplay, CouplingDisplay, PathDisplay, ReliabilityDisplay
 
 __all__ = [
     "ConvergenceDisplay",

@@ -121,6 +121,15 @@ def legend_above(
     return legend(holder, handles, names, ncols=columns, **tight)
 
 
+def heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
+    """Draw a matrix with a colour bar and return both."""
+    image = ax.imshow(picture, interpolation="nearest", **look)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7)
+    bar.set_label(unit, fontsize=FONT)
+    bar.ax.tick_params(labelsize=SMALL_FONT)
+    return image, bar
+
+
 def marks_of(estimator: Any) -> dict[str, Any]:
     """Return the parameters with which an estimator marks missing labels."""
     return {

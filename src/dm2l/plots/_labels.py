@@ -1,21 +1,22 @@
-"""Displays of missing labels, of the co-occurrence of labels and of their correlation."""
+"""Displays of missing labels, of the co-occurrence of labels and of their singular values."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
-from scipy.spatial.distance import squareform
 
 from dm2l._utils.arrays import to_numpy
 from dm2l._utils.inputs import check_choice, check_count
+from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import Signs
-from dm2l.labels._structure import Cooccurrence, Implication
+from dm2l.labels._matrix import parse_labels
+from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
+from dm2l.metrics._reading import check_scores
 from dm2l.plots._canvas import (
     COLOURS,
     FONT,
@@ -25,7 +26,9 @@ from dm2l.plots._canvas import (
     Numbers,
     axes_above,
     check_names,
+    heat_map,
     legend_above,
+    marks_of,
     read_labels,
     series_styles,
     shorten,
@@ -41,6 +44,11 @@ YES, NO, MISSING = COLOURS[0], COLOURS[4], "#FFFFFF"
 _MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # heights in inches
 _HATCH = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
 _ROW_HEIGHT = 0.26  # inches per label where only arrows are drawn
+_UNITS = {
+    "largest": "singular value / largest",
+    "rows": r"singular value / $\sqrt{\mathrm{rows}}$",
+    None: "singular value",
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -290,7 +298,7 @@ class CooccurrenceDisplay(Display):
 
         ax.patch.set(**_HATCH)  # pairs that are not shown are hatched
         shown = 100 * self._found.told(self.min_rows)
-        self.image_, self.colorbar_ = _heat_map(
+        self.image_, self.colorbar_ = heat_map(
             ax, shown, r"$P(k \mid j)$, %", cmap="Blues", vmin=0, vmax=100
         )
         tidy(ax, "… how many also have label $k$?", "of the rows with label $j$ …", grid=False)
@@ -347,15 +355,6 @@ class CooccurrenceDisplay(Display):
         ax.set_title(f"A → B: {words} have B,\nbut not the other way round", fontsize=FONT)
 
 
-def _heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
-    """Draw a matrix with a colour bar and return both."""
-    image = ax.imshow(picture, interpolation="nearest", **look)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7)
-    bar.set_label(unit, fontsize=FONT)
-    bar.ax.tick_params(labelsize=SMALL_FONT)
-    return image, bar
-
-
 def _layers(pairs: Sequence[tuple[int, int]], base: Numbers) -> dict[int, tuple[int, float]]:
     """Return the column and the height of each label with an arrow; arrows lead to the right."""
     # An implied label is usually the more frequent one. In the order of frequency, each label is
@@ -379,97 +378,159 @@ def _layers(pairs: Sequence[tuple[int, int]], base: Numbers) -> dict[int, tuple[
 
 
 @dataclass(eq=False, repr=False)
-class CouplingDisplay(Display):
-    r"""Heat map of the label correlation, which is the correlation of the residuals of labels.
+class SingularValuesDisplay(Display):
+    """Singular values of all rows, and of the rows that share a label.
 
-    .. math:: r_{jk} = S_{jk} / \sqrt{S_{jj} S_{kk}}
-
-    Here, :math:`S` is the covariance of the residuals (``label_covariance_``). Correlated labels
-    are drawn next to each other.
+    The objective of DM2L makes the nuclear norm (the sum of the singular values) small for the
+    scores ``F_k`` of the rows in which label k is an observed positive, and large for all rows
+    together. The thin lines of the groups should therefore fall faster than the thick line.
 
     Parameters
     ----------
-    correlation, label_names : ndarray of shape (n_labels, n_labels), and sequence of str
-        The correlations, and a name for each label.
+    whole, groups : ndarray, and mapping of str to ndarray
+        Singular values of all rows, and of the rows of each label, in descending order.
+    n_rows, group_rows, n_labels : int, mapping of str to int, and int
+        Number of all rows, numbers of rows of the groups, and number of labels.
 
     Attributes
     ----------
-    image_, colorbar_, order_ : matplotlib AxesImage and Colorbar, and ndarray of int
-        The heat map, and the positions of the labels in the order in which they were drawn.
+    whole_line_, group_lines_ : matplotlib Line2D, and dict of str to Line2D
+        The line of all rows, and the lines of the groups by label.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from dm2l.plots import CouplingDisplay
-    >>> correlation = np.array([[1, 0, -0.6], [0, 1, 0.1], [-0.6, 0.1, 1]])
-    >>> CouplingDisplay(correlation, label_names=["a", "b", "c"]).strongest(1)
-    [('a', 'c', -0.6)]
+    >>> from dm2l.plots import SingularValuesDisplay
+    >>> display = SingularValuesDisplay.from_labels([[1, 1, 0], [1, 1, 1], [0, 1, 1], [0, 0, 0]])
+    >>> {name: round(rank, 1) for name, rank in display.effective_ranks().items()}
+    {'y0': 1.9, 'y1': 2.8, 'y2': 1.9}
     """
 
-    correlation: Numbers
+    whole: Numbers
     _: KW_ONLY
-    label_names: Sequence[str]
+    groups: Mapping[str, Numbers]
+    n_rows: int
+    group_rows: Mapping[str, int]
+    n_labels: int
+
+    @classmethod
+    def _of(cls, matrix: Numbers, T: Signs, names: Sequence[str]) -> Self:
+        parts = {name: matrix[T[:, k] > 0] for k, name in enumerate(names) if (T[:, k] > 0).any()}
+        return cls(
+            Spectrum.of(matrix).singular_values,
+            groups={name: Spectrum.of(part).singular_values for name, part in parts.items()},
+            n_rows=len(matrix),
+            group_rows={name: len(part) for name, part in parts.items()},
+            n_labels=matrix.shape[1],
+        )
+
+    @classmethod
+    def from_labels(
+        cls,
+        Y: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the singular values of labels coded +1, -1, and 0 for missing entries.
+
+        By default, ``label_names`` are those of the data frame, or y0, y1, ... ``options`` are
+        those of :meth:`plot`.
+        """
+        T, names = read_labels(Y, label_names)
+        return cls._of(T.astype(np.float64), T, names).plot(ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        Y: Any,
+        scores: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the singular values of scores, grouped by the observed positives in ``Y``.
+
+        ``scores`` are the result of ``decision_function``. The other parameters are those of
+        :meth:`from_labels`.
+        """
+        T, names = read_labels(Y, label_names)
+        scores = check_scores(LabelMatrix.of_signs(T), scores, "scores")
+        return cls._of(scores, T, names).plot(ax, **options)
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        max_labels: int = 200,
-        ax: Axes | None = None,
+        cls, estimator: Any, X: Any, Y: Any, *, ax: Axes | None = None, **options: Any
     ) -> Self:
-        """Draw the label correlation of an estimator that was fitted with ``coupling``.
+        """Draw the singular values of the scores of a fitted estimator.
 
-        By default, ``label_names`` are those of the training labels. At most ``max_labels`` labels
-        are drawn, those with the strongest correlations.
+        ``Y`` is coded like the training labels. ``options`` are those of :meth:`from_predictions`.
         """
-        S = to_numpy(estimator.label_covariance_.matrix())
-        if len(S) < 2 or max_labels < 2:
-            raise ValueError(
-                f"Coupling needs two labels or more, got {len(S)} and max_labels={max_labels}."
-            )
-        spread = np.sqrt(np.diag(S))
-        correlation = np.clip(S / (spread[:, None] * spread), -1.0, 1.0)
-        strength = np.abs(correlation - np.diag(np.diag(correlation))).max(axis=1)
-        kept = np.sort(np.argsort(-strength, kind="stable")[:max_labels])
-        names = check_names(estimator.label_names_ if label_names is None else label_names, len(S))
-        chosen = [names[k] for k in kept]
-        return cls(correlation[np.ix_(kept, kept)], label_names=chosen).plot(ax)
+        labels = parse_labels(Y, **marks_of(estimator))
+        scores = to_numpy(estimator.decision_function(X))
+        return cls.from_predictions(labels, scores, ax=ax, **options)
 
-    def strongest(self, top: int = 10) -> list[tuple[str, str, float]]:
-        """Return the ``top`` pairs of labels with the strongest correlations."""
-        rows, columns = np.triu_indices(len(self.correlation), 1)
-        values = self.correlation[rows, columns]
-        order = np.argsort(-np.abs(values), kind="stable")[:top]
-        names = self.label_names
-        return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
+    def effective_ranks(self) -> dict[str, float]:
+        """Return ``(||F_k||_* / ||F_k||_F)^2`` of each group, which is 0 if all scores are 0."""
+        return {name: self._spectrum(name).effective_rank for name in self.groups}
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the heat map."""
-        names = check_names(self.label_names, len(self.correlation))
-        self.order_ = _together(np.asarray(self.correlation))
-        side = float(np.clip(1.5 * LINE * len(names), 2.2, 9.0))
-        panel: Any = self._axes(ax, side + 2.6, side + 1.6)
-        picture = np.array(self.correlation, dtype=np.float64)[np.ix_(self.order_, self.order_)]
-        np.fill_diagonal(picture, np.nan)  # its ones would dominate the colours
-        # The scale is symmetric, so that white means uncorrelated.
-        top = max(float(np.nanmax(np.abs(picture))), 0.05)
-        panel.patch.set_facecolor("#bbbbbb")
-        picture = np.ma.masked_invalid(picture)
-        self.image_, self.colorbar_ = _heat_map(
-            panel, picture, "correlation of residuals", cmap="RdBu_r", vmin=-top, vmax=top
-        )
-        tidy(panel, "", "", grid=False)
-        write_names(panel, [names[k] for k in self.order_], "xy")
+    def _spectrum(self, name: str | None) -> Spectrum:
+        if name is None:
+            return Spectrum((self.n_rows, self.n_labels), np.asarray(self.whole))
+        return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        normalize: Literal["largest", "rows"] | None = "largest",
+        highlight: Sequence[str] = (),
+    ) -> Self:
+        """Draw a line per group and a thick line of all rows, each as long as its rank.
+
+        ``normalize`` divides by the largest singular value, or by the square root of the number of
+        rows. Labels in ``highlight`` get their own colour and marker.
+        """
+        if normalize not in _UNITS:
+            raise ValueError(f"normalize must be 'largest', 'rows' or None, got {normalize!r}.")
+        chosen = [highlight] if isinstance(highlight, str) else list(highlight)
+        for name in chosen:
+            if name not in self.groups:
+                known = ", ".join(map(str, self.groups))
+                raise ValueError(f"highlight has {name!r}, which is not a group. Groups: {known}.")
+        panel: Any = self._axes(ax, height=3.9)
+        ranks = self.effective_ranks()
+        plain = [name for name in self.groups if name not in chosen]
+        look: dict[str, Any] = {"color": COLOURS[4], "linewidth": 0.9, "alpha": 0.8}
+        self.group_lines_ = {}
+        for i, name in enumerate(plain):
+            label = None if i else f"{shorten(name)}, effective rank {ranks[name]:.1f}"
+            if not i and len(plain) > 1:
+                mean = np.mean([ranks[other] for other in plain])
+                what = f"rows of one label: {len(plain)} groups"
+                label = f"{what}, effective rank {mean:.1f} on average"
+            self.group_lines_[name] = self._draw(panel, name, normalize, label, **look)
+        for name, style in series_styles(chosen).items():
+            rows = f"{self.group_rows[name]:,} rows"
+            label = f"{shorten(name)}: {rows}, effective rank {ranks[name]:.1f}"
+            some = {"markersize": 4.0, "markevery": max(1, len(self.groups[name]) // 8)}
+            self.group_lines_[name] = self._draw(panel, name, normalize, label, **(style | some))
+        rank = self._spectrum(None).effective_rank
+        label = f"all {self.n_rows:,} rows, effective rank {rank:.1f}"
+        self.whole_line_ = self._draw(panel, None, normalize, label, color="black", linewidth=2.4)
+        panel.set_yscale("log")
+        panel.xaxis.get_major_locator().set_params(integer=True)
+        tidy(panel, "number of the singular value, largest first", _UNITS[normalize])
+        legend_above(panel, *panel.get_legend_handles_labels(), columns=1)
         return self
 
-
-def _together(correlation: Numbers) -> Any:
-    """Return an order of labels in which correlated labels are neighbours."""
-    if len(correlation) < 3:
-        return np.arange(len(correlation))
-    far = 1 - (correlation + correlation.T) / 2
-    np.fill_diagonal(far, 0.0)
-    distances = squareform(np.maximum(far, 0.0), checks=False)
-    return leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))
+    def _draw(
+        self, ax: Any, name: str | None, normalize: str | None, label: Any, **look: Any
+    ) -> Any:
+        spectrum = self._spectrum(name)
+        values = spectrum.singular_values[: spectrum.rank]
+        unit = {"largest": values[:1], "rows": np.sqrt(spectrum.shape[0]), None: 1.0}[normalize]
+        if len(values) == 1:
+            look = {"marker": "o", "markersize": 3} | look
+        return ax.plot(np.arange(1, len(values) + 1), values / unit, label=label, **look)[0]

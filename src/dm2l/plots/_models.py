@@ -1,13 +1,16 @@
-"""Displays of the convergence of a fit, of a search over ``lambda_d``, and of calibration."""
+"""Displays of convergence, of a search over ``lambda_d``, of calibration and of correlation."""
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+from scipy.spatial.distance import squareform
 from scipy.stats import binomtest
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -18,15 +21,19 @@ from dm2l.metrics._reading import check_scores, read_labels
 from dm2l.plots._canvas import (
     COLOURS,
     FONT,
+    LINE,
     METRIC_NAMES,
     WIDTH,
     Display,
     Numbers,
     axes_above,
+    check_names,
+    heat_map,
     legend,
     marks_of,
     series_styles,
     tidy,
+    write_names,
 )
 
 if TYPE_CHECKING:
@@ -104,11 +111,8 @@ class ConvergenceDisplay(Display):
         known: Any = reached if lowest == "each" else lowest
         if known is None:
             known = min(reached.values())
-        evaluations = {
-            name: int(step.n_evaluations_)
-            for name, step in steps.items()
-            if hasattr(step, "n_evaluations_")
-        }
+        counted = {name: step for name, step in steps.items() if hasattr(step, "n_evaluations_")}
+        evaluations = {name: int(step.n_evaluations_) for name, step in counted.items()}
         return cls(histories, lowest=known, evaluations=evaluations).plot(ax)
 
     def distance(self, name: str) -> Numbers:
@@ -202,19 +206,14 @@ class PathDisplay(Display):
         cv_results, best = search.cv_results_, getattr(search, "best_index_", None)
         scoring = getattr(search, "scoring", None)
         metric = scoring if isinstance(scoring, str) else "score"
-        by_step = {
-            key.removeprefix("param_").split("__")[-1]: key
-            for key in cv_results
-            if key.startswith("param_")
-        }
+        params = fnmatch.filter(cv_results, "param_*")
+        by_step = {key.removeprefix("param_").split("__")[-1]: key for key in params}
         if "lambda_d" not in by_step:
             raise ValueError(
                 "cv_results_ has no param_lambda_d. Pass a search over lambda_d, such as "
                 "DM2LClassifierCV."
             )
-        splits = [
-            key for key in cv_results if key.startswith("split") and key.endswith("_test_score")
-        ]
+        splits = fnmatch.filter(cv_results, "split*_test_score")
         if not splits:
             raise ValueError("cv_results_ has no split0_test_score. Pass a search with one metric.")
         lambdas = np.asarray(cv_results[by_step.pop("lambda_d")], dtype=np.float64)
@@ -499,3 +498,100 @@ def _of_yes(probabilities: Any, classes: Any) -> Numbers:
     yes = np.flatnonzero(np.asarray(classes) == 1)
     table = np.asarray(probabilities, dtype=np.float64)
     return table[:, yes[0]] if len(yes) else np.zeros(len(table))
+
+
+@dataclass(eq=False, repr=False)
+class CouplingDisplay(Display):
+    r"""Heat map of the label correlation, which is the correlation of the residuals of labels.
+
+    .. math:: r_{jk} = S_{jk} / \sqrt{S_{jj} S_{kk}}
+
+    Here, :math:`S` is the covariance of the residuals (``label_covariance_``). Correlated labels
+    are drawn next to each other.
+
+    Parameters
+    ----------
+    correlation, label_names : ndarray of shape (n_labels, n_labels), and sequence of str
+        The correlations, and a name for each label.
+
+    Attributes
+    ----------
+    image_, colorbar_, order_ : matplotlib AxesImage and Colorbar, and ndarray of int
+        The heat map, and the positions of the labels in the order in which they were drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.plots import CouplingDisplay
+    >>> correlation = np.array([[1, 0, -0.6], [0, 1, 0.1], [-0.6, 0.1, 1]])
+    >>> CouplingDisplay(correlation, label_names=["a", "b", "c"]).strongest(1)
+    [('a', 'c', -0.6)]
+    """
+
+    correlation: Numbers
+    _: KW_ONLY
+    label_names: Sequence[str]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        max_labels: int = 200,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the label correlation of an estimator that was fitted with ``coupling``.
+
+        By default, ``label_names`` are those of the training labels. At most ``max_labels`` labels
+        are drawn, those with the strongest correlations.
+        """
+        S = to_numpy(estimator.label_covariance_.matrix())
+        if len(S) < 2 or max_labels < 2:
+            raise ValueError(
+                f"Coupling needs two labels or more, got {len(S)} and max_labels={max_labels}."
+            )
+        spread = np.sqrt(np.diag(S))
+        correlation = np.clip(S / (spread[:, None] * spread), -1.0, 1.0)
+        strength = np.abs(correlation - np.diag(np.diag(correlation))).max(axis=1)
+        kept = np.sort(np.argsort(-strength, kind="stable")[:max_labels])
+        names = check_names(estimator.label_names_ if label_names is None else label_names, len(S))
+        chosen = [names[k] for k in kept]
+        return cls(correlation[np.ix_(kept, kept)], label_names=chosen).plot(ax)
+
+    def strongest(self, top: int = 10) -> list[tuple[str, str, float]]:
+        """Return the ``top`` pairs of labels with the strongest correlations."""
+        rows, columns = np.triu_indices(len(self.correlation), 1)
+        values = self.correlation[rows, columns]
+        order = np.argsort(-np.abs(values), kind="stable")[:top]
+        names = self.label_names
+        return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the heat map."""
+        names = check_names(self.label_names, len(self.correlation))
+        self.order_ = _together(np.asarray(self.correlation))
+        side = float(np.clip(1.5 * LINE * len(names), 2.2, 9.0))
+        panel: Any = self._axes(ax, side + 2.6, side + 1.6)
+        picture = np.array(self.correlation, dtype=np.float64)[np.ix_(self.order_, self.order_)]
+        np.fill_diagonal(picture, np.nan)  # its ones would dominate the colours
+        # The scale is symmetric, so that white means uncorrelated.
+        top = max(float(np.nanmax(np.abs(picture))), 0.05)
+        panel.patch.set_facecolor("#bbbbbb")
+        picture = np.ma.masked_invalid(picture)
+        self.image_, self.colorbar_ = heat_map(
+            panel, picture, "correlation of residuals", cmap="RdBu_r", vmin=-top, vmax=top
+        )
+        tidy(panel, "", "", grid=False)
+        write_names(panel, [names[k] for k in self.order_], "xy")
+        return self
+
+
+def _together(correlation: Numbers) -> Any:
+    """Return an order of labels in which correlated labels are neighbours."""
+    if len(correlation) < 3:
+        return np.arange(len(correlation))
+    far = 1 - (correlation + correlation.T) / 2
+    np.fill_diagonal(far, 0.0)
+    distances = squareform(np.maximum(far, 0.0), checks=False)
+    return leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))
