@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
 _MOST_NUMBERS = 8  # on the axis
-_ZOOM = 6  # the picture shows this many times the median distance from the selected score
 # Horizontal shift between lines, and its maximum, relative to the distance between two lambda_d.
 _DODGE, _MOST = 0.07, 0.35
 _HISTOGRAM_BINS = 20
@@ -159,7 +158,7 @@ class PathDisplay(Display):
 
     Error bars are one standard error of the mean over folds. A ring marks the selected
     hyperparameters. The axis is logarithmic; ``lambda_d = 0`` (masked ridge) is drawn separately at
-    its left end. Hyperparameters with a much worse metric may lie outside the picture.
+    its left end.
 
     Parameters
     ----------
@@ -276,27 +275,12 @@ class PathDisplay(Display):
             ring |= {"markeredgewidth": 1.8, "color": "black", "linestyle": "none"}
             at = self.lines_[curve][0].get_xydata()[place]
             self.chosen_ = panel.plot(*at, label=f"chosen: {words}", **ring)[0]
-            if n_outside := self._zoom(panel):
-                title += f"\nsettings outside the picture: {n_outside}"
         panel.set_xscale("log")
         _write_lambdas(panel, x, lambdas)
         ridge = r"$\lambda_d$ (0 is masked ridge)" if 0 in lambdas else r"$\lambda_d$"
         tidy(panel, ridge, METRIC_NAMES.get(self.metric, self.metric.replace("_", " ")))
         legend(panel, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=title)
         return self
-
-    def _zoom(self, ax: Any) -> int:
-        """Zoom in on the selected point; return the number of points outside the picture."""
-        means, errors = np.asarray(self.means), np.nan_to_num(self.errors)
-        behind = np.abs(means - means[self.chosen])
-        reach = _ZOOM * float(np.nanmedian(behind))
-        near = behind <= reach
-        if not reach or np.nanmax(behind) <= 2 * reach:
-            return 0
-        low, high = (means - errors)[near].min(), (means + errors)[near].max()
-        low, high = low - 0.08 * (high - low), high + 0.08 * (high - low)
-        ax.set_ylim(low, high)
-        return int(((means < low) | (means > high)).sum())
 
 
 def _positions(lambdas: Numbers) -> tuple[Numbers, float]:

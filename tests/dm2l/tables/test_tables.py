@@ -412,7 +412,10 @@ def test_labels_of_a_model_are_found_by_their_very_names(write, tmp_path, name):
     other.to_csv(paths[0], index=False)
     other.to_parquet(paths[1])
     for path in paths:
-        with pytest.raises(ValueError, match=rf"1 of the 2 labels of the model are missing: {re.escape(repr(name))}"):
+        with pytest.raises(
+            ValueError,
+            match=rf"1 of the 2 labels of the model are missing: {re.escape(repr(name))}",
+        ):
             read_for(model, path)
     other[name] = 1
     other.to_csv(paths[0], index=False)
