@@ -358,7 +358,7 @@ def sparse_from_parts(
 # Multiplications from which on several threads are faster than one.
 WORTH_SHARING = 1e8
 # The limit for factorizing kernel matrices, which happens often. On a busy machine, threads for
-# smaller matrices slow a fit down a lot.
+# smaller matrices can make a fit many times slower.
 WORTH_FACTORING = 1e10
 
 

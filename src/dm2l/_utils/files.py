@@ -146,7 +146,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 def _remove_abandoned(unfinished: Path) -> None:
     """Remove temporary files for the same path that processes left when they were killed."""
-    if os.name != "posix":  # elsewhere, os.kill would end a running process
+    if os.name != "posix":  # on Windows, os.kill would interrupt the process
         return
     ending = unfinished.name.partition(".part.")[2]
     for path in unfinished.parent.glob(f".*.part.{glob.escape(ending)}"):

@@ -209,14 +209,14 @@ def _refuse_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
         return
     value = values[at[0]]
     where = f"{where}{at[0] + 1}" if where else ""
-    more = "" if len(at) == 1 else f" ({len(at)} such values there)"
+    more = "" if len(at) == 1 else f" ({len(at)} such values)"
     if np.isnan(value):
         raise ValueError(
-            f"X is NaN{where}{more}. Impute missing values, for instance with "
+            f"X has NaN{where}{more}. Impute missing values, for instance with "
             f"sklearn.impute.SimpleImputer {_ALTERNATIVES}"
         )
     raise ValueError(
-        f"X is {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."
+        f"X has {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."
     )
 
 

@@ -171,8 +171,8 @@ class SvmlightRows(io.RawIOBase):
         wrong = np.flatnonzero((indices < base) | (indices > last))
         if len(wrong):
             row = int(np.searchsorted(indptr, wrong[0], side="right")) - 1
-            end = "on" if self._n_features is None else f"to {last}"
-            known = f"indices go from {base} {end} (zero_based={zero_based})"
+            span = f"at least {base}" if self._n_features is None else f"from {base} to {last}"
+            known = f"indices must be {span} (zero_based={zero_based})"
             reason = f"a feature has the index {indices[wrong[0]]}, but {known}"
             raise DataFileError(self._path, reason, place=f"line {self._places[row]}")
         return indices - base, bool(zero_based)

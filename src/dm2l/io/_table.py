@@ -196,7 +196,7 @@ class CsvFile:
             return lines.read()
 
     def frame(self, text: Mapping[str, Any], *, keep_codes: bool = False, **options: Any) -> Any:
-        """Return the rows as a data frame; columns in ``text`` stay text, as may codes like 007."""
+        """Return the rows as a data frame; with ``keep_codes``, codes such as 007 stay text."""
         mark = re.escape(self.separator)
         # A pattern that begins with a literal character is searched much faster than others, so the
         # character before the zero is checked afterwards, by the look-behind.

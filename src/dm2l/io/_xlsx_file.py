@@ -64,7 +64,7 @@ class Parts:
             return
         self._bytes -= info.file_size  # zipfile unpacks no more than this
         if self._bytes < 0:
-            self.refuse("its content is packed more tightly than that of tables")
+            self.refuse("its content would expand to more than is usual for tables")
         self._taken += info.file_size * self._factor
         check_memory(self.path, self._taken, "a sheet of this size")
         if info.compress_type not in _PACKINGS:
@@ -81,7 +81,7 @@ class Parts:
             while piece := file.read(_PIECE):
                 self._marks -= piece.count(b"<") + piece.count(b"=")
                 if self._marks < 0:
-                    self.refuse("it has more tags than a table of its size")
+                    self.refuse("it has more tags than is usual for a table of its size")
                 parser.Parse(piece)
                 fed += len(piece)
                 if fed - parser.CurrentByteIndex > _LONGEST:
@@ -384,7 +384,7 @@ class _EditCheck:
             with suppress(expat.ExpatError):
                 self._parts.parse(name, self._start, None, self._text)
             if self._sharing * self._longest > _SHARED + self._parts.packed:
-                self._parts.refuse("its formulas are longer than those of tables")
+                self._parts.refuse("its formulas are longer than is usual for tables")
 
     def _start(self, tag: str, given: dict[str, str]) -> None:
         packed = self._parts.packed
@@ -392,12 +392,12 @@ class _EditCheck:
         self._cells += tag == "c"
         self._objects += tag != "c" and tag not in _LIGHT
         if self._cells > _CELLS + packed or self._objects > _OBJECTS + packed // 2:
-            self._parts.refuse("it has more tags than a table of its size")
+            self._parts.refuse("it has more tags than is usual for a table of its size")
         if tag == "mergeCell":
             first, top, last, bottom = self._boundaries(given.get("ref", ""))
             self._merged += (last - first + 1) * (bottom - top + 1)
             if self._merged > _MERGED + packed:
-                self._parts.refuse("merged cells cover more than a table of its size")
+                self._parts.refuse("merged cells cover more than is usual for a table of its size")
         elif tag == "f":
             self._sharing += given.get("t") == "shared"
         elif len(given.get("sqref", "")) > _MOST_LETTERS:

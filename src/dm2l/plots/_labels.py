@@ -283,7 +283,7 @@ class CooccurrenceDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, kind: Literal["heatmap", "arrows"] = "heatmap"
     ) -> Self:
-        """Draw a heat map with arrows, or arrows between labels, where rare labels are left."""
+        """Draw a heat map with arrows, or only the arrows, from rare to frequent labels."""
         check_names(self.label_names, len(self.probability))
         check_choice("kind", kind, "heatmap", "arrows")
         (self._draw_map if kind == "heatmap" else self._draw_graph)(ax)

@@ -81,17 +81,17 @@ def test_svmlight_columns_are_the_labels_asked_for(write):
         (
             "1 1:1\n \n2 0:1\n",
             {"zero_based": False},
-            r"line 3: a feature has the index 0, but indices go from 1 on \(zero_based=False\)",
+            r"line 3: index 0, but indices must be at least 1 \(zero_based=False\)",
         ),
         (
             "1 1:1\n2 2:1 4:1\n",
             {"n_features": 3},
-            "line 2: a feature has the index 4, but indices go from 1 to 3",
+            "line 2: a feature has the index 4, but indices must be from 1 to 3",
         ),
         (
             "1 1:1\n2 0:1 3:1\n",
             {"n_features": 3},
-            "line 2: a feature has the index 3, but indices go from 0 to 2",
+            "line 2: a feature has the index 3, but indices must be from 0 to 2",
         ),
     ],
 )

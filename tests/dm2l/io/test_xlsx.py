@@ -121,7 +121,7 @@ HOSTILE = {
         {"rows": f"<row {' '.join(f'a{i}=' + repr('') for i in range(200_000))}/>"},
         "a tag or a comment",
     ),
-    "much of nothing": ({"rows": " " * 40_000_000}, "packed more tightly"),
+    "much of nothing": ({"rows": " " * 40_000_000}, "would expand to more"),
     "a late row": (
         {"rows": "<row r='1048577'><c><v>1</v></c></row>"},
         "more rows than Excel supports",
