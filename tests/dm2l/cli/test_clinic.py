@@ -147,9 +147,9 @@ def test_a_label_that_is_dropped_is_neither_label_nor_feature(visits, tmp_path):
     assert not any("parasite" in feature.name for feature in found.features)
     assert "no column 'dx_q'" in run("inspect", visits, *dropped, "--drop", "dx_q", code=2)
     said = run("inspect", visits, "--labels", "dx_e*", "--drop", "dx_ear", code=2)
-    assert "every label is to be dropped" in said
+    assert "every label is dropped" in said
     said = run("inspect", visits, "--labels", "dx_ear", "--drop", "dx_ear", code=2)
-    assert "'dx_ear' is named as a label and to be dropped" in said
+    assert "'dx_ear' is listed both as a label" in said
     said = run("inspect", visits, "--labels", "dx_ear", "--drop", "dx_*")
     assert "of which 1 are labels" in said
 

@@ -412,7 +412,10 @@ def test_labels_of_a_model_are_found_by_their_very_names(write, tmp_path, name):
     other.to_csv(paths[0], index=False)
     other.to_parquet(paths[1])
     for path in paths:
-        with pytest.raises(ValueError, match=rf"lacks 1 of the 2 labels .*{re.escape(repr(name))}"):
+        with pytest.raises(
+            ValueError,
+            match=rf"1 of the 2 labels of the model are missing: {re.escape(repr(name))}",
+        ):
             read_for(model, path)
     other[name] = 1
     other.to_csv(paths[0], index=False)
@@ -460,7 +463,7 @@ def test_separators_inside_quotes_do_not_count(write, header, separator):
 
 @pytest.mark.parametrize("separator", ["", ";;", '"', "\n"])
 def test_a_separator_is_one_character(write, separator):
-    with pytest.raises(ValueError, match="A separator is one character"):
+    with pytest.raises(ValueError, match="A separator must be one character"):
         read_table(write("x,a\n1,0\n"), "a", separator=separator)
 
 
@@ -538,7 +541,7 @@ def test_names_of_a_frame_need_not_be_text():
     assert [use.name for use in column_kinds(frame, {"0": "category"}, drop=["7"])] == list("057")
     with pytest.raises(ValueError, match="no column '2'"):
         table_from_frame(frame, [2])
-    with pytest.raises(ValueError, match=r"labels= takes names .* got 2\.5"):
+    with pytest.raises(ValueError, match=r"labels= must be names .* got 2\.5"):
         table_from_frame(frame, 2.5)
 
 
