@@ -96,9 +96,7 @@ def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuf
     number = np.unique(np.asarray(groups), return_inverse=True)[1]
     n_groups = int(number.max()) + 1
     if n_groups < k:
-        raise ValueError(
-            f"{k} folds need at least {k} groups of rows, but groups has {n_groups}. Use fewer folds."
-        )
+        raise ValueError(f"{k} folds need at least {k} groups of rows, but groups has {n_groups}.")
     member = np.column_stack([member, np.ones(len(number))])
     size = np.append(size, len(number))
     counts = np.zeros((n_groups, len(size)))

@@ -26,7 +26,13 @@ from dm2l.completion._errors import (
     suspects,
 )
 from dm2l.labels._entries import Signs, checked_weights
-from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like, parse_new_rows
+from dm2l.labels._matrix import (
+    _ZERO_WEIGHTS,
+    LabelMatrix,
+    fill_with_labels,
+    frame_like,
+    parse_new_rows,
+)
 from dm2l.labels._parsing import read_values
 
 # Numbers at a time: intermediate results stay in the cache, which is six times faster.
@@ -451,15 +457,9 @@ class CompletionMixin:
         """Labels of new rows, coded like those of the fit."""
         if self._labels.kind != "multilabel":
             raise ValueError(f"{method} needs a label matrix; this model was fitted to a 1-D y.")
-        return parse_new_rows(
-            X,
-            y,
-            self._labels,
-            n_features=getattr(self, "n_features_in_", None),
-            label_mask=label_mask,
-            missing_label=self.missing_label,
-            missing_as=self.missing_as,
-        )
+        marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
+        n_features = getattr(self, "n_features_in_", None)
+        return parse_new_rows(X, y, self._labels, n_features, label_mask=label_mask, **marks)
 
     def score(
         self: Any, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None
@@ -500,5 +500,5 @@ class CompletionMixin:
         weights = checked_weights("sample_weight", sample_weight, right.shape[:1])
         weights = np.broadcast_to(weights, right.T.shape).T[observed]  # of the row of each entry
         if not weights.any():
-            raise ValueError("Weights are zero wherever something was observed.")
+            raise ValueError(_ZERO_WEIGHTS)
         return float(np.average(right[observed], weights=weights))
