@@ -232,13 +232,13 @@ FourierMap dm2l._solvers.maps
   fitted
   frequencies: f[d,...]
 
-Interval dm2l.model_selection._cross_val
+Interval dm2l.model_selection
   mean low high: float
 
-MultilabelKFold dm2l.model_selection._splitters: Splitter
+MultilabelKFold dm2l.model_selection: Splitter
   n_splits shuffle random_state missing_label missing_as groups: setting
 
-MultilabelShuffleSplit dm2l.model_selection._splitters: Splitter
+MultilabelShuffleSplit dm2l.model_selection: Splitter
   n_splits test_size train_size random_state missing_label missing_as: setting
 
 MorganFingerprints dm2l.chemistry: Estimator
