@@ -1,4 +1,4 @@
-"""Columns written as CSV, TSV, Parquet or Excel, results as plain values for JSON."""
+"""Writing columns as CSV, TSV, Parquet or Excel, and results as JSON values or HTML."""
 
 import csv
 import math
@@ -21,16 +21,16 @@ _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a name whose suffix is no form in which columns are written."""
+    """Refuse a file name whose suffix names no format for columns."""
     known = (*TEXT, *PARQUET, *EXCEL)
     if path.suffix.lower() not in known:
-        raise ValueError(f"{path}: the name must end in one of {', '.join(known)}.")
+        raise ValueError(f"{path} must end in {', '.join(known[:-1])} or {known[-1]}.")
 
 
 def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False) -> None:
-    """Write columns as CSV, TSV, Parquet or Excel, by the suffix; None is a blank.
+    """Write columns as CSV, TSV, Parquet or Excel, by the suffix; None becomes a blank.
 
-    With ``safe`` no text of a CSV file is one that a spreadsheet takes for a formula.
+    With ``safe``, text in CSV files that a spreadsheet would run as a formula is escaped.
     """
     check_suffix(path)
     suffix = path.suffix.lower()
@@ -51,14 +51,14 @@ def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False)
 
 
 def harmless(value: Any) -> Any:
-    """The value, with an apostrophe before text that begins like a formula and is no number."""
+    """Put an apostrophe before text that begins like a formula and is not a number."""
     if isinstance(value, str) and value.startswith(_FORMULA) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
 
 
 def plain_values(value: Any) -> Any:
-    """Dataclasses, arrays and numbers as values for JSON; what is undefined is None."""
+    """Convert dataclasses, arrays and numbers to values for JSON; undefined numbers become None."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain_values(getattr(value, field.name)) for field in fields(value)}
     if hasattr(value, "_asdict"):
@@ -77,13 +77,12 @@ def plain_values(value: Any) -> Any:
 
 
 YES, NO, OPEN = "#2f6f8f", "#b4632a", "#d5dade"
-# Rows of a table; of more, the rest is counted.
-MOST_ROWS = 100
+MOST_ROWS = 100  # the most rows of a table; the number of further rows is printed
 _CELL = "padding:2px 8px;text-align:{};vertical-align:middle"
 
 
 class Bar(NamedTuple):
-    """Shares of the width of a cell, each with its colour, and what they mean in words."""
+    """A stacked bar: shares of the width of a cell with their colours, and a tooltip."""
 
     parts: tuple[tuple[float, str], ...]
     words: str
@@ -93,12 +92,12 @@ Cell = str | int | float | Bar
 
 
 def block(headline: str, *parts: str) -> str:
-    """A headline and what comes below it."""
+    """Make an HTML block of a headline and the parts below it."""
     return f"<div><p><strong>{_text(headline)}</strong></p>{''.join(parts)}</div>"
 
 
 def grid(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """A table; numbers stand at the right, bars and texts at the left."""
+    """Make an HTML table with numbers aligned to the right."""
     head = "".join(f'<th style="{_CELL.format("left")}">{_text(name)}</th>' for name in headings)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:MOST_ROWS])
     more = lines([f"{len(rows) - MOST_ROWS} more rows"]) if len(rows) > MOST_ROWS else ""
@@ -107,7 +106,7 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def lines(texts: Iterable[str]) -> str:
-    """A list of remarks; nothing for none."""
+    """Make an HTML list; an empty string without items."""
     items = "".join(f"<li>{_text(text)}</li>" for text in texts)
     return f"<ul>{items}</ul>" if items else ""
 
