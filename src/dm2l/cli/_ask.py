@@ -174,10 +174,9 @@ def predict_command(
             p, scores = answer.probabilities[:, k].round(6), answer.scores[:, k].round(6)
             values = (pair[(~answer.positive[:, k]).astype(int)], p, scores)
             for end, column in zip(ends, values, strict=True):
-                cells = column.tolist()
-                columns[name + end] = [
-                    None if no else cell for cell, no in zip(cells, blank, strict=True)
-                ]
+                cells = column.astype(object)
+                cells[blank] = None
+                columns[name + end] = cells.tolist()
         write_columns(output, columns, safe=safe_csv)
     same = ": the prediction is the same in every row, because {lack} in the training table"
     shared.warn([*warnings, *constant_warnings(model.classifier, model.label_names, same)])

@@ -196,11 +196,7 @@ def _open_session(
     top: int | None = None,
     **reading: Any,
 ) -> Any:
-    """Open a session on a model, a table and a journal, which the caller must close.
-
-    ``outputs`` and ``others`` are the files to write and to read by option. With ``tasks``, the
-    output holds tasks of Label Studio instead of the table.
-    """
+    """Open a session with a journal, which the caller must close, after checking all files."""
     inputs = {"MODEL": model_path, "TABLE": path, **(others or {})}
     written = {option: file for option, file in outputs.items() if file is not None}
     shared.check_outputs(inputs, {"--answers": answers}, force=True)
@@ -210,7 +206,7 @@ def _open_session(
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, **reading)
-        if "--output" in written and not tasks:
+        if "--output" in written and not tasks:  # tasks for Label Studio are not a table
             check_form(table, written["--output"])
         tell("ranking")
         with ExitStack() as stack:

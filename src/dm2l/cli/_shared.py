@@ -319,10 +319,7 @@ def opened(
     columns: bool = True,
     **reading: Any,
 ) -> Iterator[tuple[TableModel, Table, Callable[[str], None]]]:
-    """Open a model and a table for it after checking the outputs; also yield a progress function.
-
-    With ``columns``, the suffix of each output must name a format for columns.
-    """
+    """Check the outputs; open a model and a table for it; also yield a progress function."""
     check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
     with data_problems(), progress() as tell:
         for output in filter(None, outputs.values() if columns else ()):

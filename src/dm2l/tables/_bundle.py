@@ -22,6 +22,7 @@ from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.tables._kinds import KINDS
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._model import TableModel
+from dm2l.tables._output import plain_values
 
 # Kinds of columns, beginning with those of features.
 _KINDS = (*KINDS, "identifier", "date", "constant", "empty", "dropped", "unusable")
@@ -61,7 +62,9 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     (['toxic'], True)
     """
     # The record that goes with the classifier.
-    model.classifier.table_ = {name: _plain(getattr(model, name)) for name in _record_types()}
+    model.classifier.table_ = {
+        name: plain_values(getattr(model, name), json=False) for name in _record_types()
+    }
     save_model(model.pipeline, Path(path))
 
 
@@ -107,19 +110,8 @@ def _record_types() -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(TableModel)[1:]}
 
 
-def _plain(value: Any) -> Any:
-    """Convert a value to plain data: dataclasses become dicts and tuples lists."""
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _record_values(record: dict[str, Any]) -> dict[str, Any]:
-    """Undo :func:`_plain`, and refuse a record with other fields or types."""
+    """Restore the values of a record, and refuse one with other fields or types."""
     values = {}
     for name, form in _record_types().items():
         try:

@@ -151,10 +151,9 @@ def _dense(X: Any) -> Floats:
 def column_weights(
     model: TableModel, sources: Sequence[str], X: Any, row: int, labels: Sequence[int]
 ) -> tuple[list[str], Floats] | None:
-    """Change of the scores of a row when each raw column is replaced by its mean.
+    """Change of the scores of a row by each of its raw columns, compared with the column's mean.
 
-    The array has the shape (n_columns, n_labels); None for a kernel model with too many columns.
-    ``sources`` are the raw columns of the features.
+    None for a kernel model with too many columns; ``sources`` are the raw columns of the features.
     """
     columns = {name: j for j, name in enumerate(dict.fromkeys(sources))}
     place = np.array([columns[name] for name in sources])

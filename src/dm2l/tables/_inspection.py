@@ -42,21 +42,7 @@ class LabelCount:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Result of :func:`inspect_table`.
-
-    Attributes
-    ----------
-    uses : list of ColumnUse or None
-        The use of each feature column; None for a sparse matrix.
-    labels : list of LabelCount
-        Counts of positive, negative and missing entries of each label.
-    implications : list of Implication
-        Pairs of labels of which the first implies the second, most certain first.
-    n_duplicates : int
-        Number of rows whose features equal those of an earlier row.
-    warnings : list of str
-        Possible problems.
-    """
+    """Result of :func:`inspect_table`; ``uses`` is None for a sparse matrix of features."""
 
     n_rows: int
     n_columns: int
@@ -100,7 +86,9 @@ def inspect_table(
     Returns
     -------
     Inspection
-        Attributes ``uses``, ``labels``, ``implications``, ``n_duplicates`` and ``warnings``.
+        The use of each column (``uses``), counts of each label (``labels``), labels that imply
+        others (``implications``), the number of rows with the same features as an earlier row
+        (``n_duplicates``), and possible problems (``warnings``).
 
     Examples
     --------

@@ -71,13 +71,7 @@ def column_kinds(
     drop: Sequence[str] = (),
     decimal: str = ".",
 ) -> list[ColumnUse]:
-    """Decide how every column of a data frame is used, except where ``kinds`` says so.
-
-    Numbers and booleans are used as they are. Text with few distinct values (up to 20, or a tenth
-    of the rows and at most 200) is a category; other text of several words is free text. Digits
-    with leading zeros are codes, which are text. SMILES become fingerprints if RDKit is installed.
-    Dates, identifiers, constants and empty columns are left out.
-    """
+    """Decide how every column of a data frame is used; ``kinds`` overrides the detection."""
     names = [str(name) for name in frame.columns]
     check_distinct(names, "The data frame")
     wanted = {}
@@ -144,10 +138,7 @@ def typed_column(column: Any, kind: str, decimal: str = ".") -> tuple[Any, str]:
 
 
 def check_given_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
-    """Refuse kinds that were given for columns without any value of that kind.
-
-    :func:`column_kinds` does not check this, because a fold may have no such value.
-    """
+    """Refuse kinds given for columns without such a value, which only a fold may lack."""
     for use in uses if kinds else ():
         if use.kind not in _VALUES or not use.note:
             continue

@@ -55,11 +55,7 @@ def predictions(classifier: Any, X: Any) -> Predictions:
 
 
 def impute(classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = None) -> Imputation:
-    """Impute the missing labels of ``Y`` from prepared features and the known labels of each row.
-
-    In the result, ``positive`` are the missing entries that are imputed as positive, and ``chosen``
-    the missing entries to fill.
-    """
+    """Impute the missing labels of ``Y`` from prepared features and the known labels of a row."""
     bound = None
     if max_error_rate is not None:
         if getattr(classifier, "missing_as", None) == "unlabelled":
@@ -110,10 +106,7 @@ class LabelEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated quality on new rows: metrics with prediction intervals, and metrics by label.
-
-    ``n_entries`` is the number of label entries that were held out in ``repetitions`` folds.
-    """
+    """Quality on new rows, from ``n_entries`` label entries held out in ``repetitions`` folds."""
 
     values: dict[str, Interval]
     n_entries: int
@@ -124,10 +117,7 @@ class Estimate:
 def measure(
     Y: Floats, scores: Floats, probabilities: Floats, positive: Mask, estimate: bool = True
 ) -> dict[str, float]:
-    """Compute all metrics on observed entries, by default estimated for complete rows.
-
-    Undefined metrics are NaN.
-    """
+    """Compute all metrics on observed entries; with ``estimate``, estimate those of full rows."""
     # A row without negatives would count as ranked perfectly; "published" leaves it out.
     found = evaluate(
         LabelMatrix.of_signs(signs_of(Y)),
@@ -174,11 +164,7 @@ def by_label(Y: Floats, scores: Floats) -> dict[str, Floats]:
 def hold_out(
     Y: Floats, share: float, seed: int, groups: NDArray[np.intp] | None = None
 ) -> tuple[Floats, Floats]:
-    """Split labels into remaining and held-out ones, a share of the entries of each class.
-
-    A label is held out in all rows of a group or in none. A group with a positive entry counts as
-    positive.
-    """
+    """Split labels into remaining and held-out ones, in groups that are held out as a whole."""
     if groups is None:
         groups = np.arange(len(Y))
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
@@ -192,10 +178,7 @@ def hold_out(
 def interval(
     values: Sequence[float], held_out: float, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Interval:
-    """Mean of the defined values with the corrected t interval of Nadeau and Bengio.
-
-    The interval is limited to ``bounds``, and undefined for fewer than two values.
-    """
+    """Mean of the defined values with the corrected t interval, limited to ``bounds``."""
     known = [value for value in values if not np.isnan(value)]
     if len(known) < 2:
         return Interval(known[0] if known else np.nan, np.nan, np.nan)
@@ -303,12 +286,10 @@ def _estimate(
 
 
 def new_rows(values: Sequence[float]) -> Interval:
-    r"""Mean over K folds, with the 95 % prediction interval for as many new rows as a fold has.
-
-    If the folds have the standard deviation s, the prediction error has the variance
-    :math:`s^2 (1 + 1/K + 1/(K - 1))`: for the new rows, the mean, and the training rows that the
-    folds share (Nadeau and Bengio). This is the corrected t interval for a share of K / (2 K - 1).
-    """
+    """Mean over folds, with the 95 % prediction interval for as many new rows as a fold has."""
+    # With K folds of standard deviation s, the prediction error has the variance
+    # s^2 (1 + 1/K + 1/(K - 1)), for the new rows, the mean, and the shared training rows (Nadeau
+    # and Bengio). The corrected t interval for a test share of K / (2 K - 1) has that variance.
     k = int((~np.isnan(values)).sum())
     return interval(values, k / (2 * k - 1))
 
@@ -339,21 +320,7 @@ class LabelQuality:
 
 @dataclass(frozen=True)
 class TableEvaluation:
-    """Result of :func:`evaluate_table`.
-
-    Attributes
-    ----------
-    hide, repetitions, n_hidden
-        Share of hidden labels, number of repetitions, and hidden entries in the first one.
-    methods : dict
-        Mean and interval of each metric by method; the first method is the one of the options.
-    gains : dict
-        Mean and interval of the first method minus each other method, by metric.
-    labels : list of LabelQuality
-        Mean metrics of each label.
-    settings : list of Hyperparameters or None
-        Chosen hyperparameters in each repetition; None for :class:`dm2l.AutoClassifier`.
-    """
+    """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model."""
 
     hide: float
     repetitions: int
@@ -423,7 +390,8 @@ def evaluate_table(
     Returns
     -------
     TableEvaluation
-        Means and confidence intervals of all metrics for each method, and of the differences.
+        Means and confidence intervals of all metrics for each method (``methods``) and for the
+        first method minus each other method (``gains``), and mean metrics by label (``labels``).
 
     Examples
     --------

@@ -288,10 +288,7 @@ _LACKS = {
 def constant_warnings(
     classifier: Any, names: Sequence[str], text: str, missing: Mask | None = None
 ) -> list[str]:
-    """Warn about constant labels; with ``missing``, about those with missing entries.
-
-    ``text`` has the fields ``{lack}`` and ``{n}``, the number of missing entries.
-    """
+    """Warn about constant labels (with entries in ``missing``); fill ``text`` with lack and n."""
     constant = ~np.asarray(classifier._learnable, dtype=bool)
     constant &= True if missing is None else missing.any(axis=0)
     found = []

@@ -155,11 +155,9 @@ def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
 def choose_hyperparameters(
     X: Any, Y: Floats, options: FitOptions, tell: Tell = quiet, groups: Any = None
 ) -> Hyperparameters:
-    """Search the hyperparameters that are not fixed, on prepared features.
-
-    The kernel is chosen with masked ridge (``lambda_d = 0``), which is much cheaper than a path
-    over ``lambda_d`` for each kernel. A grid of ``lambda_d`` and ``alpha`` for that kernel follows.
-    """
+    """Search the hyperparameters that are not fixed, on prepared features."""
+    # The kernel is chosen with masked ridge (lambda_d = 0), which is much cheaper than a path over
+    # lambda_d for each kernel.
     alphas = None if options.alpha is None else [options.alpha]
     lambdas = LAMBDAS if options.lambda_d is None else (options.lambda_d,)
     if options.unlabelled:
@@ -204,11 +202,7 @@ def fit_pipeline(
     groups: NDArray[np.intp] | None = None,
     tell: Tell = quiet,
 ) -> tuple[Pipeline, Hyperparameters | None]:
-    """Fit a pipeline of ``columns`` and ``labels``, and return it with its hyperparameters.
-
-    These are None for :class:`dm2l.AutoClassifier`. Folds keep ``groups`` of rows together, which
-    the fitted model does not store.
-    """
+    """Fit a pipeline of ``columns`` and ``labels``, and return it with its hyperparameters."""
     columns = preparation(uses, inputs, raw=options.automatic)
     X = columns.fit_transform(inputs)
     labels: Any = Y

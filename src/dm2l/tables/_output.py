@@ -28,10 +28,7 @@ def check_suffix(path: Path) -> None:
 
 
 def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False) -> None:
-    """Write columns as CSV, TSV, Parquet or Excel, by the suffix; None becomes a blank.
-
-    With ``safe``, text in CSV files that a spreadsheet would run as a formula is escaped.
-    """
+    """Write columns in the format of the suffix; ``safe`` escapes formulas in text files."""
     check_suffix(path)
     suffix = path.suffix.lower()
     with atomic_write(path) as partial:
@@ -57,21 +54,19 @@ def harmless(value: Any) -> Any:
     return value
 
 
-def plain_values(value: Any) -> Any:
-    """Convert dataclasses, arrays and numbers to values for JSON; undefined numbers become None."""
+def plain_values(value: Any, *, json: bool = True) -> Any:
+    """Convert results to plain data: for JSON, or for model files, which keep arrays and NaN."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain_values(getattr(value, field.name)) for field in fields(value)}
-    if hasattr(value, "_asdict"):
-        return plain_values(value._asdict())
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif json and hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif isinstance(value, np.generic) or (json and isinstance(value, np.ndarray)):
+        value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): plain_values(item) for key, item in value.items()}
+        return {str(key): plain_values(item, json=json) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain_values(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return plain_values(value.tolist())
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
+        return [plain_values(item, json=json) for item in value]
+    if json and isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, Path) else value
 

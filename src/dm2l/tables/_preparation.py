@@ -35,24 +35,19 @@ MAX_WORDS, MAX_CATEGORIES = 2000, 500
 
 
 def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bool = False) -> Any:
-    """Make a transformer of the feature columns; without ``uses``, of a sparse matrix.
-
-    Missing numbers are replaced by the median and marked in a column of their own, and numbers are
-    scaled to unit variance. Booleans, and numbers that are 0 and 1 in ``inputs``, are not scaled
-    (benchmarks/chemistry.py). Categories are one-hot encoded, text becomes TF-IDF, and molecules
-    become fingerprints. With ``raw``, and without text and molecules, numbers stay as they are and
-    categories become codes, as AutoClassifier takes them.
-    """
-    if uses is None:
+    """Make a transformer of the feature columns; ``raw`` makes one for AutoClassifier."""
+    if uses is None:  # for a sparse matrix
         return MaxAbsScaler()
     by_kind: dict[str, list[str]] = {}
     for use in uses:
         if use.used:
             kind = use.kind
             if kind == "numeric" and inputs is not None:
+                # Bits are not scaled to unit variance (benchmarks/chemistry.py).
                 bits = np.isin(np.nan_to_num(inputs[use.name]), (0, 1)).all()
                 kind = "boolean" if bits else kind
             by_kind.setdefault(kind, []).append(use.name)
+    # AutoClassifier takes missing numbers and codes of categories, but no text.
     raw = raw and not by_kind.keys() & {"text", "smiles"}
     parts: list[tuple[str, Any, Any]] = []
     for kind, strategy in {"numeric": "median", "boolean": "most_frequent"}.items():
@@ -91,10 +86,7 @@ class Feature(NamedTuple):
 
 
 def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
-    """Name the transformed columns: ``column``, ``column=value`` or ``column: word``.
-
-    ``names`` are the columns of a matrix of numbers; they are ignored for other transformers.
-    """
+    """Name the transformed columns; ``names`` are those of a matrix of numbers."""
     if not isinstance(transformer, ColumnTransformer):
         return [Feature(name, name) for name in names]
     found = []
@@ -156,11 +148,7 @@ def unread_rows(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.boo
 def table_inputs(
     table: Table, kinds: Mapping[str, str] | None, drop: Sequence[str], groups: Any = None
 ) -> tuple[Any, list[ColumnUse] | None, NDArray[np.float64], NDArray[np.intp] | None]:
-    """Return features, uses of columns (None for a sparse matrix), labels, and groups of rows.
-
-    The labels of rows with invalid SMILES are NaN, which leaves these rows out of every fit.
-    ``groups`` is None, the name of a column, "duplicates", "scaffold", or a value for each row.
-    """
+    """Return features, uses of columns (None for a sparse matrix), labels, and groups of rows."""
     if table.frame is None:
         return table.matrix, None, table.Y, _row_groups(table, table.matrix, (), groups)
     column = None
@@ -171,6 +159,7 @@ def table_inputs(
     why = "used to group rows"
     uses = [replace(use, reason=why) if use.name == column else use for use in uses]
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
+    # Rows without observed labels are left out of every fit and fold.
     Y = np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
     if column is None:
         return inputs, uses, Y, _row_groups(table, inputs, uses, groups)

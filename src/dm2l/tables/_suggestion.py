@@ -61,23 +61,16 @@ DIRECTIONS = 500
 
 @dataclass(frozen=True)
 class AnswerValues:
-    """Expected number of errors that an answer to each entry prevents.
+    """Expected number of errors that an answer to each entry prevents, (n_rows, n_labels)."""
 
-    Arrays have the shape (n_rows, n_labels). ``probability`` is the probability of a positive label
-    given the known labels of the row, ``row`` the number of errors prevented in other labels of the
-    row, and ``effect`` the number in other rows if the answer has the probability 0.5. It belongs
-    to a ridge model with penalty ``alpha`` on ``directions``; ``slope`` is the derivative of the
-    probabilities by the scores, and ``skill`` the explained variance of each label.
-    """
-
-    probability: Floats
-    row: Floats
-    effect: Floats
+    probability: Floats  # of a positive label, given the known labels of the row
+    row: Floats  # errors prevented in other labels of the row
+    effect: Floats  # errors prevented in other rows if the probability is 0.5
     trust: float
-    directions: Floats
+    directions: Floats  # the features of the ridge model, whose penalty is alpha
     alpha: float
-    slope: Floats
-    skill: Floats
+    slope: Floats  # derivatives of the probabilities by the scores
+    skill: Floats  # the explained variance of each label
 
     @property
     def own(self) -> Floats:
@@ -193,10 +186,7 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Sug
 def table_values(
     model: TableModel, table: Table, Y: Floats | None = None
 ) -> tuple[AnswerValues, Mask, list[str]]:
-    """Return values of answers, the missing entries that can be answered, and warnings.
-
-    ``Y`` replaces the labels of the table. Rows with invalid SMILES have no value.
-    """
+    """Return values of answers, the entries that can be answered, and warnings."""
     Y = table.Y if Y is None else Y
     X, unread, warnings = model.prepared(table)
     values = answer_values(model.classifier, X, Y)
@@ -240,10 +230,7 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
 def row_values(
     classifier: Any, X: Any, Y: Floats, part: float, scored: tuple[Floats, Floats] | None = None
 ) -> tuple[Floats, Floats]:
-    """Return probabilities, and the errors in other labels of the row that each answer prevents.
-
-    ``scored`` are the signs and scores of the rows if they are already known.
-    """
+    """Return probabilities, and the errors in other labels of the row that each answer prevents."""
     p = impute(classifier, X, Y).probabilities
     if not part:
         return p, np.zeros(Y.shape)
