@@ -13,7 +13,6 @@ from rich.table import Table as Grid
 from dm2l._utils.files import printable
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
-from dm2l.model_selection import Interval
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
 from dm2l.tables._inspection import Inspection, fit_warnings
 from dm2l.tables._measures import MEASURES, TableEvaluation
@@ -253,7 +252,9 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
     for method in found.methods:
         grid.add_column(method, justify="right", min_width=11)
     for key, words, up in MEASURES:
-        cells = [_shown(values[key]) for values in found.methods.values()]
+        row = (values[key] for values in found.methods.values())
+        # On two lines, so that four methods fit into 80 columns.
+        cells = [f"{_number(v.mean)}\n{_number(v.low)}-{_number(v.high)}" for v in row]
         grid.add_row(f"{words} {'↑' if up else '↓'}", *map(escape, cells))
     console.print(grid)
     ours = next(iter(found.methods))
@@ -290,11 +291,6 @@ def _cell(name: str) -> str:
 
 def _print(console: Console, line: str, *, soft_wrap: bool = False) -> None:
     console.print(printable(line), markup=False, highlight=False, soft_wrap=soft_wrap)
-
-
-def _shown(value: Interval) -> str:
-    # On two lines, so that four methods fit into 80 columns.
-    return f"{_number(value.mean)}\n{_number(value.low)}-{_number(value.high)}"
 
 
 def _number(value: float) -> str:

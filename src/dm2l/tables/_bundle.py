@@ -112,6 +112,11 @@ def _record_types() -> dict[str, Any]:
 
 def _record_values(record: dict[str, Any]) -> dict[str, Any]:
     """Restore the values of a record, and refuse one with other fields or types."""
+    words = record.get("words")
+    if isinstance(words, dict) and isinstance(words.get("positive"), list):
+        # Earlier versions stored the positive values of all labels as a list.
+        positive = {"*": words["positive"]} if words["positive"] else {}
+        record = record | {"words": words | {"positive": positive}}
     values = {}
     for name, form in _record_types().items():
         try:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from dm2l.tables._options import (
     fit_pipeline,
     quiet,
 )
-from dm2l.tables._output import OPEN, YES, Bar, Cell, block, grid
+from dm2l.tables._output import Cell, block, grid
 from dm2l.tables._preparation import table_inputs
 from dm2l.tables._reading import Table
 
@@ -337,19 +337,14 @@ class TableEvaluation:
             for name, values in self.methods.items():
                 value = values[key]
                 sure = f"[{value.low:.3f}, {value.high:.3f}]" if value.low == value.low else ""
-                bar = Bar(((value.mean, YES if name == ours else OPEN),), f"{value.mean:.3f}")
                 first = f"{words} {'↑' if up else '↓'}" if name == ours else ""
-                rows.append([first, name, value.mean, sure, bar])
-        by_label: list[list[Cell]] = []
-        for label in self.labels:
-            bar = Bar(((label.average_precision, YES),), f"{label.average_precision:.3f}")
-            counts: list[Cell] = [label.label, label.n_hidden, label.n_positive, label.auc]
-            by_label.append([*counts, label.average_precision, bar])
+                rows.append([first, name, value.mean, sure])
+        by_label = [astuple(label)[:5] for label in self.labels]
         return block(
             f"{self.n_hidden:,} observed label entries ({self.hide:.0%}) were hidden in each of "
             f"{self.repetitions} repetitions",
-            grid(("metric", "method", "mean", "95 % interval", ""), rows),
-            grid(("label", "hidden", "yes", "AUC", "average precision", ""), by_label),
+            grid(("metric", "method", "mean", "95 % interval"), rows),
+            grid(("label", "hidden", "yes", "AUC", "average precision"), by_label),
         )
 
 
