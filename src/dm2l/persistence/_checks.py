@@ -153,6 +153,9 @@ def _encoder(record: Record) -> None:
     state = record.state
     if "categories_" not in state:
         return
+    names = {"_infrequent_indices", "_default_to_infrequent_mappings"} & state.keys()
+    if len(names) != 2 * state["_infrequent_enabled"]:
+        raise Wrong("has rare categories without what belongs to them")
     counts = [len(values) for values in state["categories_"]]
     rare = state.get("_infrequent_indices") or [None] * len(counts)
     maps = state.get("_default_to_infrequent_mappings") or [None] * len(counts)
@@ -167,8 +170,6 @@ def _encoder(record: Record) -> None:
                 raise Wrong("has rare categories that are not there")
             if not ((places >= 0) & (places < widths[j])).all():
                 raise Wrong("has rare categories that are mapped to columns that are not there")
-    if not state["_infrequent_enabled"] and any(part is not None for part in rare):
-        raise Wrong("has rare categories")
     if list(state.get("_n_features_outs", widths)) != widths:
         raise Wrong("has another number of columns than categories")
     record.sizes["e"] = sum(widths) if "_n_features_outs" in state else record.sizes["d"]
@@ -177,6 +178,8 @@ def _encoder(record: Record) -> None:
 @_check("SimpleImputer")
 def _imputer(record: Record) -> None:
     if "statistics_" in record.state:
+        # Older versions of scikit-learn do not store this dtype.
+        record.state.setdefault("_fill_dtype", record.state["_fit_dtype"])
         indicator = record.state["indicator_"]
         if (indicator is not None) != record.state["add_indicator"]:
             raise Wrong("has no indicator, or one too many")
@@ -195,36 +198,62 @@ def _indicator(record: Record) -> None:
 @_check("ColumnTransformer")
 def _columns(record: Record) -> None:
     state, d = record.state, record.sizes.get("d", 0)
-    names = (
-        {name for name in state["feature_names_in_"].tolist() if isinstance(name, str)}
-        if "feature_names_in_" in state
-        else None
-    )
+    if "transformers_" not in state:
+        return
+    fitted = state["transformers_"]
+    names, found = ([name for name, *_ in part] for part in (state["transformers"], fitted))
+    if found not in (names, [*names, "remainder"]) or len(set(found)) < len(found):
+        raise Wrong("was fitted with other steps than it has")
+    if state["output_indices_"].keys() != {*names, "remainder"}:
+        raise Wrong("has columns of other steps than it has")
+    known = state.get("feature_names_in_")
+    places: dict[str, list[int]] = {}
     width: int | None = 0
-    for _, part, columns in state.get("transformers_", ()):
-        if isinstance(columns, np.ndarray):
-            count, inside = int(columns.sum()), len(columns) == d
-        elif isinstance(columns, list) and columns and all(type(c) is bool for c in columns):
-            count, inside = sum(columns), len(columns) == d
-        else:
-            listed = columns if isinstance(columns, list) else [columns]
-            count = len(listed)
-            inside = all(
-                (c in names if names is not None else False)
-                if type(c) is str
-                else type(c) is int and -d <= c < d
-                for c in listed
-            )
-        if not inside:
-            raise Wrong("takes columns that are not there")
+    for name, part, columns in fitted:
+        places[name] = _places(columns, () if known is None else known, d)
+        count = len(places[name])
         if part == "drop" or not count:
             continue
         before, after = (count, count) if part == "passthrough" else widths(part)
-        if before is not None and before != count:
-            raise Wrong(f"gives {count} columns to a step that takes {before}")
+        first = _first_step(part)
+        if first is not None and "feature_names_in_" in first.entry.fitted:
+            wanted = [] if known is None else known[places[name]].tolist()
+            names_in = list(first.state.get("feature_names_in_", ()))
+            fits = first.state.get("n_features_in_") == count and names_in == wanted
+        else:
+            fits = before in (None, count)
+        if not fits:
+            raise Wrong(f"gives the step {name!r} other columns than it was fitted to")
         width = None if width is None or after is None else width + after
-    if width is not None and "transformers_" in state:
+    # What scikit-learn derives from the steps is derived from them here, and not taken on trust.
+    state["_columns"] = [columns for *_, columns in fitted[: len(names)]]
+    rest = fitted[-1][2] if found != names else []
+    state["_remainder"] = ("remainder", state["remainder"], rest)
+    state["_transformer_to_input_indices"] = places | {"remainder": places.get("remainder", [])}
+    if width is not None:
         record.sizes["e"] = width
+
+
+def _first_step(part: Any) -> Record | None:
+    """The record that gets the columns of a step; None if nothing is known about it."""
+    while isinstance(part, Record) and part.entry.name == "Pipeline":
+        part = part.state["steps"][0][1]
+    return part if isinstance(part, Record) else None
+
+
+def _places(columns: Any, names: Any, d: int) -> list[int]:
+    """Numbers of columns that are given by name, by number or by a mask."""
+    listed = [columns] if isinstance(columns, str) else list(columns)
+    if listed and all(isinstance(column, (bool, np.bool_)) for column in listed):
+        found = [place for place, taken in enumerate(listed) if taken]
+        inside = len(listed) == d
+    else:
+        known = {name: place for place, name in enumerate(names)}
+        found = [known.get(one, d) if isinstance(one, str) else int(one) for one in listed]
+        inside = all(-d <= place < d for place in found)
+    if not inside:
+        raise Wrong("takes columns that are not there")
+    return [place % d for place in found]
 
 
 @_check("Pipeline")

@@ -27,7 +27,7 @@ MAX_DEPTH = 64
 _VALUE, _OBJECT = 64, 16384
 _INTEGERS = 1 - 2**63, 2**63 - 1
 _LONGEST_DTYPE = 40
-_PLAIN = parse("plain")
+_PLAIN, _OBJECTS = parse("plain"), {"T": parse("str"), "O": parse("key"), "a": parse("key")}
 # Kinds of numpy's scalars and types of Python's.
 _SCALARS: dict[str, tuple[Any, ...]] = {
     "none": ("", type(None)),
@@ -35,11 +35,12 @@ _SCALARS: dict[str, tuple[Any, ...]] = {
     "str": ("U", str),
 }
 # What JSON gives for forms that allow all values of these types.
-_AT_ONCE: dict[str, set[type]] = {"str": {str}, "plain": {str, int, float, bool, type(None)}}
+_SIMPLE: set[type] = {str, int, float, bool, type(None)}
+_AT_ONCE: dict[str, set[type]] = {"str": {str}, "key": _SIMPLE, "plain": _SIMPLE}
 # Of what is inside of an object that is trusted.
 _ANYTHING: Spec = (Alternative("plain", "Anything"), Alternative("object", "Anything"))
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
-_KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "O": "O"}
+_KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "T": "O", "O": "O"}
 
 
 @dataclass
@@ -151,6 +152,15 @@ class Reader:
             return _simple(node, Alternative(kind))
         return _scalar(node, "biufU")
 
+    def _key(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        """A plain value that can be a key of a dictionary: no list, nor an array."""
+        value = self._plain(node, form, place, sizes)
+        try:
+            hash(value)
+        except TypeError:
+            raise _MismatchError from None
+        return value
+
     # -- containers -------------------------------------------------------------------------------
 
     def _list(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> list[Any]:
@@ -191,8 +201,8 @@ class Reader:
 
     def _array(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         letter, exact = form.value[0], len(form.value) > 1
-        if letter in "Oa" and _kind(node) == "objects":
-            value: Any = self._objects(node, place, _PLAIN)
+        if letter in _OBJECTS and _kind(node) == "objects":
+            value: Any = self._objects(node, place, _OBJECTS[letter])
         else:
             value = self._any_array(node)
         array = value.array if type(value) is Foreign else value

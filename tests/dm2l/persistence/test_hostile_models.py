@@ -10,16 +10,22 @@ import tracemalloc
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from crafted_models import save_unchecked
-from dm2l.baselines import MaskedRidgeClassifier
+from crafted_models import save_unchecked, taken_apart
+from dm2l import AutoClassifier, DM2LClassifier
+from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.datasets import make_missing_multilabel
 from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.persistence._reading import Reader
 from dm2l.persistence._schema import parse
+from dm2l.tables import make_table_pipeline
 
 MANIFEST, HASH = "manifest.json", "manifest.sha256"
 X, Y = make_missing_multilabel(30, 5, 4, n_implications=2, random_state=0)
@@ -240,3 +246,144 @@ def test_a_calibrator_without_curves_is_refused():
     node = {"kind": "object", "class": "Calibrator", "state": {"method": "sigmoid"}}
     with pytest.raises(ModelFileError, match="a Calibrator, is not fitted"):
         Reader({}.__getitem__, ()).read(node, parse("Calibrator"), "the curves", {})
+
+
+# --------------------------------------------------- attributes that are absent or do not agree
+
+FRAME = pd.DataFrame(X[:, :2], columns=["mass", "charge"])
+FRAME.iloc[:4, 0] = np.nan
+FRAME["phase"] = np.where(X[:, 2] > 0, "gas", "solid")
+FRAME["note"] = [f"some words {k % 7}" for k in range(len(X))]
+RARE = ColumnTransformer([("one", OneHotEncoder(min_frequency=14), ["phase"])])
+WHOLE = {
+    "table": lambda: make_table_pipeline(FRAME, DM2LClassifier()).fit(FRAME, Y),
+    "codes": lambda: make_table_pipeline(FRAME[["mass", "phase"]]).set_params(
+        labels=AutoClassifier("quick", random_state=0)
+    ),
+    "rare": lambda: make_pipeline(RARE, DM2LClassifier(kernel="rbf")),
+    "forest": lambda: make_pipeline(
+        StandardScaler(), MaskedOneVsRestClassifier(RandomForestClassifier(2, max_depth=2))
+    ),
+    "boosted": lambda: make_pipeline(
+        StandardScaler(), MaskedOneVsRestClassifier(HistGradientBoostingClassifier(max_iter=2))
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=WHOLE)
+def whole(request, tmp_path_factory):
+    """Rows, a model that was fitted to them, and its file in parts."""
+    rows = X if request.param in ("forest", "boosted") else FRAME
+    model = WHOLE[request.param]().fit(rows, Y)
+    path = tmp_path_factory.mktemp("whole") / "model.dm2l"
+    save_model(model, path)
+    return rows, model, unpack(path.read_bytes())
+
+
+def objects(node):
+    """All objects inside of a manifest."""
+    if isinstance(node, dict) and node.get("kind") == "object":
+        yield node
+    for part in node.values() if isinstance(node, dict) else node if type(node) is list else ():
+        yield from objects(part)
+
+
+def rewritten(path, contents, root):
+    """Write the members with another manifest, and only the arrays that it names."""
+    text = json.dumps(root)
+    others = {k: v for k, v in contents.items() if k.endswith(".npy") and f'"{k}"' in text}
+    write(path, text, {}, others)
+
+
+def test_a_model_without_an_attribute_is_refused_or_predicts_the_same(whole, tmp_path):
+    rows, model, contents = whole
+    root = json.loads(contents[MANIFEST])["model"]
+    expected = model.predict_proba(rows)
+    path, seen, loads = tmp_path / "model.dm2l", set(), set()
+    for node in objects(root):
+        for name in list(node["state"]):
+            attribute = (node["class"], name)
+            if attribute in seen:
+                continue
+            seen.add(attribute)
+            value = node["state"].pop(name)
+            rewritten(path, contents, root)
+            node["state"][name] = value
+            try:
+                loaded = load_model(path)
+            except ModelFileError:
+                continue
+            loads.add(attribute)
+            if name != "feature_names_in_":  # rows of a frame are then refused
+                np.testing.assert_array_equal(loaded.predict_proba(rows), expected)
+    assert len(loads) < len(seen) / 3
+
+
+@pytest.fixture
+def table():
+    """Parts of the file of a pipeline for a table, with its objects by class."""
+    root, arrays = taken_apart(WHOLE["table"]())
+    found = {node["class"]: node["state"] for node in objects(root)}
+    return root, {name: npy(values) for name, values in arrays.items()}, found
+
+
+def test_an_imputer_of_an_older_version_of_scikit_learn_loads(table, tmp_path):
+    root, arrays, found = table
+    found["SimpleImputer"].pop("_fill_dtype", None)
+    rewritten(tmp_path / "older.dm2l", arrays, root)
+    assert load_model(tmp_path / "older.dm2l").predict(FRAME).shape == Y.shape
+
+
+def test_what_follows_from_the_steps_of_a_transformer_is_not_read_from_the_file(table, tmp_path):
+    root, arrays, found = table
+    found["ColumnTransformer"]["_transformer_to_input_indices"]["items"] = {"text1": [0]}
+    found["ColumnTransformer"]["_columns"] = []
+    rewritten(tmp_path / "other.dm2l", arrays, root)
+    loaded = load_model(tmp_path / "other.dm2l")
+    expected = WHOLE["table"]()
+    assert vars(loaded[0].transformer_)["_columns"] == expected[0].transformer_._columns
+    np.testing.assert_array_equal(loaded.predict(FRAME), expected.predict(FRAME))
+
+
+def rename_step(found):
+    found["ColumnTransformer"]["transformers"][0]["items"][0] = "other"
+
+
+def rename_output(found):
+    outputs = found["ColumnTransformer"]["output_indices_"]["items"]
+    outputs["other"] = outputs.pop("numeric")
+
+
+def rename_column(found):
+    found["OneHotEncoder"]["feature_names_in_"]["items"][0] = "mass"
+
+
+def nest_name(found):
+    found["OneHotEncoder"]["feature_names_in_"]["items"][0] = ["phase"]
+
+
+def nest_category(found):
+    found["OneHotEncoder"]["categories_"][0]["items"] = [["gas"], "solid"]
+
+
+def start_processes(found):
+    found["ColumnTransformer"]["n_jobs"] = 4
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (rename_step, "was fitted with other steps than it has"),
+        (rename_output, "has columns of other steps than it has"),
+        (rename_column, "gives the step 'category' other columns than it was fitted to"),
+        (nest_name, r"feature_names_in_\[0\] is .*not allowed there"),
+        (nest_category, r"categories_\[0\]\[0\] is .*not allowed there"),
+        (start_processes, "n_jobs is 4, which is not allowed there"),
+    ],
+)
+def test_steps_that_do_not_belong_together_are_refused(change, match, table, tmp_path):
+    root, arrays, found = table
+    change(found)
+    rewritten(tmp_path / "other.dm2l", arrays, root)
+    with pytest.raises(ModelFileError, match=match):
+        load_model(tmp_path / "other.dm2l")
