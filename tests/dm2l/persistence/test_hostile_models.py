@@ -122,7 +122,7 @@ def test_sparse_matrices_that_lie_are_refused(lie, form, tmp_path):
     }
     path = tmp_path / "lie.dm2l"
     write(path, estimator(cv=node), arrays)
-    with pytest.raises(ModelFileError, match="sparse matrix that is not valid"):
+    with pytest.raises(ModelFileError, match="is not a valid sparse matrix"):
         load_model(path)
 
 
@@ -142,7 +142,7 @@ def test_curves_that_share_their_numbers_are_refused():
     names = {"rates": "r.npy", "fitted_labels": "f.npy", "lengths": "l.npy"}
     names |= {"scores": "r.npy", "probabilities": "r.npy"}
     node["state"] = {"method": "isotonic"} | {key: array(name) for key, name in names.items()}
-    with pytest.raises(ModelFileError, match="curves of wrong lengths"):
+    with pytest.raises(ModelFileError, match="calibration curves of wrong lengths"):
         Reader(arrays.__getitem__, ()).read(node, parse("Calibrator"), "the curves", {})
 
 
@@ -151,7 +151,7 @@ def test_a_manifest_of_very_many_small_things_is_refused(piece, tmp_path):
     many = "[" + ",".join([piece] * (30_000_000 // len(piece))) + "]"
     root = json.dumps(estimator(cv=0)).replace('"cv": 0', '"cv": ' + many)
     write(tmp_path / "bomb.dm2l", root, {})
-    refused_quickly(tmp_path / "bomb.dm2l", "too many for their length|too much of too few|at most")
+    refused_quickly(tmp_path / "bomb.dm2l", "which is too many|far more memory|more than")
 
 
 def test_many_texts_are_read_at_once(tmp_path):
@@ -168,7 +168,7 @@ def test_very_many_estimators_are_refused(tmp_path):
     steps = [{"kind": "tuple", "items": [f"s{k}", estimator()]} for k in range(60_000)]
     state = {"steps": steps, "memory": None, "verbose": False}
     write(tmp_path / "bomb.dm2l", {"kind": "object", "class": "Pipeline", "state": state}, {})
-    refused_quickly(tmp_path / "bomb.dm2l", "too much of too few bytes")
+    refused_quickly(tmp_path / "bomb.dm2l", "far more memory than the file has bytes")
 
 
 @pytest.mark.parametrize("place", ["kind", "class", "key", "dtype", "member", "format"])
@@ -185,7 +185,7 @@ def test_a_very_long_text_is_refused_in_a_short_message(place, tmp_path):
     write(tmp_path / "long.dm2l", estimator(cv=inside), {})
     refused_quickly(
         tmp_path / "long.dm2l",
-        "unknown|cannot have|dtype|not there|malformed|not allowed there|too many",
+        "has the attribute|dtype|not exist|malformed|not allowed|too many",
     )
 
 
@@ -194,7 +194,7 @@ def test_sparse_nodes_inside_of_each_other_cost_no_more_than_their_length(tmp_pa
     for _ in range(100):
         node = {"kind": "sparse", "data": node, "shape": [1, 1], "format": "csr"}
     write(tmp_path / "deep.dm2l", estimator(cv=node), {})
-    refused_quickly(tmp_path / "deep.dm2l", "an array None that is not there")
+    refused_quickly(tmp_path / "deep.dm2l", "an array None that does not exist")
 
 
 @pytest.mark.parametrize("made", [CountVectorizer, TfidfVectorizer])
@@ -229,7 +229,7 @@ def test_a_vectoriser_that_puts_words_outside_of_its_columns_is_not_saved(made, 
     save_model(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
     assert load_model(path)[0].vocabulary_ == {"some": 0, "words": 1}
     vectoriser.vocabulary_["some"] = place
-    with pytest.raises(TypeError, match="does not number its words from 0 on"):
+    with pytest.raises(TypeError, match="does not number its words from 0"):
         save_model(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
 
 
@@ -238,7 +238,7 @@ def test_a_vectoriser_with_fewer_weights_than_words_is_refused(tmp_path):
     vectoriser = TfidfVectorizer().fit(["some words", "words"])
     vectoriser._tfidf.idf_ = vectoriser._tfidf.idf_[:1]
     save_unchecked(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
-    with pytest.raises(ModelFileError, match="has size 1, where the rest of the model has 2"):
+    with pytest.raises(ModelFileError, match="has size 1, but the rest of the model has 2"):
         load_model(path)
 
 
@@ -373,9 +373,9 @@ def start_processes(found):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (rename_step, "was fitted with other steps than it has"),
-        (rename_output, "has columns of other steps than it has"),
-        (rename_column, "gives the step 'category' other columns than it was fitted to"),
+        (rename_step, "was fitted with steps of other names"),
+        (rename_output, "has output columns for steps of other names"),
+        (rename_column, "passes other columns to the step 'category' than"),
         (nest_name, r"feature_names_in_\[0\] is .*not allowed there"),
         (nest_category, r"categories_\[0\]\[0\] is .*not allowed there"),
         (start_processes, "n_jobs is 4, which is not allowed there"),
