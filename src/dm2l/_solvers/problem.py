@@ -315,15 +315,14 @@ def masked_ridge(
         objective = Objective(T, 0.0, like=features.example, entries=entries)
         problem = Problem(features, objective, alpha)
         W, settled = ridge_by_steps(problem)
-        if settled:
-            return to_numpy(features.to_original(W))
-        if not chosen:
+        if not settled and not chosen:
             warnings.warn(
                 "Conjugate gradients did not reach a relative gradient of 1e-8. Scale the "
                 "features, raise alpha, or use solver='direct'.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        if settled or not chosen:
             return to_numpy(features.to_original(W))
     if entries is not None:
         T = T if entries.targets is None else entries.targets
