@@ -273,7 +273,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> NDArray[np.float64]:
         """Out-of-fold scores of all rows, NaN for labels that a fold cannot learn."""
-        from dm2l.model_selection._cross_val import label_folds
+        from dm2l.model_selection import label_folds
 
         scores = np.full(labels.signs.shape, np.nan)
         bare, pairwise = self._for_folds(), self.__sklearn_tags__().input_tags.pairwise

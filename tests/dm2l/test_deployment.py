@@ -1,7 +1,6 @@
 """Graphs say what their models say; a model without one says why."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -202,25 +201,3 @@ def test_without_onnx_the_extra_is_named(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'dm2l\[onnx\]'"):
         to_onnx(DM2LClassifier().fit(X, Y))
-
-
-# ------------------------------------------------------------------------- one row, right away
-
-ONE_ROW = """
-import sys, time
-import numpy as np
-from dm2l.persistence import load_model
-start = time.process_time()
-load_model(sys.argv[1]).predict(np.zeros((1, 12)))
-print(time.process_time() - start)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
-def test_one_row_from_a_model_file_takes_a_third_of_a_second_at_most(data, tmp_path, calibration):
-    X, Y, _ = data
-    save_model(kernel(calibration=calibration, cv=3).fit(X, Y), tmp_path / "m.dm2l")
-    command = [sys.executable, "-c", ONE_ROW, str(tmp_path / "m.dm2l")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 0.3
