@@ -47,11 +47,7 @@ class FitResult:
 
 
 def fold_inputs(
-    X: Any,
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
-    pairwise: bool,
-    scratch: NDArray[Any] | None = None,
+    X: Any, train: NDArray[np.intp], test: NDArray[np.intp], pairwise: bool, scratch: Any = None
 ) -> tuple[Any, Any]:
     """Inputs of the training rows, which may be copied to ``scratch``, and of the test rows."""
     if pairwise:

@@ -214,9 +214,7 @@ class _Descent:
             if not self.n_iter and gain > FAR and ladder[0] == SMOOTHING[1]:
                 ladder = list(SMOOTHING[: 1 + len(ladder)])
                 following = self._jump(point, direction, ladder[0])
-            elif not settled and (
-                last or gain > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6
-            ):
+            elif not settled and (last or gain > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6):
                 following = self._step(point, direction, slope, ladder[level])
                 if following is None and last:
                     return True  # slopes vanish in rounding
