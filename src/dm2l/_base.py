@@ -47,11 +47,7 @@ class FitResult:
 
 
 def fold_inputs(
-    X: Any,
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
-    pairwise: bool,
-    scratch: NDArray[Any] | None = None,
+    X: Any, train: NDArray[np.intp], test: NDArray[np.intp], pairwise: bool, scratch: Any = None
 ) -> tuple[Any, Any]:
     """Inputs of the training rows, which may be copied to ``scratch``, and of the test rows."""
     if pairwise:
@@ -144,14 +140,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             Labels: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where they are
             missing; or one class per row.
-        label_mask : array-like of bool of the shape of ``y``, default=None
-            True where a label may be used. Other entries are never read.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Nonnegative weights of the rows. A weight of 2 equals repeating the row. See
-            :doc:`/guide/weights`.
-        label_weight : array-like or sparse matrix of the shape of ``y``, default=None
-            Nonnegative weights of the entries, which are multiplied by the weights of their rows.
-            An entry of weight 0 is missing.
+        label_mask, sample_weight, label_weight
+            As in :meth:`dm2l.DM2LClassifier.fit`.
 
         Returns
         -------

@@ -251,15 +251,13 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         24
         """
         settings: dict[str, Any] = {
-            "lambda_d": lambda_d,
             "alpha": 0.0,
-            "kernel": kernel,
             "gamma": 1 / (2 * sigma**2),
             "fit_intercept": False,
             "solver": "published",
             "max_iter": 24 if kernel == "linear" else 9,
         }
-        return cls(**(settings | others))
+        return cls(lambda_d, kernel=kernel, **(settings | others))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -273,15 +271,15 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             check_number("max_memory", self.max_memory, positive=True)
         check_number("lambda_d", self.lambda_d)
         check_number("tol", self.tol)
-        check_number("alpha", self.alpha, words=("scale",))
         check_count("max_iter", self.max_iter)
+        check_count("n_components", self.n_components)
+        check_number("alpha", self.alpha, words=("scale",))
         check_number("gamma", self.gamma, positive=True, words=("scale", "auto"))
         if not callable(self.kernel) and self.kernel not in _KERNELS:
             raise ValueError(
                 f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
             )
         check_choice("solver", self.solver, "lbfgs", "cccp", "published")
-        check_count("n_components", self.n_components)
         if self.approximation is None:
             return
         check_choice("approximation", self.approximation, "nystroem", "fourier")
@@ -352,9 +350,14 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         if self.missing_as == "unlabelled" and strategy not in ("auto", "memory"):
             raise ValueError(f"strategy={strategy!r}: {trainer.needs_rows}.")
         if strategy == "auto":
-            # Sufficient statistics are not faster with fewer rows.
-            many = X.shape[0] > X.shape[1] * labels.signs.shape[1]
-            strategy = self._strategy_in_memory(X, labels) if many else "memory"
+            # Sufficient statistics are faster with very many dense float64 rows only.
+            strategy, (n, d), c = "memory", X.shape, labels.signs.shape[1]
+            plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
+            linear = self.kernel == "linear" and self.solver == "lbfgs" and not self.warm_start
+            if plain and linear and n > d * c:
+                from dm2l.outofcore._fits import choose_strategy
+
+                strategy = choose_strategy(n, d, c, at_hand=True, max_memory=self.max_memory)
         if strategy == "memory":
             return self._keep_result(trainer.fit(X, labels, last), stacklevel=5)
         from dm2l.outofcore._fits import fit_arrays
@@ -364,16 +367,6 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows_only(T, f"strategy={strategy!r}")
         return self._keep_result(fit_arrays(trainer, X, T, strategy, last, rows), stacklevel=5)
-
-    def _strategy_in_memory(self, X: Any, labels: LabelMatrix) -> str:
-        """Statistics for very many dense float64 rows, memory otherwise."""
-        plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
-        if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
-            return "memory"
-        from dm2l.outofcore._fits import choose_strategy
-
-        n, d = X.shape
-        return choose_strategy(n, d, labels.n_labels, at_hand=True, max_memory=self.max_memory)
 
     def _for_folds(self) -> Self:
         bare = super()._for_folds()

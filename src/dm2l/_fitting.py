@@ -197,7 +197,12 @@ class Trainer:
             start = None if last is None else self._start(problem, work.feature_map, last, mask)
             unseen = None
             if self.solver == "published":
-                solution = self._solve_published(problem, work.feature_map, start)
+                from dm2l._solvers.cccp import solve_published
+
+                W = self._identity(problem, work.feature_map) if start is None else start
+                steepest, report = self.kernel == "linear", self._report if self.verbose else None
+                limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
+                solution = solve_published(problem, W, steepest=steepest, **limits)
             elif self.coupling == "joint":
                 solution, unseen = self._solve_jointly(problem, work.feature_map, T, entries)
             else:
@@ -377,7 +382,11 @@ class Trainer:
             feature_map = self.kernel_map(X, rows)
         features: Features | None = None
         safe = safe or self.kernel in SAFE_KERNELS
-        if safe and rows is None and self._in_scores:
+        # With norms, scores are better variables of exact kernel models than features.
+        exact = self.kernel != "linear" and self.approximation is None and self.solver == "lbfgs"
+        norms = (self.local and self.lambda_d) or self.coupling == "joint"
+        # Targets of positive-unlabelled labels are computed from features.
+        if safe and rows is None and exact and norms and self.missing_as != "unlabelled":
             from dm2l._solvers.maps import KernelColumns
 
             columns = KernelColumns(self.kernel_for(X))
@@ -414,15 +423,6 @@ class Trainer:
             entries=entries,
         )
         return Workspace(feature_map, features, objective, pu)
-
-    @property
-    def _in_scores(self) -> bool:
-        """Whether an exact kernel model has scores as variables, which is faster with norms."""
-        plain = self.approximation is None and self.kernel != "linear"
-        pu = self.missing_as == "unlabelled"  # targets are computed from features
-        norms = bool(self.local and self.lambda_d)
-        worth = norms or self.coupling == "joint"
-        return plain and not pu and self.solver == "lbfgs" and worth
 
     def ridge(self, variances: Any) -> float:
         """The ridge, with the value of "scale" for features of these variances."""
@@ -474,23 +474,12 @@ class Trainer:
                 solution = solve_lbfgs(problem, preconditioner, V, tol=self.tol, **limits)
         return replace(solution, factor=preconditioner, ridge=first)
 
-    def _solve_published(self, problem: Problem, feature_map: FeatureMap, start: Any) -> Solution:
-        from dm2l._solvers.cccp import solve_published
-
-        W = self._identity(problem, feature_map) if start is None else start
-        steepest, report = self.kernel == "linear", self._report if self.verbose else None
-        return solve_published(problem, W, steepest=steepest, max_iter=self.max_iter, report=report)
-
     def _identity(self, problem: SmoothProblem, feature_map: FeatureMap) -> Any:
         n_labels = problem.n_labels
         return self._with_intercept(problem, feature_map.identity(n_labels), np.zeros(n_labels))
 
     def _start(
-        self,
-        problem: SmoothProblem,
-        feature_map: FeatureMap,
-        last: WarmStart,
-        mask: LearnableMask,
+        self, problem: SmoothProblem, feature_map: FeatureMap, last: WarmStart, mask: LearnableMask
     ) -> Any:
         """Weights of the last fit, if their shape fits this problem."""
         learnable, A = mask.learnable, last.coefficients

@@ -49,11 +49,7 @@ class Features:
     """A matrix ``Phi``, with an implicit last column of ones for the intercept."""
 
     def __init__(
-        self,
-        Phi: Any,
-        intercept: bool,
-        square: Callable[[], Any] | None = None,
-        workers: int = 1,
+        self, Phi: Any, intercept: bool, square: Callable[[], Any] | None = None, workers: int = 1
     ) -> None:
         self.xp = namespace(Phi)
         # An array with the library, device and dtype of the scores.
@@ -166,9 +162,7 @@ class Features:
         return xp.concat([product, sums], axis=0)
 
     def gram(
-        self,
-        rows: NDArray[np.intp] | None = None,
-        weights: NDArray[np.float64] | None = None,
+        self, rows: NDArray[np.intp] | None = None, weights: NDArray[np.float64] | None = None
     ) -> Any:
         """``Phi' diag(weights) Phi`` with the border of the ones column, over all or some rows."""
         xp = self.xp

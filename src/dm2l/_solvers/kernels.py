@@ -135,7 +135,7 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     largest = float(xp.max(diagonal)) if K.shape[0] else 0.0
     check_largest(largest)
     if float(xp.min(diagonal)) < -max(1e-6, 1e4 * noise) * largest:
-        raise _indefinite(0, -float(xp.min(diagonal)))
+        raise indefinite(0, -float(xp.min(diagonal)))
     first = _first_alike(K, diagonal, tol * largest, max(1e-6, 1e4 * noise) * largest)
     kept, place, counts = np.unique(first, return_inverse=True, return_counts=True)
     place = place.ravel()
@@ -181,7 +181,7 @@ def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.i
             raise ValueError(NOT_SYMMETRIC)
         apart = diagonal[start:end, None] + diagonal[None, :] - 2 * rows
         if float(xp.min(apart)) < -2 * much:
-            raise _indefinite(0, -0.5 * float(xp.min(apart)))
+            raise indefinite(0, -0.5 * float(xp.min(apart)))
         near.append(xp.min(xp.where(apart <= tol, index, nobody), axis=1))
     itself = np.arange(n)
     first = np.minimum(to_numpy(xp.concat(near)), itself)
@@ -212,12 +212,13 @@ def _pivoted(
         off = K[rows][:, order] - lower[start : start + step] @ lower.T
         residual = max(residual, float(np.max(np.abs(off))))
     if residual > max(1e-6, 1e4 * noise) * largest:
-        raise _indefinite(rank, residual)
+        raise indefinite(rank, residual)
     return lower, order
 
 
-def _indefinite(rank: int, residual: float) -> ValueError:
+def indefinite(n_pivots: int, residual: float) -> ValueError:
+    """The error for a kernel matrix that is not positive semi-definite."""
     return ValueError(
-        f"The kernel matrix is not positive semi-definite: after {rank} pivots, an entry differs "
-        f"by {residual:.2g}. Use a valid kernel, or add to its diagonal."
+        f"The kernel matrix is not positive semi-definite: after {n_pivots} pivots, an entry "
+        f"differs by {residual:.2g}. Use a valid kernel, or add to its diagonal."
     )

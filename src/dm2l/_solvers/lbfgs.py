@@ -193,16 +193,16 @@ class _Descent:
         level, settled = 0, False
         # Rate at which predicted gains fall with one smoothing, and the last of them.
         rate = 0.5
-        promises: list[float] = []
+        gains: list[float] = []
         while True:
             point = self.latest
             direction, slope = self._direction(point)
-            promise = -0.5 * slope / abs(point.value) if point.value else 0.0
-            promises = [*promises, promise][-WINDOW:]
-            if len(promises) > 1 and promises[0] > 0:
-                rate = min(SLOWEST, (promise / promises[0]) ** (1.0 / (len(promises) - 1)))
+            gain = -0.5 * slope / abs(point.value) if point.value else 0.0
+            gains = [*gains, gain][-WINDOW:]
+            if len(gains) > 1 and gains[0] > 0:
+                rate = min(SLOWEST, (gain / gains[0]) ** (1.0 / (len(gains) - 1)))
             # Twice the sum of this gain and all later ones, which underestimates by up to a half.
-            remaining = 2.0 * promise / (1.0 - rate)
+            remaining = 2.0 * gain / (1.0 - rate)
             last = level == len(ladder) - 1
             here = remaining <= max(tol, 1e-16)
             if here and (last or (settled and tol >= ROUNDING_OF_J)):
@@ -211,19 +211,17 @@ class _Descent:
             if self.n_iter == max_iter:
                 return False
             following = None
-            if not self.n_iter and promise > FAR and ladder[0] == SMOOTHING[1]:
+            if not self.n_iter and gain > FAR and ladder[0] == SMOOTHING[1]:
                 ladder = list(SMOOTHING[: 1 + len(ladder)])
                 following = self._jump(point, direction, ladder[0])
-            elif not settled and (
-                last or promise > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6
-            ):
+            elif not settled and (last or gain > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6):
                 following = self._step(point, direction, slope, ladder[level])
                 if following is None and last:
                     return True  # slopes vanish in rounding
             if following is None:
                 level += 1
                 settled = remaining <= NEARLY * tol
-                promises = []  # gains with different smoothings are not comparable
+                gains = []  # gains with different smoothings are not comparable
                 following = self._jump(point, direction, ladder[level])
             self.n_iter += 1
             self.history.append(following.exact)

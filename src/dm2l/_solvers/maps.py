@@ -27,6 +27,7 @@ from dm2l._solvers.kernels import (
     Kernel,
     KernelFactor,
     check_largest,
+    indefinite,
     kernel_factor,
 )
 from dm2l._utils.arrays import (
@@ -38,6 +39,7 @@ from dm2l._utils.arrays import (
     to_numpy,
 )
 
+Floats = NDArray[np.float64]
 _PAIRS = 1000  # pairs of rows from which a FourierMap estimates its error
 _ANGLES = 2**20  # most angles that a FourierMap holds in memory
 
@@ -271,7 +273,7 @@ def pivoted_cholesky(
         if not np.allclose(entries, entries.T, rtol=1e-6, atol=1e-8 * largest, equal_nan=True):
             raise ValueError(NOT_SYMMETRIC)
         block_left = to_numpy(block - known_rows @ known_rows.T)
-        chosen, L = _accept(block_left, left[rows], order, uniforms, limit=most - rank, floor=floor)
+        chosen, L = _accept(block_left, left[rows], order, uniforms, most - rank, floor)
         new = rows[chosen]
         columns_left = matrix.block(None, new) - known @ take_rows(known, new).T
         columns = solve_triangular(asarray_like(L, Phi), columns_left.T).T
@@ -290,14 +292,8 @@ def pivoted_cholesky(
 
 
 def _accept(
-    H: NDArray[np.float64],
-    diagonal: NDArray[np.float64],
-    order: NDArray[np.intp],
-    uniforms: NDArray[np.float64],
-    *,
-    limit: int,
-    floor: float,
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    H: Floats, diagonal: Floats, order: NDArray[np.intp], uniforms: Floats, limit: int, floor: float
+) -> tuple[NDArray[np.intp], Floats]:
     """Accepted candidates, as rows of ``H``, and the Cholesky factor of ``H`` on them."""
     # Rejected candidates may occur in order again. The diagonal is that of H, but more precise.
     left = diagonal.copy()
@@ -324,10 +320,7 @@ def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_p
     check_largest(largest)
     lowest = float(left.min())
     if lowest < -max(1e-6, 1e4 * noise) * largest:
-        raise ValueError(
-            f"The kernel matrix is not positive semi-definite: after {n_pivots} pivots a diagonal "
-            f"entry is {lowest:.2g}. Use a valid kernel, or add to its diagonal."
-        )
+        raise indefinite(n_pivots, -lowest)
 
 
 class _KernelMatrix:

@@ -29,6 +29,7 @@ from dm2l._utils.arrays import (
 )
 from dm2l.labels._entries import EntryWeights
 
+Array = NDArray[Any]
 Report = Callable[[int, float], None]
 
 
@@ -286,13 +287,13 @@ def conjugate_gradients(
 
 def masked_ridge(
     features: Features,
-    T: NDArray[Any],
+    T: Array,
     alpha: float,
     *,
-    observed: NDArray[np.bool_] | None = None,
+    observed: Array | None = None,
     entries: EntryWeights | None = None,
     method: str = "auto",
-) -> NDArray[np.float64]:
+) -> Array:
     """Masked ridge solution: ``min 1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``."""
     T = np.asarray(T)
     if observed is None:
@@ -315,15 +316,14 @@ def masked_ridge(
         objective = Objective(T, 0.0, like=features.example, entries=entries)
         problem = Problem(features, objective, alpha)
         W, settled = ridge_by_steps(problem)
-        if settled:
-            return to_numpy(features.to_original(W))
-        if not chosen:
+        if not settled and not chosen:
             warnings.warn(
                 "Conjugate gradients did not reach a relative gradient of 1e-8. Scale the "
                 "features, raise alpha, or use solver='direct'.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        if settled or not chosen:
             return to_numpy(features.to_original(W))
     if entries is not None:
         T = T if entries.targets is None else entries.targets
@@ -345,13 +345,8 @@ def ridge_by_steps(problem: SmoothProblem) -> tuple[Any, bool]:
 
 
 def _direct(
-    features: Features,
-    T: NDArray[Any],
-    observed: NDArray[np.bool_],
-    alpha: float,
-    which: NDArray[np.intp],
-    weights: NDArray[np.float64] | None,
-) -> NDArray[np.float64]:
+    features: Features, T: Array, observed: Array, alpha: float, which: Array, weights: Array | None
+) -> Array:
     """Masked ridge by factorisations, shared by labels with the same rows and weights."""
     right = features.adjoint(T.astype(features.Phi.dtype))
     penalty = np.diag(alpha * features.penalized)
@@ -373,9 +368,7 @@ def _direct(
     return W
 
 
-def solve_normal(
-    A: NDArray[np.float64], B: NDArray[np.float64], intercept: bool
-) -> NDArray[np.float64]:
+def solve_normal(A: Array, B: Array, intercept: bool) -> Array:
     """Least-norm solution of normal equations; the norm does not include the intercept."""
     if intercept:
         # The intercept, which is last, is eliminated first and so is not part of the norm.
