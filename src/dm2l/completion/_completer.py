@@ -418,12 +418,8 @@ class CompletionMixin:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : array-like or data frame of shape (n_samples, n_labels)
-            Labels with missing entries.
-        label_mask : array-like of bool, default=None
-            False for entries that count as missing.
+        X, y, label_mask
+            As in :meth:`complete`.
 
         Returns
         -------

@@ -130,8 +130,7 @@ def null_entries(values: NDArray[Any]) -> NDArray[np.bool_]:
         return cast("NDArray[np.bool_]", np.isnan(values))
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=bool)
-    flags = [is_null(v) for v in values.ravel().tolist()]
-    return np.array(flags, dtype=bool).reshape(values.shape)
+    return np.asarray(np.frompyfunc(is_null, 1, 1)(values), dtype=bool)
 
 
 def is_null(value: Any) -> bool:
@@ -146,11 +145,8 @@ def equals(values: NDArray[Any], mark: Any) -> NDArray[np.bool_]:
     """Mask of the entries equal to ``mark``; text and numbers are never equal."""
     text = isinstance(mark, str)
     if values.dtype.kind == "O":
-        found = [
-            not is_null(v) and isinstance(v, str) == text and v == mark
-            for v in values.ravel().tolist()
-        ]
-        return np.array(found, dtype=bool).reshape(values.shape)
+        alike = [not is_null(v) and isinstance(v, str) == text and v == mark for v in values.flat]
+        return np.array(alike, dtype=bool).reshape(values.shape)
     if is_null(mark) or text != (values.dtype.kind in "US"):
         return np.zeros(values.shape, dtype=bool)
     return np.asarray(values == mark)
@@ -200,9 +196,7 @@ def parse_matrix(
 ) -> tuple[Signs, int]:
     """Signs of a label matrix, and its code of a negative, 0 or -1."""
     numbers = values if values.dtype.kind in "biuf" else _numbers(values, observed, names)
-    positive = (numbers == 1) & observed
-    zero = (numbers == 0) & observed
-    minus = (numbers == -1) & observed
+    positive, zero, minus = ((numbers == value) & observed for value in (1, 0, -1))
     bad = observed & ~(positive | zero | minus)
     if bad.any():
         _refuse_value(values, bad, names)
@@ -220,14 +214,15 @@ def parse_matrix(
 def _numbers(
     values: NDArray[Any], observed: NDArray[np.bool_], names: NDArray[np.object_] | None
 ) -> NDArray[np.float64]:
-    flat = values.ravel().tolist()
-    use = observed.ravel().tolist()
     numeric = (bool, int, float, np.bool_, np.number)
-    wrong = [u and not isinstance(v, numeric) for v, u in zip(flat, use, strict=True)]
+    wrong = [not isinstance(value, numeric) for value in values[observed].tolist()]
     if any(wrong):
-        _refuse_value(values, np.array(wrong).reshape(values.shape), names)
-    numbers = [float(v) if u else np.nan for v, u in zip(flat, use, strict=True)]
-    return np.array(numbers, dtype=np.float64).reshape(values.shape)
+        bad = observed.copy()
+        bad[observed] = wrong
+        _refuse_value(values, bad, names)
+    numbers = np.full(values.shape, np.nan)
+    numbers[observed] = [float(value) for value in values[observed].tolist()]
+    return numbers
 
 
 def _refuse_value(
