@@ -288,8 +288,8 @@ def test_progress_is_reported(capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lambda_ds": []}, r"lambda_ds must be a sequence .* got \[\]"),
-        ({"lambda_ds": 0.1}, "lambda_ds must be a sequence .* got 0.1"),
+        ({"lambda_ds": []}, r"lambda_ds must be None or .* got \[\]"),
+        ({"lambda_ds": 0.1}, "lambda_ds must be None or .* got 0.1"),
         ({"lambda_ds": [0.1, -1.0]}, r"each of lambda_ds must be a finite number >= 0, got -1.0"),
         ({"alphas": [np.inf]}, "each of alphas must be a finite number >= 0, got inf"),
         ({"alphas": ["scale"]}, "each of alphas must be a finite number >= 0, got 'scale'"),
@@ -329,7 +329,7 @@ def test_a_setting_that_a_metric_cannot_judge_is_last():
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], [np.nan, 0.5])
     np.testing.assert_array_equal(search.cv_results_["rank_test_score"], [2, 1])
     assert search.lambda_d_ == 1e4
-    with pytest.raises(ValueError, match="NaN on some fold for all hyperparameters"):
+    with pytest.raises(ValueError, match="NaN on some folds for every candidate"):
         DM2LClassifierCV([0.0, 0.1], [1.0], cv=folds_of(Y), scoring=InTurn()).fit(X, Y)
 
 
