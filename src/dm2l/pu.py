@@ -26,13 +26,7 @@ from dm2l._utils.arrays import (
     namespace,
     to_numpy,
 )
-from dm2l.completion._completer import (
-    FEWEST_POSITIVES,
-    Imputation,
-    LabelCompleter,
-    TrainingRows,
-    row_digests,
-)
+from dm2l.completion._completer import Imputation, LabelCompleter, TrainingRows, row_digests
 from dm2l.completion._errors import Calibrator, LabelErrors, best_f1_thresholds
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -511,7 +505,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                 calibrator = Calibrator(self.calibration).fit(scores, both, weights)
                 p = calibrator.predict(np.nan_to_num(scores[:n]))
             if self.threshold == "f1":
-                thresholds = best_f1_thresholds(scores, both, FEWEST_POSITIVES, weights)
+                thresholds = best_f1_thresholds(scores, both, weights)
         rows = TrainingRows.of(row_digests(X), labels.signs)
         by_probability = self.threshold is None
         return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, rate=rate)

@@ -91,7 +91,7 @@ class LabelCorrelation:
             T, F, mean, variance = T[few], F[few], mean[few], variance[few]
             p = combiner.cross_fit(T, F, mean, variance, folds=folds[few])
         if isinstance(threshold, str):  # "f1"
-            cutoffs = cutoffs + best_f1_thresholds(p - 0.5, T, min_positives=ENOUGH)
+            cutoffs = cutoffs + best_f1_thresholds(p - 0.5, T)
         unbounded = ErrorRateBound.fit(p, p > 0.5, np.zeros_like(T))
         found = cls(covariance, combiner, unbounded, number, cutoffs, rates)
         positive = found.decide(mean, p)

@@ -99,8 +99,12 @@ class Calibrator:
             yield int(k), self.scores[start:end], self.probabilities[start:end]
 
 
+# With fewer positives the best threshold is mostly noise, and often below all scores.
+FEWEST_POSITIVES = 5
+
+
 def best_f1_thresholds(
-    scores: Floats, T: Signs, min_positives: float = 1, weights: Floats | None = None
+    scores: Floats, T: Signs, weights: Floats | None = None, min_positives: int = FEWEST_POSITIVES
 ) -> Floats:
     """Threshold of each label that maximises F1 on held-out scores; 0 with few positives."""
     thresholds = np.zeros(T.shape[1])
@@ -110,7 +114,7 @@ def best_f1_thresholds(
         order = use[np.argsort(-scores[use, k], kind="stable")]
         sorted_scores, count = scores[order, k], weights[order, k]
         hits = np.cumsum(count * (T[order, k] > 0))
-        if not len(hits) or hits[-1] < max(min_positives, 1):
+        if not len(hits) or hits[-1] < min_positives:
             continue
         f1 = 2 * hits / (np.cumsum(count) + hits[-1])
         # A threshold cannot separate equal scores.
