@@ -25,8 +25,8 @@ from ticks import MASKS, hide, split
 from dm2l.pu import (
     ENOUGH,
     PrincipalComponents,
+    estimate_class_prior,
     given_other_labels,
-    prior_from_signs,
     two_sided,
     where_certain,
 )
@@ -128,7 +128,7 @@ def cell(found: list[PrincipalComponents], Y: Any, mask: str, seed: int) -> dict
         for name, level in LEVELS.items():
             prior = ticks.mean(axis=0) / rates(scores, signs, level)
             row[f"{text}: {name}"] = float(np.median(np.abs(prior - truth)[enough]))
-    ours = prior_from_signs(both, signs)
+    ours = estimate_class_prior(both, said)
     assert np.allclose(ours.value, prior, rtol=1e-8), "not the rule of the library"
     held = np.abs(ours.value - truth) <= 2 * ours.standard_error
     return {"errors": row, "held": float(held[enough].mean())}

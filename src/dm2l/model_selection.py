@@ -548,18 +548,10 @@ def get_scorer(name: str, **options: Any) -> Any:
     )
 
 
-def _metric(
-    y_true: Any,
-    y_score: Any,
-    *,
-    name: str,
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
-    **options: Any,
-) -> float:
+def _metric(y_true: Any, y_score: Any, *, name: str, **options: Any) -> float:
     """Value of a metric, for labels as scikit-learn passes them to a scorer."""
-    marks = {"label_mask": label_mask, "missing_label": missing_label, "missing_as": missing_as}
+    names = ("label_mask", "missing_label", "missing_as")
+    marks = {mark: options.pop(mark) for mark in names if mark in options}
     return float(_METRICS[name](read_labels(y_true, **marks), y_score, **options))
 
 

@@ -1,8 +1,9 @@
 """Positive-unlabelled learning: some positives are labelled, everything else is unlabelled.
 
-A positive row is labelled with rate ``c`` and a negative one never. For the squared loss the
-unbiased risk is that of the targets ``2 s / c - 1``, by completing the square. They are very noisy,
-so labelled positives are smoothed over features first (docs/research/positive-unlabelled.md).
+Positives are labelled at the rate ``c``, and negatives never. For the squared loss, the unbiased
+risk is the risk of the targets ``2 s / c - 1``, where ``s`` is 1 for labelled positives. These
+targets are very noisy, so the labels are first smoothed over the features
+(docs/research/positive-unlabelled.md).
 """
 
 from __future__ import annotations
@@ -25,13 +26,7 @@ from dm2l._utils.arrays import (
     namespace,
     to_numpy,
 )
-from dm2l.completion._completer import (
-    FEWEST_POSITIVES,
-    Imputation,
-    LabelCompleter,
-    TrainingRows,
-    row_digests,
-)
+from dm2l.completion._completer import Imputation, LabelCompleter, TrainingRows, row_digests
 from dm2l.completion._errors import Calibrator, LabelErrors, best_f1_thresholds
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -40,22 +35,24 @@ __all__ = ["ClassPrior", "estimate_class_prior"]
 
 Floats = NDArray[np.float64]
 
-# Fewest positives from which a label's own rate is estimated.
+# Labelled positives from which the frequency of a label is estimated separately.
 ENOUGH = 10
-# Fewest rows of the best scores that a frequency is estimated from, and their least number as a
-# share of the label's positives.
+# Least number of rows with the best scores from which a frequency is estimated, in rows and as a
+# share of the labelled positives.
 FEWEST, SHARE = 10, 0.2
 
 
 class ClassPrior(NamedTuple):
-    """Share of positives of every label, and its standard error.
+    """Share of positives of every label, with its standard error.
 
     Attributes
     ----------
-    value, standard_error : ndarray of shape (c,)
-        Class priors, and their errors from the number of positives; zero for given priors.
+    value : ndarray of shape (c,)
+        Class priors.
+    standard_error : ndarray of shape (c,)
+        Standard errors of the class priors; zero if the priors were given.
     rate : ndarray of shape (c,)
-        Label frequency: share of the positives that is labelled.
+        Label frequencies: the share of the positives that is labelled.
     """
 
     value: Floats
@@ -63,7 +60,7 @@ class ClassPrior(NamedTuple):
     rate: Floats
 
     def spread(self, learnable: NDArray[np.bool_], constant: Floats) -> ClassPrior:
-        """Priors of all labels: 1 or 0 for those that cannot be learnt."""
+        """Return priors of all labels, which are 1 or 0 for labels that cannot be learnt."""
         whole = np.zeros((3, len(learnable)))
         whole[0], whole[2] = constant > 0, 1.0
         whole[:, learnable] = self
@@ -73,25 +70,26 @@ class ClassPrior(NamedTuple):
 def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
     r"""Estimate the share of positives of every label from positive-unlabelled labels.
 
-    Among rows that are certainly positive, the share of labelled ones is the label frequency
-    :math:`c_j`. It is taken among the :math:`k` best scores, with the :math:`k` whose lower
-    confidence limit is highest, and :math:`\pi_j = n_j / (n c_j)` with :math:`n_j` labelled
-    positives. Frequencies are shrunk towards their mean over all positives, and raised to it from
-    below, because no row may be certainly positive. If no row has two positives all labels have one
-    frequency. With observed negatives, two moments determine the rates :math:`1/u` of positives and
-    :math:`1/v` of negatives: :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and the scores.
+    Among rows that are certainly positive, the share of labelled rows is the label frequency
+    :math:`c_j`. It is estimated from the :math:`k` best scores, for the :math:`k` with the highest
+    lower confidence limit. With :math:`n_j` labelled positives the class prior is
+    :math:`\pi_j = n_j / (n c_j)`. Frequencies are shrunk towards their mean over all positives.
+    Lower frequencies are set to the mean, because there may be no row that is certainly positive.
+    If no row has two positives, all labels have the same frequency. With observed negatives, the
+    rates :math:`1/u` of labelled positives s and :math:`1/v` of labelled negatives z follow from
+    two moments, :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for the scores.
 
     Parameters
     ----------
     scores : array-like of shape (n, c)
-        Held-out scores, larger where a positive is more likely.
+        Held-out scores, which are larger for entries that are more likely to be positive.
     Y : array-like of shape (n, c)
         1 for a positive, 0 for an observed negative, NaN for an unlabelled entry.
 
     Returns
     -------
     ClassPrior
-        Values, standard errors and rates.
+        Class priors, standard errors and label frequencies.
 
     Examples
     --------
@@ -105,34 +103,7 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
     """
     Y = np.asarray(Y, dtype=np.float64)
     signs = np.where(np.isnan(Y), 0, np.where(Y > 0, 1, -1)).astype(np.int8)
-    return prior_from_signs(np.asarray(scores, dtype=np.float64), signs)
-
-
-def check_class_prior(given: Any, signs: Signs) -> ClassPrior:
-    """A class prior that was given: one number, or one for every label."""
-    share = (signs > 0).mean(axis=0)
-    value = np.asarray(given, dtype=np.float64)
-    if value.ndim > 1 or (value.ndim == 1 and value.shape != share.shape):
-        raise ValueError(
-            f"class_prior must be a number or one for each of {len(share)} labels, got shape "
-            f"{value.shape}."
-        )
-    value = np.broadcast_to(value, share.shape).astype(np.float64)
-    seen = np.maximum(share, 1e-12)
-    if not np.all((value > 0) & (value <= 1) | (share == 0)):
-        raise ValueError(f"class_prior must lie above 0 and at most at 1, got {given!r}.")
-    if (value < share - 1e-9).any():
-        j = int(np.argmax(share - value))
-        raise ValueError(
-            f"class_prior[{j}] is {value[j]:.3g}, but {share[j]:.3g} of the rows are labelled as "
-            "positives."
-        )
-    value = np.maximum(value, seen)
-    return ClassPrior(value, np.zeros_like(value), np.minimum(seen / value, 1.0))
-
-
-def prior_from_signs(scores: Floats, signs: Signs) -> ClassPrior:
-    """As :func:`estimate_class_prior`, of signs."""
+    scores = np.asarray(scores, dtype=np.float64)
     n, c = signs.shape
     labelled, share = signs > 0, (signs > 0).mean(axis=0)
     found = np.array([where_certain(labelled[:, j], scores[:, j]) for j in range(c)]).reshape(c, 2)
@@ -157,6 +128,29 @@ def prior_from_signs(scores: Floats, signs: Signs) -> ClassPrior:
     return ClassPrior(value, value * np.hypot(error, counted), rate)
 
 
+def check_class_prior(given: Any, signs: Signs) -> ClassPrior:
+    """Class prior of all labels, from one number or one for each label."""
+    share = (signs > 0).mean(axis=0)
+    value = np.asarray(given, dtype=np.float64)
+    if value.shape not in ((), share.shape):
+        raise ValueError(
+            f"class_prior must be one number or {len(share)} numbers, one for each label; got "
+            f"shape {value.shape}."
+        )
+    value = np.broadcast_to(value, share.shape)
+    seen = np.maximum(share, 1e-12)
+    if not np.all((value > 0) & (value <= 1) | (share == 0)):
+        raise ValueError(f"class_prior must be greater than 0 and at most 1, got {given!r}.")
+    if (value < share - 1e-9).any():
+        j = int(np.argmax(share - value))
+        raise ValueError(
+            f"class_prior of column {j} is {value[j]:.3g}, but a share of {share[j]:.3g} of rows "
+            "are labelled as positives. The prior must not be smaller than this share."
+        )
+    value = np.maximum(value, seen)
+    return ClassPrior(value, np.zeros_like(value), np.minimum(seen / value, 1.0))
+
+
 def where_certain(labelled: NDArray[np.bool_], scores: Floats) -> tuple[float, float]:
     """Share of labelled rows among the best scores, and the standard error of its logarithm."""
     ok = np.isfinite(scores)
@@ -173,7 +167,7 @@ def where_certain(labelled: NDArray[np.bool_], scores: Floats) -> tuple[float, f
 
 
 def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
-    """Log-frequency and its standard error from two moments; None if they have no solution."""
+    """Log-frequency and its standard error from two moments; None if there is no solution."""
     ok = np.isfinite(scores)
     s, z, g = (signs[ok] > 0) * 1.0, (signs[ok] < 0) * 1.0, scores[ok] - scores[ok].mean()
     moments = np.array([[s.mean(), z.mean()], [(s * g).mean(), (z * g).mean()]])
@@ -181,7 +175,7 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
         return None
     inverse = np.linalg.inv(moments)
     u, v = inverse @ np.array([1.0, 0.0])
-    if min(u, v) < 1 - 1e-9:  # both are 1, up to rounding, where every entry is labelled
+    if min(u, v) < 1 - 1e-9:  # both are 1, up to rounding, if every entry is labelled
         return None
     off = u * s + v * z - 1
     scatter = np.cov(np.stack([off, off * g])) / len(s)
@@ -192,10 +186,10 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 def shrink(
     value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
-    """Shrink frequencies to their mean, by DerSimonian and Laird; lower bounds are raised to it."""
-    # Labels with many positives are more likely to have rows that are certainly positive, so the
-    # mean is over positives, and of frequencies rather than their logarithms.
-    error = np.clip(error, 1e-6, 1e6)  # zero if all are labelled, infinite if unknown
+    """Shrink log-frequencies to their mean (DerSimonian and Laird), and raise bounds to it."""
+    # Labels with many positives are more likely to have rows that are certainly positive, so labels
+    # are weighted by positives. The mean is over frequencies rather than over their logarithms.
+    error = np.clip(error, 1e-6, 1e6)  # zero if all positives are labelled, infinite if unknown
     known, share = count > 0, count / count.sum()
     rate = np.where(known, np.exp(value), 0.0)
     mean = float(np.log(share @ rate))
@@ -218,7 +212,7 @@ def unlabelled_probability(p: Floats, rate: Floats) -> Floats:
 
 
 def correct_scores(scores: Any, prior: Any) -> Any:
-    """Scores ``2 p - 1`` with positive probabilities: ``pi exp(p / pi - 1)`` below the prior pi."""
+    """Scores ``2 p - 1`` with p > 0: below the prior pi, p becomes ``pi exp(p / pi - 1)``."""
     xp = namespace(scores)
     known = np.asarray(prior) > 0
     pi = asarray_like(np.where(known, prior, 1.0), scores)
@@ -228,13 +222,13 @@ def correct_scores(scores: Any, prior: Any) -> Any:
 
 
 ROUNDS = 30
-# Positives for each number of a covariance. If labels have fewer, some directions among them are
-# learnt, in EARLY rounds: more rounds fit the noise (docs/research/positive-unlabelled.md).
+# Positives for each parameter of a covariance. With fewer, only some directions are estimated, in
+# EARLY rounds, because more rounds fit the noise (docs/research/positive-unlabelled.md).
 POSITIVES_PER_NUMBER, EARLY = 2, 10
-# Candidates for the ratio of signal to noise of a label.
+# Candidates for the signal-to-noise ratio of all labels.
 LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)
-# Share of the trace added to covariances, which may be singular: with one positive in every row the
-# noise of all labels together is zero.
+# Share of the trace that is added to covariances, which may be singular: with one positive in every
+# row, the noise of the sum of all labels is zero.
 JITTER = 1e-7
 
 
@@ -248,7 +242,7 @@ class PrincipalComponents:
 
     @classmethod
     def of(cls, features: Features) -> PrincipalComponents:
-        """Components of the centred features."""
+        """Principal components of the centred features."""
         centred = features.centre()
         gram = to_numpy(float64(centred.gram()))[: centred.d, : centred.d]
         with blas_threads(float(centred.d) ** 3, WORTH_FACTORING):
@@ -261,17 +255,17 @@ class PrincipalComponents:
         return cls(U, w, centred.intercept)
 
     def smooth(self, S: Floats, labelled: Floats) -> tuple[Floats, Floats, Floats]:
-        """Fit of ``S`` with covariances found by EM, its pull, and leave-one-out scores."""
+        """Fit of ``S`` with covariances from EM, its pull, and leave-one-out scores."""
         n, c = S.shape
         mean = S.mean(axis=0) if self.intercept else np.zeros(c)
         R = S - mean
         P, total = self.U.T @ R, R.T @ R
         known = max(int(labelled.sum() / (POSITIVES_PER_NUMBER * c)), 1)
         level = self._level(S, R, P, labelled) if known < c - 1 and len(P) else None
-        with blas_threads(float(c) ** 3 + P.size * c):  # of many small steps
+        with blas_threads(float(c) ** 3 + P.size * c):
             B, noise = self._covariances(P, total, n, known, level)
             d, V = eigh(B, noise)
-        back = noise @ V  # of V', the inverse
+        back = noise @ V  # the inverse of V'
         d = np.maximum(d, 0.0)
         share = self.w[:, None] * d / (self.w[:, None] * d + 1)
         rotated = R @ V
@@ -286,7 +280,7 @@ class PrincipalComponents:
         return np.maximum(1 - own, 1e-3)
 
     def _level(self, S: Floats, R: Floats, P: Floats, labelled: Floats) -> float:
-        """Ratio of signal to noise, the same for all labels, that ranks held-out positives best."""
+        """Signal-to-noise ratio of all labels that ranks held-out positives best."""
         loss, place, signal = [], np.empty(R.shape, dtype=np.intp), LEVELS / self.w.mean()
         for one in signal:
             share = (self.w * one / (self.w * one + 1))[:, None]
@@ -321,41 +315,42 @@ class PrincipalComponents:
                 inner = (Q * np.maximum(found, level)) @ Q.T
             B, noise = back @ inner @ back.T, back @ outer @ back.T / n
             if level is None:
-                # Off the diagonal, c numbers a label are estimated from r directions: shrink them.
+                # Off the diagonal, c numbers per label are estimated from r directions and shrunk.
                 B = (r * B + c * np.diag(np.diag(B))) / (r + c)
             B, noise = ((A + A.T) / 2 + JITTER * np.trace(A) / c * np.eye(c) for A in (B, noise))
         return B, noise
 
 
-# Ridges, in positives; and the number of rows, about, on which one is chosen.
+# Candidates for the ridge, and the approximate number of rows on which one is selected.
 RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000
 
 
 @dataclass(frozen=True)
 class PUTargets:
-    """Scores of positive-unlabelled labels: the fit of ``2 y - 1``, and that without the row."""
+    """Scores of positive-unlabelled labels, which estimate ``2 y - 1``, and held-out scores."""
 
     scores: Floats
-    pull: Floats  # added to targets for every unit of ridge, so that any alpha gives the scores
+    pull: Floats  # change of the targets for each unit of ridge
     leave_one_out_scores: Floats
     prior: ClassPrior
 
     @classmethod
     def of(cls, features: Features, signs: NDArray[Any], class_prior: Any = None) -> PUTargets:
-        """Learn from positives (+1), observed negatives (-1) and unlabelled entries (0)."""
+        """Fit to positives (+1), observed negatives (-1) and unlabelled entries (0)."""
         signs = np.sign(signs).astype(np.int8)
         labelled = (signs > 0).astype(np.float64)
         components = PrincipalComponents.of(features)
         found = components.smooth(labelled, labelled)
         if class_prior is None:
-            prior = prior_from_signs(given_other_labels(found[2], labelled), signs)
-        else:  # by chance some rows may have a larger share of positives than all have
+            Y = np.where(signs == 0, np.nan, signs)
+            prior = estimate_class_prior(given_other_labels(found[2], labelled), Y)
+        else:  # a fold of the rows may have a larger share of positives than all rows
             prior = check_class_prior(np.maximum(class_prior, labelled.mean(axis=0)), signs)
         scale = 2 / prior.rate
         if not (signs < 0).any():
             fitted, pull, unseen = (scale * part for part in found)
             return cls(fitted - 1, pull, unseen - 1, prior)
-        # Positives and negatives are both evidence, weighted by their inverse variances.
+        # Estimates from positives and from negatives are weighted by their inverse variances.
         negative = (signs < 0).astype(np.float64)
         no_rate = np.clip(negative.mean(axis=0) / np.maximum(1 - prior.value, 1e-6), 0.0, 1.0)
         noise = (prior.value * (1 / prior.rate - prior.value), 1 - prior.value)
@@ -366,20 +361,20 @@ class PUTargets:
         return cls(*components.smooth(targets, labelled), prior)
 
     def targets(self, alpha: float) -> Floats:
-        """Targets of ridge with this ``alpha``, whose solution is ``scores``."""
+        """Targets for which the solution of ridge with this ``alpha`` is ``scores``."""
         return self.scores + alpha * self.pull
 
 
 def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
-    r"""Scores given features and the other positives of the row, as of a fit without the row.
+    r"""Leave-one-out scores given the features and the other positives of the row.
 
-    Where positives are labelled independently, other positives are as good as features. So the
-    residuals of ``labelled`` (1 or 0) are regressed on those of the other labels, with ridge and
-    without the row. With :math:`Q = (R'R + \alpha I)^{-1}` residuals are
-    :math:`(R Q)_{ij} / Q_{jj}` and leverages :math:`r_i' Q r_i - (R Q)_{ij}^2 / Q_{jj}`.
+    If positives are labelled independently, other positives of a row can be used like features. So
+    the residuals of ``labelled`` (1 or 0) are regressed on those of the other labels with ridge.
+    With :math:`Q = (R'R + \alpha I)^{-1}`, the residuals are :math:`(R Q)_{ij} / Q_{jj}` and the
+    leverages :math:`r_i' Q r_i - (R Q)_{ij}^2 / Q_{jj}`.
     """
     if labelled.sum(axis=1).max(initial=0.0) <= 1:
-        return scores  # labels compete for the row: the absence of others would make one certain
+        return scores  # with at most one positive per row, the others would determine it
     R = labelled - scores
     w, V = np.linalg.eigh(R.T @ R)
     inverses = [(V / (np.maximum(w, 0.0) + alpha)) @ V.T for alpha in RIDGES]
@@ -389,29 +384,29 @@ def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
 
 
 def _leave_one_out(R: Floats, Q: Floats) -> Floats:
-    """Leave-one-out residuals of every column of ``R`` regressed on the others."""
+    """Leave-one-out residuals of every column of ``R`` after regression on the others."""
     RQ, own = R @ Q, np.diag(Q)
     leverage = (RQ * R).sum(axis=1)[:, None] - RQ**2 / own
     return RQ / own / (1 - leverage)
 
 
-# Of EM: calibration curves, and probabilities of unlabelled entries by them.
+# Rounds of EM for calibration curves and the probabilities of unlabelled entries.
 _ROUNDS = 3
 
 
 class PUCompleter(LabelCompleter):
-    """:class:`LabelCompleter` of labels whose zeros may be positive, without label correlation."""
+    """:class:`LabelCompleter` for positive-unlabelled labels, without label correlation."""
 
     def __init__(self, *arguments: Any, rate: Floats, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.rate = rate
 
     def state(self) -> dict[str, Any]:
-        """Arguments of the constructor."""
+        """Arguments of the constructor, in which nothing is left to be fitted."""
         return super().state() | {"rate": self.rate}
 
     def check_bound(self, max_error_rate: Any, method: str) -> Any:
-        """Refuse a bound: the error rate is estimated from observed entries of both classes."""
+        """Refuse a bound on the error rate, which needs observed entries of both classes."""
         raise ValueError(
             "max_error_rate requires observed negatives; with missing_as='unlabelled' the error "
             "rate cannot be estimated."
@@ -425,14 +420,14 @@ class PUCompleter(LabelCompleter):
         probabilities: Floats | None = None,
         max_error_rate: Any = None,
     ) -> Imputation:
-        """Scores, probabilities and decisions, given that missing entries are unlabelled."""
+        """Scores, probabilities and decisions, if missing entries are unlabelled."""
         p = self.probabilities(scores) if probabilities is None else probabilities
         p = unlabelled_probability(p, self.rate)
         positive = p > 0.5 if self.by_probability else self.decide(scores)
         return Imputation(scores, p, positive, T == 0, np.nan)
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
-        """Unlabelled entries, by the probability that they are positive."""
+        """Unlabelled entries, sorted by the probability that they are positive."""
         row, label = np.nonzero((T == 0) & self.learnable & np.isfinite(scores))
         scores = np.nan_to_num(scores)
         p = np.clip((1 + scores) / 2, 0.0, 1.0)
@@ -446,10 +441,10 @@ class PUCompleter(LabelCompleter):
 
 
 class PositiveUnlabelledClassifier(MissingLabelClassifier):
-    """Base of estimators that take ``missing_as="unlabelled"``, with ``class_prior``."""
+    """Base of estimators with ``missing_as="unlabelled"`` and ``class_prior``."""
 
-    # The score model then gets complete labels, with unlabelled entries as negatives and the signs
-    # that were given as targets. It passes the class prior that it used to _keep_prior.
+    # The score model then gets complete labels, in which unlabelled entries are negatives, and the
+    # original signs as targets. It passes the class prior that it used to _keep_prior.
     class_prior: Any = None
 
     def _prepare_labels(
@@ -460,34 +455,36 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
         if labels.kind != "multilabel":
             raise ValueError("missing_as='unlabelled' needs a label matrix, got a 1-D y.")
         if sample_weight is not None or label_weight is not None:
-            raise ValueError("missing_as='unlabelled' takes no weights.")
+            raise ValueError(
+                "missing_as='unlabelled' does not support sample_weight and label_weight."
+            )
         if self.class_prior is not None:
-            check_class_prior(self.class_prior, labels.signs)  # of all rows; some may show less
+            check_class_prior(self.class_prior, labels.signs)
         return _as_negatives(labels)
 
     def _keep_prior(self, prior: ClassPrior | None = None) -> None:
-        """Keep the class priors of the labels that were learnt, as those of all labels."""
+        """Store the class priors of all labels, given those of the learnable labels."""
         prior = prior or ClassPrior(*np.zeros((3, 0)))
         found = prior.spread(self._learnable, self._constant)
         self.class_prior_, self.class_prior_error_, self._label_frequency = found
 
     def _corrected(self, scores: Any) -> Any:
-        """Scores of the learnt positive-unlabelled labels."""
+        """Scores of the learnable labels that correspond to positive probabilities."""
         return correct_scores(float64(scores), self.class_prior_[self._learnable])
 
     def _for_folds(self) -> Self:
         bare = super()._for_folds()
         if self.missing_as == "unlabelled":
-            bare.class_prior = self.class_prior_  # or every fold had a scale of its own
+            bare.class_prior = self.class_prior_  # so that all folds have the same scale
         return bare
 
     def _fit_pu_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:
         signs = labels.entries.targets if labels.entries is not None else None
         if signs is not None and signs.all() and (signs < 0).any():
             warnings.warn(
-                "missing_as='unlabelled', but every entry of Y says yes or no, and a no counts as "
-                "seen. Write NaN for unlabelled entries, np.where(Y == 1, 1, np.nan), or leave "
-                "missing_as out.",
+                "missing_as='unlabelled', but every entry of Y is observed, and 0 counts as an "
+                "observed negative. Mark unlabelled entries by NaN, as in np.where(Y == 1, 1, "
+                "np.nan), or do not pass missing_as.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -495,7 +492,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
         number = 0.0 if self.threshold in (None, "f1") else float(self.threshold)
         thresholds = np.full(labels.n_labels, number)
         if self.calibration is not None or self.threshold == "f1":
-            # Every entry counts as a positive and as a negative, by its probability.
+            # Every entry is used as a positive and as a negative, weighted by its probability.
             n, scores = len(positive), np.vstack([self._cross_fit(X, labels)] * 2)
             both = np.repeat(np.array([[1], [-1]], dtype=np.int8), n, axis=0)
             both = np.where(np.isfinite(scores), both, 0).astype(np.int8)
@@ -508,18 +505,18 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                 calibrator = Calibrator(self.calibration).fit(scores, both, weights)
                 p = calibrator.predict(np.nan_to_num(scores[:n]))
             if self.threshold == "f1":
-                thresholds = best_f1_thresholds(scores, both, FEWEST_POSITIVES, weights)
+                thresholds = best_f1_thresholds(scores, both, weights)
         rows = TrainingRows.of(row_digests(X), labels.signs)
         by_probability = self.threshold is None
         return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, rate=rate)
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> Any:
         if self.missing_as == "unlabelled" and labels.entries is None:
-            labels = _as_negatives(labels)  # as read, for a search for label errors
+            labels = _as_negatives(labels)  # labels passed to find_label_errors
         return super()._cross_fit(X, labels)
 
 
 def _as_negatives(labels: LabelMatrix) -> LabelMatrix:
-    """Unlabelled entries as negatives, with the signs as given as targets."""
+    """Labels in which unlabelled entries are negatives, with the original signs as targets."""
     T = np.where(labels.signs > 0, 1, -1).astype(np.int8)
     return replace(labels, signs=T, entries=EntryWeights.of(T, targets=labels.signs))

@@ -538,7 +538,7 @@ def test_holes_that_are_left_are_marked_like_those_that_came(data):
 @pytest.mark.parametrize("value", [-0.1, 1.5, "5%", (0.1,), (0.1, 2), (0.1, 0.1, 0.1), True])
 def test_max_wrong_is_a_share_or_two(value, data):
     X, Y, _ = data
-    with pytest.raises(ValueError, match="max_error_rate must be from 0 to 1"):
+    with pytest.raises(ValueError, match="max_error_rate must be a number from 0 to 1"):
         MaskedRidgeClassifier().fit(X, Y).complete(X, Y, max_error_rate=value)
 
 

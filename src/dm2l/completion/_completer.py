@@ -42,8 +42,6 @@ _BLOCK = 2**18
 # training rows by this factor.
 OVERFIT = 1.02
 FEW = 500  # rows from which the ratio of squared errors is estimated
-# With fewer positives the best threshold is mostly noise, and often below all scores.
-FEWEST_POSITIVES = 5
 
 
 @dataclass(frozen=True)
@@ -74,24 +72,17 @@ class TrainingRows:
         labels = np.nonzero(known)[1].astype(np.int32)
         return cls(found, starts, labels, T[known].astype(np.int8), F[known].astype(np.float32))
 
-    def _places(self, X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows of ``X`` that are training rows, and their positions among the training rows."""
-        digests = row_digests(X)
-        place = np.searchsorted(self.digests, digests)
-        rows = np.flatnonzero(np.searchsorted(self.digests, digests, side="right") > place)
-        return rows, place[rows]
-
     def recognise(self, X: Any) -> NDArray[np.bool_]:
         """Whether each row of ``X`` is a training row."""
-        found = np.zeros(X.shape[0], dtype=bool)
-        found[self._places(X)[0]] = True
-        return found
+        return np.isin(row_digests(X), self.digests)
 
     def hold_out(self, X: Any, T: NDArray[Any], F: Floats) -> Floats:
         """Scores ``F``, with held-out scores for entries with the same label as in training."""
         if not len(self.scores):
             return F
-        rows, place = self._places(X)
+        digests = row_digests(X)
+        rows = np.flatnonzero(np.isin(digests, self.digests))
+        place = np.searchsorted(self.digests, digests[rows])
 
         def stored(values: NDArray[Any]) -> NDArray[Any]:
             shape = len(self.digests), T.shape[1]
@@ -204,7 +195,7 @@ class LabelCompleter:
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
         if threshold == "f1":
-            thresholds = best_f1_thresholds(held_out(), T, FEWEST_POSITIVES, weights)
+            thresholds = best_f1_thresholds(held_out(), T, weights)
         else:
             thresholds = np.full(T.shape[1], float(threshold or 0))
         if scores is not None:
@@ -418,12 +409,8 @@ class CompletionMixin:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : array-like or data frame of shape (n_samples, n_labels)
-            Labels with missing entries.
-        label_mask : array-like of bool, default=None
-            False for entries that count as missing.
+        X, y, label_mask
+            As in :meth:`complete`.
 
         Returns
         -------
@@ -460,14 +447,12 @@ class CompletionMixin:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
+        X, label_mask
+            As in :meth:`complete`.
         y : array-like of shape (n_samples, n_labels) or (n_samples,)
             Labels with missing entries.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
-        label_mask : array-like of bool, default=None
-            True for entries that may be used.
 
         Returns
         -------

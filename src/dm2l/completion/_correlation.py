@@ -1,4 +1,4 @@
-"""Label correlation: probabilities, error rates and gains of queries, by residual covariance."""
+"""Label correlation: probabilities, error rates and expected gains of queries."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from dm2l.completion._covariance import (
 from dm2l.completion._errors import ErrorRateBound, best_f1_thresholds
 from dm2l.labels._entries import Signs
 
-# Rows for probabilities, which have a few weights a label; fewer with many labels.
+# Rows to which probabilities are fitted, which have few weights per label; fewer with many labels.
 MOST_ROWS, FEWEST_ROWS = 2000, 500
-# A covariance overfits its rows: probabilities are learnt in folds of rows unless there are so many
-# rows for each label (benchmarks/completion.py).
+# With so many rows per label, probabilities are fitted to the rows of the covariance. With fewer,
+# the covariance overfits, and probabilities are fitted by folds (benchmarks/completion.py).
 PLENTY = 50
-# Examples of either class that a label's probabilities need to be trusted with decisions.
+# Examples of either class from which the probabilities of a label are used for decisions.
 ENOUGH = 5
-# Penalty on the difference of a label's weights of its scores from those of all labels together.
+# Penalty on the difference between the weights of a label and the weights that all labels share.
 OWN_PENALTY = 10.0
 # Penalty on the weights of other labels' signs (benchmarks/completion.py).
 LABEL_PENALTY = 30.0
-ROUNDS = 30
-HALVINGS = 8
-# In units of the log-likelihood of a label.
+ROUNDS, HALVINGS = 30, 8
+# Tolerance of the log-likelihood of a label.
 TOL = 1e-2
-# The signs of c labels cost n c^3 a round, more than anything else here.
+# With more labels their signs are not used: they would cost n c^3 in each round.
 MAX_LABELS = 64
-SCORES = 4
+SCORES = 4  # number of weights of the scores, with the intercept
 
 
 @dataclass(frozen=True)
 class LabelCorrelation:
-    """Covariance of the residuals of all labels, and what is learnt from it.
+    """Covariance of the residuals of all labels, with probabilities and error rates based on it.
 
-    Conditional means decide, with ``threshold``, or probabilities, with ``cutoffs`` (NaN: too few
-    examples of a class, so means decide). ``rates`` are those of labels with one class observed.
+    Decisions follow conditional means if there is a ``threshold``, and otherwise probabilities with
+    ``cutoffs``, which are NaN for labels with too few examples of a class. ``rates`` are the
+    observed rates of positives.
     """
 
     covariance: LabelCovariance
@@ -63,7 +63,7 @@ class LabelCorrelation:
     def fit(
         cls, T: Signs, F: Floats, threshold: Any = None, order: NDArray[np.intp] | None = None
     ) -> Self:
-        """Learn from signs and held-out scores (or NaN), sampling rows in a random ``order``."""
+        """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``."""
         scored = np.isfinite(F)
         seen, T, F = T, np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
@@ -90,12 +90,10 @@ class LabelCorrelation:
             few = slice(0, FOLDS * most // (FOLDS - 1))
             T, F, mean, variance = T[few], F[few], mean[few], variance[few]
             p = combiner.cross_fit(T, F, mean, variance, folds=folds[few])
-        nothing = np.zeros((2, 0))
-        bound = ErrorRateBound(np.zeros(2, dtype=np.int64), nothing, nothing.astype(np.int64))
-        found = cls(covariance, combiner, bound, number, cutoffs, rates)
         if isinstance(threshold, str):  # "f1"
-            best = best_f1_thresholds(p - 0.5, T, min_positives=ENOUGH)
-            found = replace(found, cutoffs=cutoffs + best)
+            cutoffs = cutoffs + best_f1_thresholds(p - 0.5, T)
+        unbounded = ErrorRateBound.fit(p, p > 0.5, np.zeros_like(T))
+        found = cls(covariance, combiner, unbounded, number, cutoffs, rates)
         positive = found.decide(mean, p)
         bound = ErrorRateBound.fit(np.where(positive, p, 1 - p), positive, T)
         return replace(found, error_rates=bound)
@@ -106,22 +104,23 @@ class LabelCorrelation:
         return mean, self.combiner.predict(T, F, mean, variance)
 
     def decide(self, mean: Floats, p: Floats) -> NDArray[np.bool_]:
-        """Whether an entry is positive."""
+        """Decide whether entries are positive."""
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
         return np.where(np.isnan(self.cutoffs), mean > 0, p > self.cutoffs)
 
 
 class Combiner:
-    r"""One logistic model a label, of its scores and of the signs of the row's other labels.
+    r"""Logistic model for each label, with its scores and the signs of other labels as inputs.
 
-    The inputs are :math:`((f - \bar f)/s,\; (m - \bar f)/s,\; 1/s)` with the score f of the
-    features, its mean over the label's known entries, mean m and standard deviation s given the
-    other labels, and the signs of the other labels, 0 where missing. The first three calibrate; the
-    signs, with a large penalty, model what a Gaussian cannot, such as labels that are not missing
-    at random. Weights of the scores are shrunk to those of one model of all labels. With more than
-    64 labels, or ``labels=False``, signs are no inputs. The ``inputs`` of all methods are the
-    arrays f, m and :math:`s^2`, each (n, c) as the signs ``T``, of entries scored as if missing.
+    The inputs are :math:`((f - \bar f)/s,\; (m - \bar f)/s,\; 1/s)` and the signs of the other
+    labels of the row, 0 where missing. Here f is the score from the features, :math:`\bar f` its
+    mean over the known entries of the label, and m and s are the mean and the standard deviation
+    given the other labels. The first three inputs calibrate the scores. The signs have a large
+    penalty, and model dependencies that a Gaussian cannot, such as labels that are not missing at
+    random. The weights of the scores are shrunk to those of one model for all labels. Signs are not
+    used with more than 64 labels, or with ``labels=False``. All methods take as ``inputs`` the
+    arrays f, m and :math:`s^2`, each of shape (n, c), for entries that are scored as if missing.
     """
 
     weights_: Floats
@@ -131,13 +130,13 @@ class Combiner:
         self.labels = labels
 
     def fit(self, T: Signs, *inputs: Floats) -> Self:
-        """Fit to the known entries."""
+        """Fit to known entries."""
         self._scale(T, *inputs)
         self._learn(T, *inputs)
         return self
 
     def cross_fit(self, T: Signs, *inputs: Floats, folds: NDArray[np.intp]) -> Floats:
-        """Probabilities by models without each fold of rows; keeps the mean of their weights."""
+        """Out-of-fold probabilities; the model keeps the mean of the weights of all folds."""
         self._scale(T, *inputs)
         p, weights = np.empty(T.shape), []
         for k in range(int(folds.max(initial=0)) + 1):
@@ -149,7 +148,7 @@ class Combiner:
         return p
 
     def predict(self, T: Signs, *inputs: Floats) -> Floats:
-        """Probability of every entry; known ones as if they were missing."""
+        """Probability of every entry; known entries are treated as missing."""
         return np.asarray(expit(self._margins(T.astype(np.float64), self._standardised(*inputs))))
 
     def _scale(self, T: Signs, *inputs: Floats) -> None:
@@ -164,7 +163,7 @@ class Combiner:
 
     def _learn(self, T: Signs, *inputs: Floats) -> None:
         signs, Z, c = T.astype(np.float64), self._standardised(*inputs), T.shape[1]
-        # One model of all labels, each with an intercept of its own rate, then one a label.
+        # One model of all labels, in which each has an intercept, then one model for each label.
         self.with_labels_, self.weights_ = False, np.zeros((c, SCORES))
         self.weights_[:, 0] = np.log(((T > 0).sum(axis=0) + 0.5) / ((T < 0).sum(axis=0) + 0.5))
         penalty = np.array([1e-3, 1.0, 1.0, 1.0])
@@ -178,8 +177,8 @@ class Combiner:
         self._descend(signs, Z, penalty, goal, together=False)
 
     def _scores(self, F: Floats, mean: Floats, variance: Floats) -> Floats:
-        # From the middle of the label's scores: those of a rare label are all near -1, and divided
-        # by s they would be little else than 1/s.
+        # Scores are centred, because those of a rare label are all near -1: divided by s, they
+        # would be almost the same as 1/s.
         inverse = 1.0 / np.sqrt(variance)
         scores = (F - self.middle_) * inverse, (mean - self.middle_) * inverse, inverse
         return np.stack(scores)
@@ -191,7 +190,7 @@ class Combiner:
     def _margins(self, T: Floats, Z: Floats) -> Floats:
         W = self.weights_
         eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
-        # The weight of a label in its own model is zero.
+        # The weight of a label's sign in its own model is zero.
         return eta + T @ W[:, SCORES:].T if self.with_labels_ else eta
 
     def _loss(self, T: Floats, eta: Floats, penalty: Floats, goal: Floats) -> Floats:
@@ -201,14 +200,14 @@ class Combiner:
     def _descend(
         self, T: Floats, Z: Floats, penalty: Floats, goal: Floats, *, together: bool
     ) -> None:
-        """Newton's method for all labels at once; ``together`` they share all but intercepts."""
+        """Newton's method for all labels; with ``together`` they share all but intercepts."""
         eta = self._margins(T, Z)
         loss = self._loss(T, eta, penalty, goal)
         for _ in range(ROUNDS):
             H, g = self._curvature(T, Z, eta)
             g -= penalty * (self.weights_ - goal)
             H[:, np.arange(len(penalty)), np.arange(len(penalty))] += penalty
-            if self.with_labels_:  # the sign of a label is no input of its own model
+            if self.with_labels_:  # the sign of a label is not an input of its own model
                 own = np.arange(len(g))
                 g[own, SCORES + own] = 0.0
                 H[own, SCORES + own, :] = 0.0
@@ -216,7 +215,7 @@ class Combiner:
                 H[own, SCORES + own, SCORES + own] = 1.0
             step = _shared_step(H, g) if together else np.linalg.solve(H, g[:, :, None])[:, :, 0]
             start, before = self.weights_, loss
-            # A full step can overshoot where a label is rare: shorten it where things got worse.
+            # A full step can be too long for rare labels: it is shortened where the loss increases.
             for _ in range(HALVINGS):
                 self.weights_ = start + step
                 eta = self._margins(T, Z)
@@ -267,30 +266,30 @@ def _shared_step(H: Floats, g: Floats) -> Floats:
     return step
 
 
-# Of rows with more missing entries, the most uncertain ones: the others have nothing to gain.
+# In rows with more missing entries, only the most uncertain ones are used.
 MOST_MISSING = 100
-# Known entries queried in each row on which expected gains are checked.
+# Number of known entries of each row that are used to check expected gains.
 DRAWS = 8
 
 
 def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
-    r"""Errors at the *other* missing entries of its row that each answer is expected to avoid.
+    r"""Expected number of errors at the *other* missing entries of a row that an answer avoids.
 
-    An entry j that is filled by its probability is wrong with probability
-    :math:`e(p_j) = \min(p_j, 1 - p_j)`. An answer :math:`a = \pm 1` to entry k moves its mean to
-    :math:`m_j + V_{jk} (a - m_k) / V_{kk}` and its variance to
-    :math:`V_{jj} - V_{jk}^2 / V_{kk}`, from which :math:`p_j^\pm` follow. With
+    An entry j that is imputed with probability :math:`p_j` is wrong with probability
+    :math:`e(p_j) = \min(p_j, 1 - p_j)`. An answer :math:`a = \pm 1` to entry k changes the mean of
+    entry j to :math:`m_j + V_{jk} (a - m_k) / V_{kk}` and its variance to
+    :math:`V_{jj} - V_{jk}^2 / V_{kk}`, which give :math:`p_j^\pm`. With
     :math:`\bar p_j = p_k p_j^+ + (1 - p_k) p_j^-`
 
     .. math:: \sum_j e(\bar p_j) - p_k e(p_j^+) - (1 - p_k) e(p_j^-)
 
     errors are avoided, which is never negative. Probabilities of different conditions need not be
-    consistent: where :math:`\bar p_j` is nearer one half than :math:`p_j`, the term is scaled by
+    consistent: if :math:`\bar p_j` is nearer one half than :math:`p_j`, the term is multiplied by
     the ratio of their errors. The result is 0 where a label is known.
     """
     gains = np.zeros(T.shape)
     mean = conditional_moments(correlation.covariance, T, F)[0]
-    others = correlation.combiner.weights_[:, SCORES:].T  # of the signs, if these are inputs
+    others = correlation.combiner.weights_[:, SCORES:].T  # weights of signs
     signs = T @ others if others.size else np.zeros(T.shape)
     error = np.where(T == 0, np.minimum(p, 1 - p), -1.0)
     count = np.minimum((T == 0).sum(axis=1), MOST_MISSING)
@@ -299,7 +298,7 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     for block in row_blocks(len(order), 8.0 * 24 * MOST_MISSING**2):
         rows = order[block]
         width = count[rows[-1]]
-        # Missing entries of a row, the most uncertain first, then known ones.
+        # Missing entries of each row, the most uncertain first, and then known ones.
         at = np.argsort(-error[rows], axis=1, kind="stable")[:, :width]
         here = np.arange(width) < count[rows][:, None]
         V = _joint(correlation.covariance, T[rows] != 0, at)
@@ -320,8 +319,8 @@ def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np
         V = L[at] @ P.reshape(-1, r, r) @ L[at].transpose(0, 2, 1)
         V[:, np.arange(at.shape[1]), np.arange(at.shape[1])] += psi[at]
         return np.asarray(V)
-    # Given the known labels, missing ones have the inverse of their block of the precision; known
-    # labels are replaced by uncorrelated ones.
+    # Given the known labels, the covariance of missing ones is the inverse of their block of the
+    # precision matrix. Known labels are replaced by uncorrelated ones.
     both = ~known[:, :, None] & ~known[:, None, :]
     V = np.linalg.inv(np.where(both, covariance.precision(), np.eye(known.shape[1])))
     b = np.arange(len(at))[:, None, None]
@@ -337,10 +336,10 @@ def _moved(
     signs: Floats,
     answer: float,
 ) -> Floats:
-    """Probability of label j of each row once label k is answered, (b, j, k)."""
+    """Probability of label j of each row after an answer to label k, of shape (b, j, k)."""
     own = np.einsum("bkk->bk", V)[:, None, :]
     left = np.einsum("bjj->bj", V)[:, :, None] - V**2 / own
-    # An answer leaves no variance of its own entry, which is not used.
+    # The entry that is answered has no variance left; its value is not used.
     inverse = 1.0 / np.sqrt(np.maximum(left, 1e-3 * own))
     means = mean[:, :, None] + V / own * (answer - mean[:, None, :])
     eta = combiner.weights_[at, 0][:, :, None] + signs[:, :, None]
@@ -355,7 +354,7 @@ def _moved(
 
 
 def _spared(p: Floats, chance: Floats, yes: Floats, no: Floats) -> Floats:
-    """Errors at entries of probability ``p`` that an answer avoids."""
+    """Expected errors at entries of probability ``p`` that an answer avoids."""
     between = _error(chance * yes + (1 - chance) * no)
     spared = between - chance * _error(yes) - (1 - chance) * _error(no)
     return np.asarray(spared * np.minimum(1.0, _error(p) / np.maximum(between, 1e-12)))
@@ -366,10 +365,10 @@ def _error(p: Floats) -> Floats:
 
 
 def trust(T: NDArray[Any], F: Floats) -> float:
-    """Share of the expected gains of answers that comes true, from 0 to 1."""
-    # The largest are overestimated the most. So label correlation is learnt from half of the rows,
-    # known entries of the other half are treated as missing and answered, and errors avoided are
-    # compared with the expected ones, for the twentieth of the answers that would be queried first.
+    """Ratio of observed to expected gains of answers, from 0 to 1."""
+    # The largest gains are overestimated the most. So label correlation is fitted to half of the
+    # rows, known entries of the other half are treated as missing and then answered, and the errors
+    # avoided are compared with the expected ones, for the 5 % of answers with the highest values.
     rng = np.random.default_rng(0)
     rows = rng.permutation(np.flatnonzero((T != 0).sum(axis=1) > 1))[:MOST_ROWS]
     found = []
@@ -381,7 +380,7 @@ def trust(T: NDArray[Any], F: Floats) -> float:
         return 0.0
     error, expected, spared = np.concatenate(found, axis=1)
     first = np.argsort(-(error + expected), kind="stable")[: -(-len(error) // 20)]
-    # Less a standard error.
+    # The gain is reduced by its standard error.
     sure = spared[first].mean() - spared[first].std() / np.sqrt(len(first))
     return float(np.clip(sure / max(expected[first].mean(), 1e-12), 0.0, 1.0))
 
@@ -389,7 +388,7 @@ def trust(T: NDArray[Any], F: Floats) -> float:
 def _asked_again(
     correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Error of one known entry a row, and errors at others that it should and does avoid."""
+    """Error of one known entry per row, and expected and observed gains at the other entries."""
     others = T != 0
     one = np.arange(len(T)), np.argmax(np.where(others, rng.random(T.shape), -1.0), axis=1)
     others[one] = False

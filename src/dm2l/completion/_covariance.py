@@ -1,9 +1,10 @@
-"""The residual covariance of labels, and each entry of a row given the row's other known labels.
+"""Residual covariance of labels, and moments of an entry given the other known labels of its row.
 
-With :math:`A = S_{OO}^{-1}` of the known labels ``O`` of a row and its residuals ``e``, a missing
-entry ``k`` is shifted by :math:`S_{kO} A e`, with the variance :math:`S_{kk} - S_{kO} A S_{Ok}`. A
-known entry is scored as if it were missing: the shift :math:`-(A e)_k / A_{kk}`, added to its own
-sign, is its mean given all others, with the variance :math:`1 / A_{kk}`.
+Let ``O`` be the known labels of a row, ``e`` their residuals and :math:`A = S_{OO}^{-1}`. The score
+of a missing entry ``k`` is shifted by :math:`S_{kO} A e`, and its variance is
+:math:`S_{kk} - S_{kO} A S_{Ok}`. A known entry is scored as if it were missing: its mean given all
+other labels is its sign plus the shift :math:`-(A e)_k / A_{kk}`, and its variance
+:math:`1 / A_{kk}`.
 """
 
 from __future__ import annotations
@@ -21,29 +22,28 @@ Mask = NDArray[np.bool_]
 
 # Bytes of the intermediate results of a batch of rows.
 MEMORY = 2.0**27
-# Smallest eigenvalue of a correlation matrix that is conditioned on.
+# Smallest eigenvalue of a correlation matrix that is inverted.
 FLOOR = 0.01
-# Weight of the start, in rows, for every row of the data (benchmarks/completion.py).
+# Weight of the initial covariance, relative to the number of rows (benchmarks/completion.py).
 PRIOR = 0.3
-# Shrinkage of a factor's loading, in rows (benchmarks/completion.py).
+# Ridge on the loadings of the factors, in rows (benchmarks/completion.py).
 RIDGE = 30.0
-# Up to so many labels the covariance is dense: a row costs at most (c / 2)^3.
-MAX_DENSE = 200
-RANK = 24
-# Rows times labels cubed for which a round of EM takes about a tenth of a second.
+# With more labels, low-rank factors are used: a row of a dense covariance costs up to (c / 2)^3.
+MAX_DENSE, RANK = 200, 24
+# Rows times labels cubed for which a round of EM takes about 0.1 seconds.
 WORK = 1e9
-# Folds of rows, for means by a covariance that was fitted to other rows.
+# Folds of rows for out-of-fold moments.
 FOLDS = 3
 
 
 @dataclass(frozen=True)
 class DenseCovariance:
-    """A covariance held as it is, for up to some 200 labels."""
+    """Dense covariance, for up to 200 labels."""
 
     S: Floats
 
     def matrix(self) -> Floats:
-        """The covariance as a c x c array."""
+        """Return the covariance as a c x c array."""
         return self.S
 
     def precision(self) -> Floats:
@@ -58,7 +58,7 @@ class DenseCovariance:
             base, here = self.S if batch.known else P, known[batch.rows]
             G: Any = np.linalg.inv(batch.blocks(base))
             strips = np.where(batch.valid[:, :, None], base[batch.index], 0.0)
-            # Diagonal of what is left of the base when the labels of the block are given.
+            # Diagonal of the base conditional on the labels of the block.
             left = np.diagonal(base) - np.sum(strips * (G @ strips), axis=1)
             left, G = left[batch.pattern], G[batch.pattern]
             inside = batch.scatter(np.diagonal(G, axis1=1, axis2=2), len(base))
@@ -71,7 +71,7 @@ class DenseCovariance:
     def _weigh(
         self, batch: Batch, G: Floats, e: Floats, here: Mask, P: Floats
     ) -> tuple[Floats, Floats]:
-        """Shift of missing entries ``S_UO A e`` and weighted residuals ``A e``, both (b, c)."""
+        """Shifts ``S_UO A e`` of missing entries and weighted residuals ``A e``, both (b, c)."""
         if batch.known:
             inner = (G @ batch.gather(e)[:, :, None])[:, :, 0]
             weighted = batch.scatter(inner, len(P))
@@ -83,7 +83,8 @@ class DenseCovariance:
 
     def expected(self, E: Floats, known: Mask, plan: list[Batch]) -> tuple[Floats, float]:
         """Gradient and value of the log-likelihood of known entries, in the batches ``plan``."""
-        # Twice the derivative by S, the sum of A e e' A - A with the inverses A of known blocks.
+        # The gradient is twice the derivative with respect to S: the sum of A e e' A - A, with the
+        # inverses A of known blocks.
         by_known, by_missing, outer = (np.zeros_like(self.S) for _ in range(3))
         n_missing, value, P = 0, 0.0, self.precision()
         logdet = float(np.linalg.slogdet(self.S)[1])
@@ -92,7 +93,7 @@ class DenseCovariance:
             G: Any = np.linalg.inv(blocks)
             times = np.bincount(batch.pattern, minlength=len(blocks))
             value -= 0.5 * float(np.sum(np.linalg.slogdet(blocks)[1] * times))
-            # Sum of the inverses, each at its place in a c x c matrix.
+            # The inverses are added to the entries of a c x c matrix that they belong to.
             both = batch.valid[:, :, None] & batch.valid[:, None, :]
             flat = batch.index[:, :, None] * len(P) + batch.index[:, None, :]
             added = np.where(both, G * times[:, None, None], 0.0)
@@ -106,26 +107,26 @@ class DenseCovariance:
             _, weighted = self._weigh(batch, G[batch.pattern], e, known[batch.rows], P)
             outer += weighted.T @ weighted
             value -= 0.5 * float(np.sum(weighted * e))
-        # Inverse of the known block, by that of the missing one: A~ = P - P G P.
+        # The inverse of the known block follows from that of the missing one: A~ = P - P G P.
         return outer - by_known - (n_missing * P - P @ by_missing @ P), value
 
 
 @dataclass(frozen=True)
 class FactorCovariance:
-    """Low rank plus diagonal, ``L L' + diag(psi)``, for many labels; a row costs |O| r^2 + r^3."""
+    """Low-rank plus diagonal covariance ``L L' + diag(psi)``; a row costs |O| r^2 + r^3."""
 
     L: Floats
     psi: Floats
 
     def matrix(self) -> Floats:
-        """The covariance as a c x c array."""
+        """Return the covariance as a c x c array."""
         return self.L @ self.L.T + np.diag(self.psi)
 
     def _squares(self) -> Floats:
         return (self.L[:, :, None] * self.L[:, None, :]).reshape(len(self.L), -1)
 
     def posterior(self, E: Floats, known: Any) -> tuple[Floats, Floats]:
-        """Mean (n, r) and covariance (n, r * r) of the factors of rows, ``known`` as floats."""
+        """Mean (n, r) and covariance (n, r * r) of the factors of rows; ``known`` are floats."""
         r = self.L.shape[1]
         inner = known @ (self._squares() / self.psi[:, None])
         P = np.linalg.inv(inner.reshape(-1, r, r) + np.eye(r))
@@ -151,7 +152,7 @@ LabelCovariance = DenseCovariance | FactorCovariance
 
 
 def residuals(T: NDArray[Any], F: Floats) -> tuple[Floats, Mask]:
-    """Residuals ``t - f``, zero at missing entries, and where entries are known."""
+    """Residuals ``t - f``, which are zero at missing entries, and the mask of known entries."""
     known = T != 0
     return np.where(known, T - F, 0.0), known
 
@@ -159,7 +160,7 @@ def residuals(T: NDArray[Any], F: Floats) -> tuple[Floats, Mask]:
 def conditional_moments(
     covariance: LabelCovariance, T: NDArray[Any], F: Floats
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of each label given the features and the *other* known labels."""
+    """Mean and variance of each entry given the features and the *other* known labels."""
     E, known = residuals(T, F)
     shift, variance = covariance.shifts(E, known)
     return np.where(known, T, F) + shift, variance
@@ -169,8 +170,8 @@ def conditional_moments(
 class Batch:
     """Rows whose blocks of the covariance, or of the precision matrix, are inverted in one call.
 
-    ``index`` (p, k) names the known or missing labels of each of p patterns, ``valid`` which of
-    them are not padding, ``pattern`` (b,) the pattern of each of the ``rows``.
+    ``index`` (p, k) has the known or missing labels of each of p patterns, with padding where
+    ``valid`` is False. ``pattern`` (b,) is the pattern of each of the ``rows``.
     """
 
     rows: NDArray[np.intp]
@@ -180,18 +181,18 @@ class Batch:
     pattern: NDArray[np.intp]
 
     def blocks(self, matrix: Floats) -> Floats:
-        """The blocks of a c x c matrix, padded with the identity, (p, k, k)."""
+        """Blocks of a c x c matrix, of shape (p, k, k), padded with the identity."""
         found = matrix[self.index[:, :, None], self.index[:, None, :]]
         both = self.valid[:, :, None] & self.valid[:, None, :]
         return np.where(both, found, np.eye(self.index.shape[1]))
 
     def gather(self, values: Floats) -> Floats:
-        """Entries of the labels named, zero where padded, from (b, c) to (b, k)."""
+        """Entries (b, k) of the labels of each row's pattern from (b, c); zero where padded."""
         found = np.take_along_axis(values, self.index[self.pattern], axis=1)
         return np.where(self.valid[self.pattern], found, 0.0)
 
     def scatter(self, values: Floats, n_labels: int) -> Floats:
-        """The way back, from (b, k) to (b, c), zero where no label is named."""
+        """Inverse of :meth:`gather`, from (b, k) to (b, c); zero for other labels."""
         found = np.zeros((len(values), n_labels))
         values = np.where(self.valid[self.pattern], values, 0.0)
         np.put_along_axis(found, self.index[self.pattern], values, axis=1)
@@ -199,7 +200,7 @@ class Batch:
 
 
 def batches(known: Mask) -> Iterator[Batch]:
-    """Rows in batches that fit into the memory, by their known or missing labels, the fewer."""
+    """Batches of rows within the memory, by known or missing labels, whichever are fewer."""
     n, c = known.shape
     packed = np.ascontiguousarray(np.packbits(known, axis=1))
     _, pattern = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_inverse=True)
@@ -211,16 +212,16 @@ def batches(known: Mask) -> Iterator[Batch]:
     while start < n:
         side = by_known[order[start]]
         end = start + int(np.searchsorted(by_known[order[start:]], side, side="right"))
-        # Sizes grow along the order: the last row that may join is the last that fits at its size.
+        # Rows are sorted by size, so the batch ends at the last row that fits with its own size.
         reach = np.arange(1, end - start + 1)
         k = size[order[start:end]]
         bytes_needed = 8.0 * reach * (4 * k * k + 4 * k * c + 12 * c)
         stop = start + max(int(np.searchsorted(bytes_needed, MEMORY, side="right")), 1)
-        # A batch of mixed sizes pays for the largest: do not mix much.
+        # All rows of a batch cost as much as the largest, so sizes should be similar.
         near = int(np.searchsorted(k, 1.25 * k[0] + 2, side="right"))
         stop = min(stop, start + near)
         rows = order[start:stop]
-        # Rows of one pattern lie side by side; patterns are counted as they come.
+        # Rows of one pattern are adjacent, and patterns are numbered in this order.
         new = np.append(True, np.diff(pattern[rows]) != 0)
         first, which = np.flatnonzero(new), np.cumsum(new) - 1
         named = known[rows[first]] if side else ~known[rows[first]]
@@ -232,17 +233,17 @@ def batches(known: Mask) -> Iterator[Batch]:
 
 
 def row_blocks(n_rows: int, bytes_a_row: float) -> Iterator[slice]:
-    """Slices of rows that fit into the memory."""
+    """Slices of rows whose intermediate results fit into the memory."""
     step = max(int(MEMORY / bytes_a_row), 1)
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
 def quick_covariance(T: NDArray[np.int8], F: Floats) -> LabelCovariance:
-    """Covariance of the residuals of signs and scores, in a time that does not make fits longer."""
+    """Covariance of the residuals of signs and scores, with limited computing time."""
     n, c = T.shape
     E, known = residuals(T, F)
-    if c > MAX_DENSE:  # factors, fitted to a sample of rows
+    if c > MAX_DENSE:  # factors that are fitted to a sample of the rows
         some = slice(0, max(int(WORK / (100.0 * c)), 2000))
         return em_factor(E[some], known[some], min(RANK, c - 1), rounds=5)[0]
     start, work = DenseCovariance(pairwise_covariance(E, known)), float(n) * c**3 / WORK
@@ -254,7 +255,7 @@ def quick_covariance(T: NDArray[np.int8], F: Floats) -> LabelCovariance:
 def out_of_fold_moments(
     T: NDArray[np.int8], F: Floats, folds: NDArray[np.intp]
 ) -> tuple[Floats, Floats]:
-    """Means and variances of all entries by a covariance that was fitted to the other folds."""
+    """Means and variances of all entries, with a covariance that was fitted to other folds."""
     mean, variance = np.empty(F.shape), np.empty(F.shape)
     for k in range(FOLDS):
         here, others = folds == k, folds != k
@@ -264,17 +265,17 @@ def out_of_fold_moments(
 
 
 def _variances(E: Floats, known: Mask) -> Floats:
-    # With one more residual of size 1: a label with one class observed would have next to no
-    # variance, and one entry of the other class in a new row would outweigh everything else.
+    # One more residual of size 1 is added: otherwise a label with one class observed would have
+    # almost no variance, and one entry of the other class would outweigh all other labels.
     return np.asarray((np.sum(E * E, axis=0) + 1.0) / (known.sum(axis=0) + 1.0))
 
 
 def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats:
     r"""Covariance from pairwise moments, positive definite.
 
-    The mean :math:`s_{jk}` of :math:`e_{ij} e_{ik}` over the rows where both labels are known, with
-    the sampling variance :math:`v_{jk}`, is multiplied by
-    :math:`\max(0, 1 - \mathrm{shrinkage} \cdot v_{jk} / s_{jk}^2)`, so that pairs that are seldom
+    Let :math:`s_{jk}` be the mean of :math:`e_{ij} e_{ik}` over the rows where both labels are
+    known, and :math:`v_{jk}` its sampling variance. The mean is multiplied by
+    :math:`\max(0, 1 - \mathrm{shrinkage} \cdot v_{jk} / s_{jk}^2)`, so that pairs that are rarely
     observed together, and pairs of rare labels, become uncorrelated.
     """
     known, squares = mask.astype(np.float64), E * E
@@ -282,7 +283,7 @@ def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats
     S = (E.T @ E) / times
     noise = ((squares.T @ squares) / times - S * S) / times
     S = S * np.maximum(1.0 - shrinkage * noise / np.maximum(S * S, 1e-300), 0.0)
-    # With the variances d, and no eigenvalue near zero in units of these.
+    # The result has the variances d, and no eigenvalue of its correlation matrix is near zero.
     scale = np.sqrt(_variances(E, mask))
     correlation = S / (scale[:, None] * scale[None, :])
     np.fill_diagonal(correlation, 1.0)
@@ -294,23 +295,18 @@ def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats
 
 
 def em_dense(
-    E: Floats,
-    mask: Mask,
-    start: DenseCovariance,
-    *,
-    prior: float = PRIOR,
-    rounds: int = 10,
-    tol: float = 1e-3,
+    E: Floats, mask: Mask, start: DenseCovariance, *, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[DenseCovariance, list[float]]:
-    r"""Covariance by EM, with an inverse Wishart prior around the start.
+    r"""Covariance by EM, with an inverse Wishart prior, and the objective of each round.
 
-    With :math:`\nu = \mathrm{prior} \cdot n` it maximises, and never decreases,
-    :math:`\sum_i \log N(e_{iO}; 0, S_{OO}) - \nu (\log |S| + \mathrm{tr}(S^{-1} S_0)) / 2`. One
-    round is :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed
-    residuals R and the covariances V of missing entries; both are in the gradient.
+    With :math:`\nu = 0.3 n` and the start :math:`S_0`, EM maximises
+    :math:`\sum_i \log N(e_{iO}; 0, S_{OO}) - \nu (\log |S| + \mathrm{tr}(S^{-1} S_0)) / 2`, which
+    no round decreases. A round computes
+    :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed residuals R
+    and the covariances V of missing entries. Both follow from the gradient.
     """
     n, history = max(len(mask), 1), []
-    nu, enough = prior * n, tol * int(mask.sum())
+    nu, enough = PRIOR * n, tol * int(mask.sum())
     plan, current = list(batches(mask)), start
     for k in range(rounds + 1):
         gradient, value = current.expected(E, mask, plan)
@@ -327,11 +323,11 @@ def em_dense(
 def em_factor(
     E: Floats, mask: Mask, rank: int, *, ridge: float = RIDGE, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[FactorCovariance, list[float]]:
-    r"""Factors by EM; missing entries drop out of every sum.
+    r"""Low-rank factors by EM, and the objective of each round.
 
-    Maximises, and never decreases, the log-likelihood of the known residuals less
+    EM maximises the log-likelihood of the known residuals minus
     :math:`\tfrac12 \sum_j \left( \kappa \|l_j\|^2 / \psi_j + \log \psi_j + d_j / \psi_j \right)`,
-    with the ridge :math:`\kappa` and the residuals' variances d.
+    with the ridge :math:`\kappa` and the variances d of the residuals. No round decreases it.
     """
     n, c = E.shape
     known, d = mask.astype(np.float64), _variances(E, mask)
@@ -345,7 +341,7 @@ def em_factor(
             pairs = (mean[:, :, None] * mean[:, None, :]).reshape(-1, rank * rank)
             C += known[rows].T @ (P + pairs)
             B += E[rows].T @ mean
-            # log |S_OO| = log |I + L'L / psi| + sum log psi, and e'Ae by Woodbury.
+            # log |S_OO| = log |I + L'L / psi| + sum log psi; e'Ae by the Woodbury identity.
             value += 0.5 * float(np.sum(np.linalg.slogdet(P.reshape(-1, rank, rank))[1]))
             value += 0.5 * float(np.sum((E[rows] @ (current.L / current.psi[:, None])) * mean))
         value -= 0.5 * float(np.sum(seen * np.log(current.psi) + squares / current.psi))
@@ -362,12 +358,12 @@ def em_factor(
 
 
 def _first_factors(E: Floats, mask: Mask, d: Floats, rank: int) -> FactorCovariance:
-    """Singular vectors of the residuals, rescaled by the observed rates."""
+    """Initial factors: singular vectors of the residuals, scaled by the shares of known entries."""
     scale, n = np.sqrt(d), max(len(mask), 1)
     rate = np.maximum(mask.mean(axis=0), 1.0 / n)
     _, values, vectors = randomized_svd(E / scale, rank, n_iter=4, random_state=0)
     L = vectors.T * (values / np.sqrt(n)) / rate[:, None]
-    # No factor explains more than nine tenths of a label to begin with.
+    # Initially the factors explain at most 90 % of the variance of a label.
     size = np.sum(L**2, axis=1)
     L *= np.sqrt(np.minimum(1.0, 0.9 / np.maximum(size, 1e-12)))[:, None]
     psi: Any = (1.0 - np.sum(L**2, axis=1)) * scale**2

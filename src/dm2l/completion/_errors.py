@@ -1,4 +1,4 @@
-"""Probabilities of scores, error-rate control of imputed labels, and errors among observed ones."""
+"""Calibration of scores, error-rate control of imputed labels, and errors in observed labels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ Floats = NDArray[np.float64]
 
 
 def plain_probability(scores: NDArray[Any]) -> Floats:
-    """Probability that a least-squares score stands for, without calibration."""
-    # Fitted to -1/+1, a score estimates E[t|x] = 2 p - 1, with which this agrees to first order.
+    """Probability that corresponds to a least-squares score, without calibration."""
+    # A score that was fitted to -1/+1 estimates E[t|x] = 2 p - 1; this agrees to first order.
     return 0.5 * (1.0 + np.tanh(np.asarray(scores, dtype=np.float64)))
 
 
 class Calibrator:
-    """One monotone map from score to probability per label."""
+    """Calibration map for each label, from scores to probabilities."""
 
     def __init__(self, method: Any) -> None:
         if method not in ("sigmoid", "isotonic"):
@@ -31,14 +31,14 @@ class Calibrator:
     def fit(
         self, scores: Floats, T: Signs, weights: Floats | None = None, *, flat: bool = True
     ) -> Self:
-        """Fit on held-out scores (or NaN); labels without a curve get their rate if ``flat``."""
+        """Fit to held-out scores (or NaN); with ``flat``, labels without a curve get their rate."""
         weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
         known = (T != 0) & np.isfinite(scores)
         curves = [
             self._fit_label(scores[rows, k], T[rows, k] > 0, weights[rows, k])
             for k, rows in enumerate(known.T)
         ]
-        # Curves of all labels in a few arrays: model files hold them as they are.
+        # The curves of all labels are stored in a few arrays, which are written to model files.
         self.fitted_labels = np.array([curve is not None for curve in curves], dtype=bool)
         fitted = [curve for curve in curves if curve is not None]
         one, two = (np.concatenate([np.zeros(0), *(curve[k] for curve in fitted)]) for k in (0, 1))
@@ -55,7 +55,7 @@ class Calibrator:
     def _fit_label(
         self, scores: Floats, positive: NDArray[np.bool_], weights: Floats
     ) -> tuple[Floats, Floats] | None:
-        """Slope and offset of a label, or corners of its curve; None if it cannot have one."""
+        """Slope and offset of a label, or knots of its curve; None if it cannot be fitted."""
         n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
         if not n_positive or not n_negative:
             return None
@@ -65,22 +65,22 @@ class Calibrator:
             regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
             regression.fit(scores, positive.astype(np.float64), weights)
             return regression.X_thresholds_, regression.y_thresholds_
-        # Loaded when it is needed: a third of the time of importing this library.
+        # Imported here, because it takes a third of the time of importing this library.
         from sklearn.linear_model import LogisticRegression
 
-        # Platt's targets keep the curve finite when scores separate the classes; a fractional
-        # target is two weighted copies of a row.
+        # With Platt's targets the curve is finite even if scores separate the classes. A fractional
+        # target is represented by two weighted copies of the row.
         target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
         column = np.concatenate([scores, scores])[:, None]
         answer = np.repeat([1, 0], len(scores))
         weight = np.concatenate([target * weights, (1 - target) * weights])
         logistic = LogisticRegression(C=1e6, max_iter=1000)
         logistic.fit(column, answer, sample_weight=weight)
-        # A falling curve would reverse the model's order on the evidence of noise: no curve then.
+        # A decreasing curve would reverse the order of the scores, and is due to noise.
         return (logistic.coef_[0], logistic.intercept_) if logistic.coef_[0, 0] > 0 else None
 
     def predict(self, scores: NDArray[Any]) -> Floats:
-        """Probabilities: by its curve, its observed rate, or :func:`plain_probability`."""
+        """Probabilities by the curve, the observed rate, or :func:`plain_probability`."""
         result = np.where(np.isnan(self.rates), plain_probability(scores), self.rates)
         if self.method == "sigmoid":
             labels = self.fitted_labels
@@ -92,17 +92,21 @@ class Calibrator:
         return result
 
     def polygons(self) -> Iterator[tuple[int, Floats, Floats]]:
-        """Labels with isotonic curves, and the scores and probabilities of their corners."""
+        """Labels with isotonic curves, and the scores and probabilities of their knots."""
         ends = np.cumsum(self.lengths)
         labels = np.flatnonzero(self.fitted_labels)
         for k, start, end in zip(labels, ends - self.lengths, ends, strict=True):
             yield int(k), self.scores[start:end], self.probabilities[start:end]
 
 
+# With fewer positives the best threshold is mostly noise, and often below all scores.
+FEWEST_POSITIVES = 5
+
+
 def best_f1_thresholds(
-    scores: Floats, T: Signs, min_positives: float = 1, weights: Floats | None = None
+    scores: Floats, T: Signs, weights: Floats | None = None, min_positives: int = FEWEST_POSITIVES
 ) -> Floats:
-    """Threshold of each label that maximises F1 on held-out scores of observed entries."""
+    """Threshold of each label that maximises F1 on held-out scores; 0 with few positives."""
     thresholds = np.zeros(T.shape[1])
     weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
     for k in range(T.shape[1]):
@@ -110,32 +114,31 @@ def best_f1_thresholds(
         order = use[np.argsort(-scores[use, k], kind="stable")]
         sorted_scores, count = scores[order, k], weights[order, k]
         hits = np.cumsum(count * (T[order, k] > 0))
-        if not len(hits) or hits[-1] < max(min_positives, 1):
+        if not len(hits) or hits[-1] < min_positives:
             continue
         f1 = 2 * hits / (np.cumsum(count) + hits[-1])
-        # A cut inside a tie cannot be made.
+        # A threshold cannot separate equal scores.
         cuts = np.append(sorted_scores[1:] < sorted_scores[:-1], True)
         best = int(np.argmax(np.where(cuts, f1, -1.0)))
         lowest = float(sorted_scores[best])
         last = best + 1 == len(hits)
         below = lowest - max(1.0, abs(lowest)) if last else float(sorted_scores[best + 1])
         middle = below + 0.5 * (lowest - below)
-        # Between neighbouring floats there is no middle: the lower one is the border.
+        # There is no number between adjacent floats; the lower one is then the threshold.
         thresholds[k] = middle if middle < lowest else below
     return thresholds
 
 
-# Assumed ratio of error rates, missing to known entries: calibration has seen the known ones
-# (docs/research/imputing.md).
+# Assumed ratio of the error rates of missing and known entries. It is above one because calibration
+# was fitted to the known entries (docs/research/imputing.md).
 SEEN = 1.1
-# So many of the most confident errors are stored one by one, the others by every hundredth.
+# Number of the most confident errors that are all stored; of the others every hundredth is stored.
 FINE = 1000
-# Shares of wrong labels that are considered.
-SHARES = np.geomspace(0.001, 0.3, 20)
-BINS = 200
-# Share of the entries that counts as most confident; probability from which one is suspected.
-CONFIDENT = 0.2
-SUSPECT = 0.5
+# Candidates for the share of wrong labels, and number of bins of confidence.
+SHARES, BINS = np.geomspace(0.001, 0.3, 20), 200
+# Share of the entries that counts as most confident, and probability above which an observed label
+# is suspected to be wrong.
+CONFIDENT, SUSPECT = 0.2, 0.5
 
 
 @dataclass(frozen=True)
@@ -144,10 +147,12 @@ class CompletionSummary:
 
     Parameters
     ----------
-    n_yes, n_no, n_left : int
-        Missing labels filled with either class, and not filled.
+    n_yes, n_no : int
+        Numbers of missing labels that were filled with yes, and with no.
+    n_left : int
+        Number of missing labels that were not filled.
     expected_wrong : float
-        Expected error rate of the filled labels, NaN without ``max_error_rate``.
+        Expected error rate of the filled labels. NaN without ``max_error_rate``.
     """
 
     n_yes: int
@@ -158,26 +163,28 @@ class CompletionSummary:
 
 @dataclass(frozen=True)
 class ErrorRateBound:
-    r"""Conformal selection based on errors at known entries.
+    r"""Selection of entries to fill with a bounded error rate, by conformal selection.
 
-    Every known entry was predicted as if it were missing. With n such predictions, of which
-    :math:`w_j` are wrong and at least as confident as that of the missing entry j, its p-value is
+    All known entries are predicted as if they were missing. Let n be the number of these
+    predictions, and :math:`w_j` the number of wrong ones that are at least as confident as the
+    prediction of the missing entry j. The p-value of entry j is
 
     .. math:: p_j = \frac{1 + 1.1 w_j + \sqrt{w_j}}{n + 1},
 
-    and the procedure of Benjamini and Hochberg at level a chooses the entries to fill. If known and
+    and the procedure of Benjamini and Hochberg at level a selects the entries to fill. If known and
     missing entries are exchangeable (given the row, missingness does not depend on the label), the
-    expected error rate is at most a even without root and factor (Jin and Candes, 2023). These
-    allow for covariance and curves that have seen the known entries (docs/research/imputing.md).
+    expected error rate is at most a even without the root and the factor (Jin and Candes, 2023).
+    The root and the factor correct for covariance and calibration curves, which were fitted to the
+    known entries (docs/research/imputing.md).
 
     Parameters
     ----------
     n : ndarray of shape (2,)
-        Number of predictions: negative, positive.
+        Numbers of negative and of positive predictions.
     confidence : ndarray of shape (2, k)
-        Of wrong predictions, falling.
+        Confidence of the wrong predictions, in descending order.
     count : ndarray of shape (2, k)
-        Number of errors that are at least as confident; rounded up where not all are stored.
+        Number of errors that are at least as confident, rounded up if not all errors are stored.
 
     Examples
     --------
@@ -198,12 +205,12 @@ class ErrorRateBound:
 
     @classmethod
     def fit(cls, confidence: Floats, positive: NDArray[np.bool_], T: NDArray[Any]) -> Self:
-        """Learn from predictions of known entries with signs ``T``; all (n, c)."""
+        """Fit to predictions of known entries with signs ``T``; all arrays have shape (n, c)."""
         known, wrong = T != 0, (T > 0) != positive
         sides = [known & ~positive, known & positive]
         falling = [np.sort(confidence[side & wrong])[::-1] for side in sides]
         size = max(map(len, falling))
-        # Rounded up to the count of the next one stored, which is conservative.
+        # Counts are rounded up to that of the next error that is stored, which is conservative.
         at = np.unique(np.append(np.arange(min(size, FINE)), np.arange(FINE, size, 100)))
         stored, count = np.full((2, len(at)), -1.0), np.zeros((2, len(at)), dtype=np.int64)
         for k, values in enumerate(falling):
@@ -219,9 +226,9 @@ class ErrorRateBound:
         missing: NDArray[np.bool_],
         max_error_rate: float | tuple[float, float],
     ) -> tuple[NDArray[np.bool_], float]:
-        """Which entries to fill, given probabilities of being right, and their expected error rate.
+        """Select entries to fill, given their confidence; return also their expected error rate.
 
-        ``max_error_rate`` is for all, or a pair for those filled with yes and with no.
+        ``max_error_rate`` applies to all entries; a pair applies to yes and to no.
         """
         chosen, expected = np.zeros(missing.shape, dtype=bool), 0.0
         parts: list[Any] = [([0, 1], missing, max_error_rate)]
@@ -237,14 +244,14 @@ class ErrorRateBound:
         return chosen, expected / max(int(chosen.sum()), 1)
 
     def least(self, confidence: Floats, missing: NDArray[np.bool_]) -> float:
-        """The smallest ``max_error_rate`` that fills any missing entry; 1 if none does."""
+        """Return the lowest ``max_error_rate`` at which an entry is filled; 1 if there is none."""
         if not missing.any() or not self.n.sum():
             return 1.0
         _, filled, _, bound = self._bounds(confidence[missing], [0, 1])
         return float(min(1.0, (bound / filled).min()))
 
     def _bounds(self, confidence: Floats, sides: list[int]) -> tuple[Floats, Any, Floats, Floats]:
-        """For each cutoff of confidence: entries filled, errors expected, and their bound."""
+        """Levels of confidence, and the entries filled, expected errors and bound at each level."""
         values, times = np.unique(confidence, return_counts=True)
         mistakes = np.zeros(len(values))
         for k in sides:
@@ -257,41 +264,42 @@ class ErrorRateBound:
 
 
 def check_max_error_rate(value: Any) -> float | tuple[float, float]:
-    """A share, or one for yes and one for no."""
-    several = isinstance(value, (tuple, list))
-    parts = list(value) if several else [value]
+    """Checked error rate, or pair of error rates for yes and for no."""
+    parts = value if isinstance(value, (tuple, list)) else (value,)
     numbers = all(isinstance(part, Real) and not isinstance(part, bool) for part in parts)
-    good = numbers and len(parts) == 1 + several and all(0 <= part <= 1 for part in parts)
-    if not good:
+    good = numbers and all(0 <= part <= 1 for part in parts)
+    if not good or len(parts) != 1 + isinstance(value, (tuple, list)):
         raise ValueError(
-            f"max_error_rate must be from 0 to 1 or a pair of them (yes, no), got {value!r}."
+            "max_error_rate must be a number from 0 to 1, or a pair of such numbers for yes and "
+            f"for no, got {value!r}."
         )
-    return (float(parts[0]), float(parts[1])) if several else float(parts[0])
+    return (float(parts[0]), float(parts[1])) if len(parts) == 2 else float(parts[0])
 
 
 @dataclass(frozen=True)
 class LabelErrors:
-    r"""Observed entries, the most probable label error first.
+    r"""Observed entries, sorted by the probability that their label is wrong.
 
-    Confident predictions are contradicted less often, but not below the share e of wrong labels:
-    those with the margin :math:`m = |\log p / (1 - p)|` at the rate
+    Observed labels rarely contradict confident predictions, but do so at least at the rate e of
+    wrong labels. Labels with the margin :math:`m = |\log p / (1 - p)|` of the predicted probability
+    p contradict the prediction at the rate
 
-    .. math:: k = e + (1 - 2e) u, \qquad u = 1 / (1 + \exp(a + b m))
+    .. math:: k = e + (1 - 2e) u, \qquad u = 1 / (1 + \exp(a + b m)),
 
-    with u the rate of labels that are unexpected and yet right. For each e from 0.001 to 0.3,
-    equally likely a priori, a and b maximise the likelihood. A label that contradicts its
+    where u is the rate of unexpected labels that are correct. For each e from 0.001 to 0.3, with
+    equal prior probabilities, a and b maximise the likelihood. A label that contradicts its
     prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior of e.
 
     Parameters
     ----------
     row, label : ndarray of int
-        Row and column of the entry.
+        Row and column of each entry.
     observed : ndarray of bool
-        Its label.
+        Observed label of each entry.
     probability : ndarray of float
-        Probability that it is wrong.
+        Probability that the observed label is wrong.
     false_alarms : ndarray of float
-        Expected share of right labels among this entry and all before it.
+        Expected share of correct labels among this entry and all entries before it.
 
     Examples
     --------
@@ -310,12 +318,12 @@ class LabelErrors:
     false_alarms: NDArray[np.float64]
 
     def __len__(self) -> int:
-        """Number of entries."""
+        """Return the number of entries."""
         return len(self.row)
 
     @classmethod
     def of(cls, T: NDArray[Any], p: NDArray[Any]) -> Self:
-        """Errors among signs ``T``, given probabilities that do not depend on the entry itself."""
+        """Find errors in signs ``T``; probabilities must not depend on the entry itself."""
         row, label = np.nonzero(T)
         observed = T[row, label] > 0
         p = p[row, label]
@@ -329,9 +337,9 @@ class LabelErrors:
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
-    """Labels that are probably wrong, and should be no evidence about others of their row."""
+    """Labels that are probably wrong, and should not be evidence about other labels."""
     # With the share e of contradictions among the most confident predictions, a label whose
-    # opposite has probability r is wrong with e (r - e) / ((1 - 2 e)(1 - r)).
+    # opposite has probability r is wrong with probability e (r - e) / ((1 - 2 e)(1 - r)).
     against = np.where(T > 0, 1 - p, p)
     sure = np.where(T != 0, np.maximum(p, 1 - p), -1.0)
     border = np.quantile(sure[T != 0], 1 - CONFIDENT) if (T != 0).any() else 1.0
@@ -342,8 +350,8 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _mistaken(margin: Floats, contradicts: NDArray[np.bool_]) -> Floats:
-    """Probability that labels are wrong, which contradict predictions with these margins or not."""
-    from scipy.optimize import minimize  # when it is needed: it takes long to load
+    """Probability that labels are wrong, given margins of predictions and contradictions."""
+    from scipy.optimize import minimize  # imported here, because loading it is slow
 
     parts = np.array_split(np.argsort(margin), min(BINS, max(len(margin), 1)))
     n = np.array([len(part) for part in parts])
@@ -352,7 +360,7 @@ def _mistaken(margin: Floats, contradicts: NDArray[np.bool_]) -> Floats:
 
     def loss(at: Floats, e: float) -> float:
         k = e + (1 - 2 * e) * expit(-at[0] - np.exp(at[1]) * middle)
-        # With little data predictions are taken to be calibrated (a = 0, b = 1).
+        # The penalty assumes calibrated predictions (a = 0, b = 1) if there are few labels.
         return float(0.5 * at @ at - np.sum(x * np.log(k) + (n - x) * np.log1p(-k)))
 
     at, losses, found = np.zeros(2), [], []
@@ -363,5 +371,5 @@ def _mistaken(margin: Floats, contradicts: NDArray[np.bool_]) -> Floats:
         odd = expit(-at[0] - np.exp(at[1]) * margin)
         share = e + (1 - 2 * e) * odd
         found.append(e * np.where(contradicts, (1 - odd) / share, odd / (1 - share)))
-    # The steps between shares grow as these do.
+    # Shares are spaced geometrically, so a uniform prior needs weights in proportion to them.
     return np.average(found, axis=0, weights=SHARES * np.exp(min(losses) - np.array(losses)))

@@ -1,4 +1,4 @@
-"""Scores of rows that the model was not fitted to, in closed form, and fits that use them."""
+"""Leave-one-out scores of ridge regression in closed form, and fits that use them."""
 
 from typing import Any
 
@@ -20,21 +20,20 @@ from dm2l.completion._covariance import (
 )
 from dm2l.labels._entries import EntryWeights, Signs
 
-# Largest leverage: a residual divided by 1 - h is unbounded otherwise.
+# Largest leverage h: residuals are divided by 1 - h.
 MOST = 0.98
-# Mean leverage above which the closed form, which knows the curvature of each label by its share
-# of known entries alone, is too optimistic and folds replace it (benchmarks/completion.py).
+# With a higher mean leverage, cross-validation replaces the closed form, which is too optimistic
+# because it knows only the share of known entries of each label (benchmarks/completion.py).
 TOO_BENT = 0.5
 RIDGE_FOLDS, STEPS = 5, 30
-# Of the gradient of ridge solutions, whose error is divided by 1 - h too.
+# Tolerance of the gradient of ridge solutions, whose error is divided by 1 - h too.
 TOL = 0.01
-# Up to so many features, or rows of a kernel matrix, leverages are exact; else means of so many
-# random projections (benchmarks/coupling_cost.py).
+# Up to so many features, or rows of a kernel matrix, leverages are exact. Otherwise they are
+# estimated by random projections (benchmarks/coupling_cost.py).
 EXACT, EXACT_ROWS = 256, 1500
 PROJECTIONS = 128
 _WIDTH = 512  # columns at a time, for exact leverages
-# Of joint fits: AUC and ranking loss of new rows hardly move after the third (emotions, yeast).
-ROUNDS = 3
+ROUNDS = 3  # of joint fits
 
 
 def fitted_leverages(
@@ -46,11 +45,11 @@ def fitted_leverages(
     exact: bool = False,
     weights: Floats | None = None,
 ) -> Any:
-    r"""How much each known entry pulls its own score, :math:`h_{ij} = \phi_i' H_j^{-1} \phi_i`.
+    r"""Leverages :math:`h_{ij} = \phi_i' H_j^{-1} \phi_i` of known entries on their own scores.
 
-    The curvature is :math:`H_j = \Phi_{O_j}'\Phi_{O_j} + \alpha I`. The solver's factor is that of
-    the common share :math:`\rho` of known entries; its leverages are carried over to the share of
-    each label as if all eigenvalues of :math:`\Phi'\Phi` were one.
+    The curvature is :math:`H_j = \Phi_{O_j}'\Phi_{O_j} + \alpha I`. The factor of the solver has
+    the mean share :math:`\rho` of known entries. Its leverages are scaled to the share of each
+    label as if all eigenvalues of :math:`\Phi'\Phi` were equal.
     """
     xp, rho = features.xp, factor.rho
     h: Any = 0.0
@@ -58,7 +57,7 @@ def fitted_leverages(
     if isinstance(factor, KernelPreconditioner) and (exact or len(known) <= EXACT_ROWS):
         h = factor.leverages()
     elif not kernel and (exact or features.size <= EXACT):
-        # Rows of Phi R'^-1, which is what scores of the weights R'^-1 are.
+        # Scores of the weights R'^-1 are the rows of Phi R'^-1.
         eye = np.eye(features.size)
         for start in range(0, features.size, _WIDTH):
             at = factor.to_weights(asarray_like(eye[:, start : start + _WIDTH], features.example))
@@ -67,24 +66,23 @@ def fitted_leverages(
         size = len(known) if kernel else features.size
         signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(size, PROJECTIONS))
         signs = asarray_like(signs, features.example)
-        if kernel:  # the diagonal of what takes gradients to scores (Hutchinson)
+        if kernel:  # Hutchinson's estimator of the diagonal of the map from gradients to scores
             each = signs * features.scores(factor.step(signs))
         else:
             each = xp.astype(features.scores(factor.to_weights(signs)), xp.float64) ** 2
         h = xp.mean(each, axis=1)
-        # The noise of the projections is removed from the spread.
+        # The variance of the projections is subtracted from the spread of the leverages.
         middle, spread = float(xp.mean(h)), float(xp.var(h))
         noise = float(xp.mean(xp.var(each, axis=1))) / PROJECTIONS
         h = middle + max(1.0 - noise / max(spread, 1e-300), 0.0) * (h - middle)
     rows: Any = None if weights is None else weights.max(axis=1)
-    rate = np.maximum(known.mean(axis=0), 1.0 / len(known))
-    if weights is not None:
-        rate = np.maximum(weights.sum(axis=0) / rows.sum(), 1.0 / len(known))
+    rate = known.mean(axis=0) if weights is None else weights.sum(axis=0) / rows.sum()
+    rate = np.maximum(rate, 1.0 / len(known))
     level = features.spread(rows) / max(float(xp.mean(h)), 1e-300)
     value = max(level - alpha, 0.0) / rho
     scale = (rho * value + alpha + 1e-300) / (rate * value + alpha + 1e-300)
     h = h[:, None] * asarray_like(scale, h)[None, :]
-    # A known row adds all of its curvature to its own label, not a share.
+    # A known row adds its whole curvature to its own label, not only a share of it.
     if weights is None:
         return h / (1.0 + h * (1.0 - asarray_like(rate, h)))
     apart = asarray_like(weights - rows[:, None] * rate, h)
@@ -92,7 +90,7 @@ def fitted_leverages(
 
 
 def without_own_row(targets: NDArray[Any], F: Floats, h: Floats) -> Floats:
-    """Scores as if each row had not been there: residuals become ``e / (1 - h)``."""
+    """Leave-one-out scores, whose residuals are ``e / (1 - h)``."""
     return np.asarray(targets - (targets - F) / (1.0 - np.minimum(h, MOST)))
 
 
@@ -106,9 +104,9 @@ def leave_one_out_scores(
     exact: bool = False,
     entries: EntryWeights | None = None,
 ) -> Any:
-    """Scores of masked ridge as if each known entry's row had not been there, in numpy."""
-    # The intercept stays that of all rows: without a positive of a rare label it is lower, and
-    # positives would seem to score below negatives.
+    """Leave-one-out scores of masked ridge for known entries, as a numpy array."""
+    # The intercept is that of all rows: without one positive of a rare label it would be lower, so
+    # that positives would get lower scores than negatives.
     known, entries = T != 0, entries or EntryWeights()
     weights = entries.weights
     V = conjugate_gradients(problem, factor, tol=TOL, start=factor.to_variables(W))
@@ -121,7 +119,7 @@ def leave_one_out_scores(
     if features.intercept and weights is None:
         h = h - 1.0 / np.maximum(problem.n * known.mean(axis=0), 1.0)
     elif features.intercept and weights is not None:
-        share = problem.n / weights.max(axis=1).sum()  # these rows may be some of many
+        share = problem.n / weights.max(axis=1).sum()  # these rows may be a sample
         h = h - weights / np.maximum(share * weights.sum(axis=0), weights.max(axis=0))
     F = np.asarray(to_numpy(features.scores(factor.to_weights(V))), np.float64)
     unseen = without_own_row(T if entries.targets is None else entries.targets, F, h)
@@ -131,8 +129,8 @@ def leave_one_out_scores(
 def out_of_fold_scores(
     problem: Problem, factor: Preconditioner, T: Signs, V: Any, entries: EntryWeights
 ) -> Any:
-    """Out-of-fold scores of masked ridge for known entries, scores of all rows for missing ones."""
-    # Folds do not start from the solution V of all rows: some of what is left out would stay.
+    """Out-of-fold scores of masked ridge for known entries, and plain scores for missing ones."""
+    # Folds do not start from the solution V of all rows, which has seen the rows left out.
     features = problem.features
     W = factor.to_weights(V)
     F = to_numpy(float64(features.scores(W)))
@@ -158,9 +156,9 @@ def learn_jointly(
     problem: Problem, T: Signs, W: Any, factor: Preconditioner, entries: EntryWeights | None = None
 ) -> tuple[Any, Floats, Preconditioner]:
     """Solution without norms, leave-one-out scores and factor, by EM with these scores."""
-    # The E-step puts the conditional mean into every missing entry; the M-step is ridge with
-    # complete targets, so that all labels share one factor. The problem is left with these targets;
-    # the groups of its nuclear norms stay those of observed positives.
+    # The E-step imputes missing entries by conditional means. The M-step is ridge with complete
+    # targets, so that all labels share one factor. The problem keeps these targets, but the groups
+    # of its nuclear norms are those of observed positives.
     features = problem.features
     goal = T if entries is None or entries.targets is None else entries.targets
     F = to_numpy(float64(features.scores(W)))
@@ -184,10 +182,10 @@ def learn_jointly(
 def _fill(
     T: Signs, goal: NDArray[Any], unseen: Floats, F: Floats, trust: float | None = None
 ) -> tuple[Floats, float]:
-    """Targets with shrunk conditional means at missing entries, and the factor of the shrinkage."""
+    """Targets with shrunk conditional means at missing entries, and the shrinkage factor."""
     use, scores = (T != 0) & np.isfinite(unseen), np.where(np.isfinite(unseen), unseen, F)
     signs = np.where(use, T, 0)
-    if trust is None:  # slope of residuals on conditional shifts, by covariances of other rows
+    if trust is None:  # slope of residuals on out-of-fold conditional shifts
         folds = np.random.default_rng(0).permutation(len(T)) % FOLDS
         shift = (out_of_fold_moments(signs, scores, folds)[0] - scores)[use]
         slope = (signs - scores)[use] @ shift / max(shift @ shift, 1e-300)

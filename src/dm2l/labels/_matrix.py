@@ -422,7 +422,7 @@ class LabelForm:
         self.missing_label = missing_label
         self.missing_as = missing_as
         self._classes = None if classes is None else np.unique(np.asarray(classes))
-        self._labels: LabelMatrix | None = None
+        self.labels: Any = None  # labels of no rows, with names and coding of all blocks
         self._coding: int | None = None  # code of a negative, None before the first one
 
     @classmethod
@@ -431,17 +431,10 @@ class LabelForm:
     ) -> Any:
         """Form that continues after labels with this number of negatives."""
         form = cls(missing_label, missing_as, labels.classes)
-        form._labels = labels
+        form.labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):
             form._coding = labels.negative
         return form
-
-    @property
-    def labels(self) -> LabelMatrix:
-        """Labels of no rows, with the names and the coding of all blocks."""
-        if self._labels is None:
-            raise ValueError("No labels have been read yet.")
-        return self._labels
 
     def read(self, Y: Any, label_mask: Any = None) -> Signs:
         """Signs of a block, int8 of shape (n, n_labels)."""
@@ -484,7 +477,7 @@ class LabelForm:
 
     def _take(self, found: LabelMatrix, coding: int | None) -> None:
         """Check a block whose negatives are coded as ``coding``, and update names and coding."""
-        known = found if self._labels is None else self._labels
+        known = found if self.labels is None else self.labels
         if known.kind != found.kind or known.n_labels != found.n_labels:
             raise ValueError(
                 f"This block has {found.n_labels} labels ({found.kind}), but earlier ones had "
@@ -506,7 +499,7 @@ class LabelForm:
                 )
             self._coding = self._coding if coding is None else coding
             dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)
-        self._labels = replace(
+        self.labels = replace(
             known,
             signs=known.signs[:0].copy(),
             entries=None,

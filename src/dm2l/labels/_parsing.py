@@ -130,8 +130,7 @@ def null_entries(values: NDArray[Any]) -> NDArray[np.bool_]:
         return cast("NDArray[np.bool_]", np.isnan(values))
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=bool)
-    flags = [is_null(v) for v in values.ravel().tolist()]
-    return np.array(flags, dtype=bool).reshape(values.shape)
+    return np.asarray(np.frompyfunc(is_null, 1, 1)(values), dtype=bool)
 
 
 def is_null(value: Any) -> bool:
@@ -146,11 +145,8 @@ def equals(values: NDArray[Any], mark: Any) -> NDArray[np.bool_]:
     """Mask of the entries equal to ``mark``; text and numbers are never equal."""
     text = isinstance(mark, str)
     if values.dtype.kind == "O":
-        found = [
-            not is_null(v) and isinstance(v, str) == text and v == mark
-            for v in values.ravel().tolist()
-        ]
-        return np.array(found, dtype=bool).reshape(values.shape)
+        alike = [not is_null(v) and isinstance(v, str) == text and v == mark for v in values.flat]
+        return np.array(alike, dtype=bool).reshape(values.shape)
     if is_null(mark) or text != (values.dtype.kind in "US"):
         return np.zeros(values.shape, dtype=bool)
     return np.asarray(values == mark)
@@ -199,10 +195,17 @@ def parse_matrix(
     values: NDArray[Any], observed: NDArray[np.bool_], names: NDArray[np.object_] | None
 ) -> tuple[Signs, int]:
     """Signs of a label matrix, and its code of a negative, 0 or -1."""
-    numbers = values if values.dtype.kind in "biuf" else _numbers(values, observed, names)
-    positive = (numbers == 1) & observed
-    zero = (numbers == 0) & observed
-    minus = (numbers == -1) & observed
+    numbers = values
+    if values.dtype.kind not in "biuf":
+        numeric = (bool, int, float, np.bool_, np.number)
+        wrong = [not isinstance(value, numeric) for value in values[observed].tolist()]
+        if any(wrong):
+            bad = observed.copy()
+            bad[observed] = wrong
+            _refuse_value(values, bad, names)
+        numbers = np.full(values.shape, np.nan)
+        numbers[observed] = [float(value) for value in values[observed].tolist()]
+    positive, zero, minus = ((numbers == value) & observed for value in (1, 0, -1))
     bad = observed & ~(positive | zero | minus)
     if bad.any():
         _refuse_value(values, bad, names)
@@ -215,19 +218,6 @@ def parse_matrix(
         )
     signs = positive.astype(np.int8) - (zero | minus).astype(np.int8)
     return signs, -1 if minus.any() else 0
-
-
-def _numbers(
-    values: NDArray[Any], observed: NDArray[np.bool_], names: NDArray[np.object_] | None
-) -> NDArray[np.float64]:
-    flat = values.ravel().tolist()
-    use = observed.ravel().tolist()
-    numeric = (bool, int, float, np.bool_, np.number)
-    wrong = [u and not isinstance(v, numeric) for v, u in zip(flat, use, strict=True)]
-    if any(wrong):
-        _refuse_value(values, np.array(wrong).reshape(values.shape), names)
-    numbers = [float(v) if u else np.nan for v, u in zip(flat, use, strict=True)]
-    return np.array(numbers, dtype=np.float64).reshape(values.shape)
 
 
 def _refuse_value(
@@ -384,7 +374,7 @@ class SparseLabelMatrix:
 
 
 def _entries(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
-    """Entries of a dense or sparse matrix, one for each pair of a row and a column."""
+    """Entries of a sparse matrix, one for each pair of a row and a column."""
     if not len(rows):  # scipy would return a sparse array
         return np.zeros(0, dtype=matrix.dtype)
     return np.asarray(matrix[rows, columns]).ravel()
@@ -409,34 +399,11 @@ def read_sparse(
     if mask is not None:
         if missing_as == "unlabelled":
             raise ValueError("label_mask cannot be combined with missing_as='unlabelled'.")
-        if sp.issparse(mask):
-            mask = sp.csr_array(mask, copy=True)
-            mask.sum_duplicates()
-            mask.eliminate_zeros()
+        mask = sp.csr_array(mask, copy=True)
+        mask.sum_duplicates()
+        mask.eliminate_zeros()
         use, allowed = _entries(mask, rows, columns), int(mask.sum())
         rows, columns, data = rows[use], columns[use], data[use]
-    _check_stored(rows, columns, data, missing_label, missing_as)
-    signed = bool((data == -1).any())
-    if len(data) and not signed and missing_as is None and len(data) != allowed:
-        raise ValueError(
-            "Sparse Y holds positives only, so the meaning of entries that are not stored is "
-            f"unknown. Pass missing_as={_MEANINGS}."
-        )
-    absent = cast("MissingAs", missing_as or "missing")
-    stored = sp.csr_array((np.where(data == 1, 1.0, -1.0), (rows, columns)), shape=Y.shape)
-    if mask is not None and absent == "negative":  # negatives are stored, others are missing
-        stored, absent = sp.csr_array(2.0 * stored - sp.csr_array(mask, dtype=float)), "missing"
-    return SparseLabelMatrix(stored, absent, negative=-1 if signed else 0)
-
-
-def _check_stored(
-    rows: NDArray[Any],
-    columns: NDArray[Any],
-    data: NDArray[Any],
-    missing_label: Any,
-    missing_as: str | None,
-) -> None:
-    """Refuse invalid values of a sparse ``Y``."""
     marked = np.asarray(not is_null(missing_label) and data == missing_label)
     refused = {
         "an explicit 0 in {place}. Sparse arithmetic drops such zeros, so they cannot mark "
@@ -454,3 +421,14 @@ def _check_stored(
             at = int(np.argmax(bad))
             place, value = f"row {rows[at]}, column {columns[at]}", data[at].item()
             raise ValueError("Sparse Y stores " + text.format(place=place, value=value))
+    signed = bool((data == -1).any())
+    if len(data) and not signed and missing_as is None and len(data) != allowed:
+        raise ValueError(
+            "Sparse Y holds positives only, so the meaning of entries that are not stored is "
+            f"unknown. Pass missing_as={_MEANINGS}."
+        )
+    absent = cast("MissingAs", missing_as or "missing")
+    stored = sp.csr_array((np.where(data == 1, 1.0, -1.0), (rows, columns)), shape=Y.shape)
+    if mask is not None and absent == "negative":  # negatives are stored, others are missing
+        stored, absent = sp.csr_array(2.0 * stored - sp.csr_array(mask, dtype=float)), "missing"
+    return SparseLabelMatrix(stored, absent, negative=-1 if signed else 0)

@@ -260,7 +260,7 @@ class RowBlocks:
     def head(self, rows: int) -> RowBlocks:
         """Return row blocks of the first ``rows`` rows."""
         check_count("rows", rows)
-        classes = self._form.labels.classes if self._form._labels is not None else None
+        classes = self._form.labels.classes if self._form.labels is not None else None
         first = RowBlocks(
             lambda: _first_rows(self._read(), int(rows)),
             missing_label=self.missing_label,

@@ -224,7 +224,7 @@ def test_the_threshold_reaches_the_best_f1_of_all_cut_points(elements, data):
     shape = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 3)))
     scores = data.draw(arrays(float, shape, elements=elements))
     T = data.draw(arrays(np.int8, shape, elements=st.sampled_from([-1, 0, 1])))
-    thresholds = best_f1_thresholds(scores, T)
+    thresholds = best_f1_thresholds(scores, T, min_positives=1)
     assert thresholds.shape == (shape[1],)
     for k, threshold in enumerate(thresholds):
         if (T[:, k] > 0).any():
@@ -239,32 +239,32 @@ def test_the_threshold_reaches_the_best_f1_of_all_cut_points(elements, data):
 def test_the_threshold_cuts_between_neighbouring_floats_and_below_large_ones(value, n_negative):
     scores = np.array([value, value, *[np.nextafter(value, -np.inf)] * n_negative])
     T = np.array([1, 1, *[-1] * n_negative], dtype=np.int8)
-    (threshold,) = best_f1_thresholds(scores[:, None], T[:, None])
+    (threshold,) = best_f1_thresholds(scores[:, None], T[:, None], min_positives=1)
     np.testing.assert_array_equal(scores > threshold, T > 0)
 
 
 def test_the_threshold_lies_halfway_between_the_scores_it_separates():
     scores = np.array([[0.9], [0.5], [0.1], [-0.7]])
     T = np.array([[1], [1], [-1], [-1]])
-    np.testing.assert_allclose(best_f1_thresholds(scores, T), [0.3])
+    np.testing.assert_allclose(best_f1_thresholds(scores, T, min_positives=1), [0.3])
 
 
 def test_missing_entries_do_not_move_the_threshold():
     scores = np.array([[0.9], [0.5], [0.45], [0.1], [-9.0], [9.0]])
     T = np.array([[1], [1], [0], [-1], [0], [0]])
-    np.testing.assert_allclose(best_f1_thresholds(scores, T), [0.3])
+    np.testing.assert_allclose(best_f1_thresholds(scores, T, min_positives=1), [0.3])
 
 
 @pytest.mark.parametrize("sign", [-1, 0], ids=["negatives only", "nothing observed"])
 def test_a_label_without_observed_positives_keeps_threshold_zero(sign):
     scores = np.array([[0.9, 0.9], [0.5, 0.5], [-0.7, -0.7]])
     T = np.array([[1, sign], [-1, sign], [-1, sign]])
-    np.testing.assert_allclose(best_f1_thresholds(scores, T), [0.7, 0])
+    np.testing.assert_allclose(best_f1_thresholds(scores, T, min_positives=1), [0.7, 0])
 
 
 def test_all_positives_lie_above_the_threshold():
     scores = np.array([[0.2], [-0.4]])
-    assert best_f1_thresholds(scores, np.array([[1], [1]]))[0] < -0.4
+    assert best_f1_thresholds(scores, np.array([[1], [1]]), min_positives=1)[0] < -0.4
 
 
 @pytest.mark.parametrize("parameters", [{}, {"kernel": "rbf"}, {"coupling": "joint"}], ids=str)

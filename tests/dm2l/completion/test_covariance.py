@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -58,7 +60,7 @@ def test_em_finds_what_direct_maximisation_finds():
 
     first = np.linalg.cholesky(start.S)[np.tril_indices(3)]
     best = scipy.optimize.minimize(loss, first, method="BFGS", options={"gtol": 1e-6})
-    found, history = em_dense(E, known, start, prior=0.3, rounds=300, tol=0.0)
+    found, history = em_dense(E, known, start, rounds=300, tol=0.0)
     root = np.zeros((3, 3))
     root[np.tril_indices(3)] = best.x
     np.testing.assert_allclose(found.S, root @ root.T, atol=1e-4)
@@ -93,7 +95,8 @@ def test_factors_find_what_direct_maximisation_finds():
 def test_no_round_lowers_the_objective(seed, rate, prior):
     E, known = residual_rows(seed, rate=rate, c=5)
     start = DenseCovariance(pairwise_covariance(E, known, 1.0))
-    dense = em_dense(E, known, start, prior=prior, rounds=6, tol=-np.inf)[1]
+    with mock.patch("dm2l.completion._covariance.PRIOR", prior):
+        dense = em_dense(E, known, start, rounds=6, tol=-np.inf)[1]
     factor = em_factor(E, known, 2, ridge=1 + 10 * prior, rounds=6, tol=-np.inf)[1]
     for history in (dense, factor):
         assert len(history) == 7

@@ -254,7 +254,7 @@ def test_search_chooses_by_ticks_and_refuses_what_they_cannot_tell(rows):
         (LEMLClassifier(missing_as="unlabelled"), {}, "LEMLClassifier does not support missing_as"),
         (model(coupling="joint"), {}, "coupling='joint'"),
         (model(), {"label_mask": np.ones((60, 5), dtype=bool)}, "label_mask"),
-        (model(), {"sample_weight": np.ones(60)}, "no weights"),
+        (model(), {"sample_weight": np.ones(60)}, "does not support sample_weight"),
         (model(strategy="statistics"), {}, "needs all rows"),
     ],
 )
@@ -399,7 +399,7 @@ def test_zeros_in_place_of_blanks_are_told():
     X = np.random.default_rng(0).normal(size=(60, 3))
     Y = (X[:, :2] > 0).astype(float)
     model = DM2LClassifier(missing_as="unlabelled", coupling=None)
-    with pytest.warns(UserWarning, match=r"a no counts as seen\. Write NaN"):
+    with pytest.warns(UserWarning, match=r"an observed negative\. Mark unlabelled entries by NaN"):
         model.fit(X, Y)
     model.fit(X, np.where(Y == 1, 1.0, np.nan))
 
@@ -410,7 +410,7 @@ def test_priors_are_shares_where_everything_was_seen(seed):
     X = rng.normal(size=(200, 5))
     Y = (X @ rng.normal(size=(5, 6)) + rng.normal(size=(200, 6)) > 0).astype(float)
     model = DM2LClassifier(missing_as="unlabelled", coupling=None)
-    with pytest.warns(UserWarning, match="a no counts as seen"):
+    with pytest.warns(UserWarning, match="0 counts as an observed negative"):
         model.fit(X, Y)
     np.testing.assert_allclose(model.class_prior_, Y.mean(axis=0), rtol=1e-6)
 
