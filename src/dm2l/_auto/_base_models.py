@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -116,6 +116,7 @@ class TimeBudget:
 
 Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+Sample = tuple[Any, LabelMatrix, Any]
 
 # Seconds of one core (benchmarks/wide_table.py): of a tree on n rows per n log2(n) sqrt(d), of a
 # boosting round per n d, of a matrix product or factor per n^3, of a tree or round on few rows, and
@@ -134,14 +135,6 @@ COUPLED = 100
 # Candidate weights of the nuclear norms, and the largest number of folds that select among them.
 LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 CHOOSING_FOLDS = 3
-
-
-class Sample(NamedTuple):
-    """Rows on which hyperparameters are chosen, their labels and the folds."""
-
-    X: Any
-    labels: LabelMatrix
-    cv: Any
 
 
 @dataclass
@@ -170,7 +163,7 @@ class EnsembleContext:
         return fold
 
     def sample(self) -> Sample:
-        """Draw the rows on which hyperparameters are chosen."""
+        """Draw the rows on which hyperparameters are chosen: features, labels and folds."""
         # A sample suffices: the best hyperparameters hardly depend on the number of rows.
         rows = np.arange(len(self.T))
         if len(rows) > self.effort.sample:
@@ -185,7 +178,7 @@ class EnsembleContext:
         parts = [(merged != f, merged == f) for f in range(CHOOSING_FOLDS)]
         cv = [tuple(map(np.flatnonzero, both)) for both in parts if all(map(np.any, both))]
         few = min(CHOOSING_FOLDS, len(labels))
-        return Sample(mask.rows(self.F[rows]), labels, cv if len(cv) > 1 else few)
+        return mask.rows(self.F[rows]), labels, cv if len(cv) > 1 else few
 
 
 @dataclass(eq=False)
@@ -317,15 +310,14 @@ def choose(
     ridge: DM2LClassifierCV | None = None,
 ) -> DM2LClassifierCV:
     """Choose ridge and kernel width without nuclear norms, or the norms given a ``ridge``."""
-    search = _SkillSearch(
-        LAMBDAS, None, gammas, kernel=kernel, cv=sample.cv, refit=False, coupling=None
-    )
+    X, labels, cv = sample
+    search = _SkillSearch(LAMBDAS, None, gammas, kernel=kernel, cv=cv, refit=False, coupling=None)
     # Where norms help, a larger ridge usually helps too. A smaller one gains nothing and needs many
     # more steps (benchmarks/study.py: Social, Tox21, SIDER).
     alphas = None if ridge is None else (ridge.alpha_, 3 * ridge.alpha_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # labels may have a single class in a fold
-        return search_stage(search, sample.X, sample.labels, ridge, alphas)
+        return search_stage(search, X, labels, ridge, alphas)
 
 
 def _linear(context: EnsembleContext) -> BaseModel:
