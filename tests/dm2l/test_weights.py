@@ -332,9 +332,9 @@ def test_methods_that_cannot_weigh_say_so():
     X, Y = problem()
     weights = np.random.default_rng(6).uniform(0.5, 2.0, Y.shape)
     for model in (MLLRCClassifier(), LSMLClassifier()):
-        with pytest.raises(ValueError, match="weighs rows, not entries"):
+        with pytest.raises(ValueError, match="cannot weight single entries"):
             model.fit(X, Y, label_weight=weights)
-    with pytest.raises(ValueError, match="weighs rows only"):
+    with pytest.raises(ValueError, match="does not support label_weight"):
         ExtremeDM2LClassifier().fit(X, Y, label_weight=weights)
     with pytest.raises(ValueError, match="does not accept sample_weight"):
         MaskedOneVsRestClassifier(KNeighborsClassifier()).fit(X, Y, sample_weight=weights[:, 0])

@@ -31,7 +31,7 @@ from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
-from dm2l.model_selection._cross_val import label_folds
+from dm2l.model_selection import label_folds
 
 # Share of the weights below which a base model is left out of the stack.
 NEGLIGIBLE = 0.02

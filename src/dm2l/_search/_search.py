@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import wraps
+from functools import partial, wraps
 from numbers import Integral
 from typing import Any, Self
 
@@ -26,9 +26,12 @@ from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.inputs import check_counts, check_number, check_numbers
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.model_selection import get_scorer_names
-from dm2l.model_selection._cross_val import label_folds
-from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
+from dm2l.model_selection import (
+    check_pu_scoring,
+    get_scorer_names,
+    label_folds,
+    selection_score,
+)
 
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # for the linear model, times ridge_value
@@ -214,7 +217,7 @@ class DM2LClassifierCV(DM2LParameters):
         if scoring is None:
             usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
             scoring = usual if self.missing_as == "unlabelled" else usual_scoring(T > 0, T < 0)
-        return get_selection_metric(scoring)
+        return partial(selection_score, scoring)
 
     def _paths(
         self, X: Any, labels: LabelMatrix, folds: Folds, gammas: list[Any], *grid: list[float]

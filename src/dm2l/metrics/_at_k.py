@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
 from dm2l.labels._matrix import parse_sparse_labels
-from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.labels._parsing import SparseLabelMatrix
 from dm2l.metrics._complete import Array, check_propensities
 from dm2l.metrics._reading import (
     Given,

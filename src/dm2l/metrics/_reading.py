@@ -14,8 +14,7 @@ from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from dm2l._utils.arrays import to_numpy
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels
-from dm2l.labels._parsing import refuse_shuffled
-from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.labels._parsing import SparseLabelMatrix, refuse_shuffled
 from dm2l.metrics._complete import Array, CompleteRows
 
 Convention = Literal["paper", "published", "sklearn"]
