@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
@@ -19,9 +18,7 @@ from dm2l._solvers.kernels import Kernel
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
-from dm2l.metrics._ranking import label_discrimination
-
-Report = Callable[[str], None]
+from dm2l.model_selection import selection_score
 
 # Seconds between two progress reports while labels are fitted one by one.
 SILENCE = 5.0
@@ -39,7 +36,7 @@ class Effort:
     sample: int  # number of rows on which hyperparameters are chosen
     kernels: int  # number of kernel models in the ensemble
     exact: int  # number of rows up to which kernel matrices are exact
-    components: int  # number of components of the approximation beyond
+    components: int  # number of components of the approximation with more rows
     trees: int  # number of trees per forest and label
     fold_trees: int  # number of trees per forest and label in a fold
     rounds: int  # number of boosting rounds
@@ -59,7 +56,7 @@ EFFORTS = {
 class TimeBudget:
     """Time limit and progress of a fit; ``report`` is called with a line for each step."""
 
-    def __init__(self, limit: float | None, report: Report | None) -> None:
+    def __init__(self, limit: float | None, report: Callable[[str], None] | None) -> None:
         self.start = time.monotonic()
         self.limit = float("inf") if limit is None else float(limit)
         self._report = report
@@ -85,7 +82,7 @@ class TimeBudget:
         self._done += self.step
 
     def allows(self, seconds: float) -> bool:
-        """Whether there is time for work of this many estimated seconds and the reserved work."""
+        """Whether the time suffices for this many estimated seconds and the reserved work."""
         return self.passed + (seconds + self.reserved) * self._pace() <= self.limit
 
     def check(self) -> None:
@@ -291,10 +288,7 @@ def skill(labels: Any, scores: Floats) -> float:
     """Label discrimination; 0 if no label has both classes."""
     # Correlations alone select kernels that are too wide and norms that are too weak
     # (benchmarks/study.py, Tox21).
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value: Any = label_discrimination(labels, scores)
-        return float(np.nan_to_num(value))
+    return float(np.nan_to_num(selection_score("label_discrimination", labels, scores)))
 
 
 class _SkillSearch(DM2LClassifierCV):

@@ -256,7 +256,7 @@ class AutoClassifier(MissingLabelClassifier):
         else:
             stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
         stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
-        # The linear model is always kept, since it explains predictions by columns.
+        # The linear model is always kept, since explanations of predictions use it.
         kept = list(dict.fromkeys([tried[0], *stacked]))
         budget.step = stacking
         budget.advance()

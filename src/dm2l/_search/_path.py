@@ -38,7 +38,7 @@ DRIFT = 1e-3
 FLAT = 1e-4
 # Relative rounding error of an objective.
 ROUNDING = 1e-12
-# Largest ratio of two lambda_d at which the norms at the smaller say something about the larger.
+# Largest ratio of two lambda_d at which the norms at the smaller are used for the larger.
 FAR = 1e4
 # Largest usual ratio of successive lambda_d on a path, and the first lambda_d. A larger ratio gets
 # the iterations of all steps that it skips.
