@@ -5,13 +5,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
@@ -19,9 +18,7 @@ from dm2l._solvers.kernels import Kernel
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
-from dm2l.metrics._ranking import label_discrimination
-
-Report = Callable[[str], None]
+from dm2l.model_selection import selection_score
 
 # Seconds between two progress reports while labels are fitted one by one.
 SILENCE = 5.0
@@ -39,7 +36,7 @@ class Effort:
     sample: int  # number of rows on which hyperparameters are chosen
     kernels: int  # number of kernel models in the ensemble
     exact: int  # number of rows up to which kernel matrices are exact
-    components: int  # number of components of the approximation beyond
+    components: int  # number of components of the approximation with more rows
     trees: int  # number of trees per forest and label
     fold_trees: int  # number of trees per forest and label in a fold
     rounds: int  # number of boosting rounds
@@ -59,7 +56,7 @@ EFFORTS = {
 class TimeBudget:
     """Time limit and progress of a fit; ``report`` is called with a line for each step."""
 
-    def __init__(self, limit: float | None, report: Report | None) -> None:
+    def __init__(self, limit: float | None, report: Callable[[str], None] | None) -> None:
         self.start = time.monotonic()
         self.limit = float("inf") if limit is None else float(limit)
         self._report = report
@@ -85,7 +82,7 @@ class TimeBudget:
         self._done += self.step
 
     def allows(self, seconds: float) -> bool:
-        """Whether there is time for work of this many estimated seconds and the reserved work."""
+        """Whether the time suffices for this many estimated seconds and the reserved work."""
         return self.passed + (seconds + self.reserved) * self._pace() <= self.limit
 
     def check(self) -> None:
@@ -116,6 +113,7 @@ class TimeBudget:
 
 Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+Sample = tuple[Any, LabelMatrix, Any]
 
 # Seconds of one core (benchmarks/wide_table.py): of a tree on n rows per n log2(n) sqrt(d), of a
 # boosting round per n d, of a matrix product or factor per n^3, of a tree or round on few rows, and
@@ -134,14 +132,6 @@ COUPLED = 100
 # Candidate weights of the nuclear norms, and the largest number of folds that select among them.
 LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 CHOOSING_FOLDS = 3
-
-
-class Sample(NamedTuple):
-    """Rows on which hyperparameters are chosen, their labels and the folds."""
-
-    X: Any
-    labels: LabelMatrix
-    cv: Any
 
 
 @dataclass
@@ -170,7 +160,7 @@ class EnsembleContext:
         return fold
 
     def sample(self) -> Sample:
-        """Draw the rows on which hyperparameters are chosen."""
+        """Draw the rows on which hyperparameters are chosen: features, labels and folds."""
         # A sample suffices: the best hyperparameters hardly depend on the number of rows.
         rows = np.arange(len(self.T))
         if len(rows) > self.effort.sample:
@@ -185,7 +175,7 @@ class EnsembleContext:
         parts = [(merged != f, merged == f) for f in range(CHOOSING_FOLDS)]
         cv = [tuple(map(np.flatnonzero, both)) for both in parts if all(map(np.any, both))]
         few = min(CHOOSING_FOLDS, len(labels))
-        return Sample(mask.rows(self.F[rows]), labels, cv if len(cv) > 1 else few)
+        return mask.rows(self.F[rows]), labels, cv if len(cv) > 1 else few
 
 
 @dataclass(eq=False)
@@ -298,10 +288,7 @@ def skill(labels: Any, scores: Floats) -> float:
     """Label discrimination; 0 if no label has both classes."""
     # Correlations alone select kernels that are too wide and norms that are too weak
     # (benchmarks/study.py, Tox21).
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value: Any = label_discrimination(labels, scores)
-        return float(np.nan_to_num(value))
+    return float(np.nan_to_num(selection_score("label_discrimination", labels, scores)))
 
 
 class _SkillSearch(DM2LClassifierCV):
@@ -317,15 +304,14 @@ def choose(
     ridge: DM2LClassifierCV | None = None,
 ) -> DM2LClassifierCV:
     """Choose ridge and kernel width without nuclear norms, or the norms given a ``ridge``."""
-    search = _SkillSearch(
-        LAMBDAS, None, gammas, kernel=kernel, cv=sample.cv, refit=False, coupling=None
-    )
+    X, labels, cv = sample
+    search = _SkillSearch(LAMBDAS, None, gammas, kernel=kernel, cv=cv, refit=False, coupling=None)
     # Where norms help, a larger ridge usually helps too. A smaller one gains nothing and needs many
     # more steps (benchmarks/study.py: Social, Tox21, SIDER).
     alphas = None if ridge is None else (ridge.alpha_, 3 * ridge.alpha_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # labels may have a single class in a fold
-        return search_stage(search, sample.X, sample.labels, ridge, alphas)
+        return search_stage(search, X, labels, ridge, alphas)
 
 
 def _linear(context: EnsembleContext) -> BaseModel:

@@ -47,9 +47,8 @@ class AutoClassifier(MissingLabelClassifier):
     r"""Ensemble of the library's models, selected and weighted by cross-validation.
 
     Linear and kernel DM2L models, forests and boosted trees are fitted in folds. Their out-of-fold
-    scores are calibrated for each label and added with non-negative weights, so that
-    :meth:`predict_proba` is calibrated. The residuals of this stack give the label correlations
-    that :meth:`complete` uses.
+    scores are calibrated and added with non-negative weights, which calibrates
+    :meth:`predict_proba`. The residuals give the label correlations for :meth:`complete`.
 
     Parameters
     ----------
@@ -59,8 +58,7 @@ class AutoClassifier(MissingLabelClassifier):
     time_limit : float, default=None
         Time limit in seconds. Models that would exceed it are left out, except the linear model.
     max_memory : float, default=None
-        Memory in bytes; kernels that need more are approximated. None is three quarters of the free
-        memory.
+        Bytes; kernels that need more are approximated. None is 3/4 of the free memory.
     categorical_features : array-like of str, int or bool, default=None
         Columns of numbers that are categories. Columns of text always are.
     coupling : {"residual", None}, default="residual"
@@ -68,9 +66,8 @@ class AutoClassifier(MissingLabelClassifier):
     threshold : None, float or "f1", default=None
         Decision threshold of :meth:`predict` for scores ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds for the out-of-fold scores; None is 3 for "quick" and 5 otherwise. If ``cv`` has
-        groups, see :class:`dm2l.model_selection.MultilabelKFold`, rows of large groups have smaller
-        weights in the stack.
+        Folds for the out-of-fold scores; None is 3 for "quick" and 5 otherwise. With groups, as in
+        :class:`dm2l.model_selection.MultilabelKFold`, rows of large groups have smaller weights.
     n_jobs : int, default=None
         Number of processes that fit the labels of forests, as in joblib.
     missing_label, missing_as, random_state
@@ -104,9 +101,8 @@ class AutoClassifier(MissingLabelClassifier):
 
     Notes
     -----
-    NaN in ``X`` is a missing value, which linear and kernel models replace by the median and an
-    indicator column. Columns of 0 and 1 are not changed; others are standardized, or scaled if
-    sparse.
+    Linear and kernel models replace NaN in ``X`` by the median and an indicator column. Columns of
+    0 and 1 are not changed; others are standardized, or scaled if sparse.
 
     Examples
     --------
@@ -260,7 +256,7 @@ class AutoClassifier(MissingLabelClassifier):
         else:
             stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
         stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
-        # The linear model is always kept, since it explains predictions by columns.
+        # The linear model is always kept, since explanations of predictions use it.
         kept = list(dict.fromkeys([tried[0], *stacked]))
         budget.step = stacking
         budget.advance()

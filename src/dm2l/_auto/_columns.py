@@ -204,7 +204,7 @@ class FeatureEncoder:
         return np.hstack(blocks)
 
     def sources(self) -> NDArray[np.intp]:
-        """Column that each feature is made from."""
+        """Index of the column that each feature is made from."""
         numbers = self.levels == 0
         columns = [np.flatnonzero(numbers), self.gaps]
         columns += [np.full(self.levels[j], j) for j in np.flatnonzero(~numbers)]

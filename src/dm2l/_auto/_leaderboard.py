@@ -142,8 +142,7 @@ Board = dict[str, list[Any]]
 
 NUMBERS = ("label_auc", "log_loss", "weight", "auc_gain", "log_loss_gain", "seconds")
 COLUMNS = {"model": "", "settings": "", **dict.fromkeys(NUMBERS, np.nan), "note": ""}
-# Share of the log-odds after a few folds below which a base model is dropped (benchmarks/study.py,
-# scene).
+# Share of the log-odds below which a base model is dropped (benchmarks/study.py, scene).
 WORTHWHILE = 0.1
 DISCARDED = f"dropped: negligible weight after {TRIAL} folds"
 

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -38,7 +38,7 @@ DRIFT = 1e-3
 FLAT = 1e-4
 # Relative rounding error of an objective.
 ROUNDING = 1e-12
-# Largest ratio of two lambda_d at which the norms at the smaller say something about the larger.
+# Largest ratio of two lambda_d at which the norms at the smaller are used for the larger.
 FAR = 1e4
 # Largest usual ratio of successive lambda_d on a path, and the first lambda_d. A larger ratio gets
 # the iterations of all steps that it skips.
@@ -77,7 +77,8 @@ def score_paths(
         prepared = fitting.prepare(
             X, kept.signs, kept.entries, scratch=not selection.keep.all(), safe=safe, alphas=alphas
         )
-        last, scored = None, []
+        score: Any
+        device, last, scored = is_non_numpy(X), None, []
         for batch in _paths(fitting, prepared, alphas, lambdas):
             weights = [last, *(fit.W for fit in batch)]
             fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
@@ -85,11 +86,11 @@ def score_paths(
             for fit in batch:
                 if fit.W is not last:
                     # A device continues with the path while the host computes scores.
-                    submit = pool.submit if is_non_numpy(X) else _at_once
-                    score, last = submit(metric, truth, next(found)), fit.W
+                    last, given = fit.W, (truth, next(found))
+                    score = pool.submit(metric, *given).result if device else metric(*given)
                 scored.append((fit._replace(W=None), score))  # frees the memory of the weights
         for fit, score in scored:
-            scores[fit.alpha, fit.place] = score.result()
+            scores[fit.alpha, fit.place] = score() if device else score
             seconds[fit.alpha, fit.place] = fit.seconds
     return scores, seconds
 
@@ -127,13 +128,6 @@ def _scores(
         return columns
     prior = prepared.pu.prior.spread(*selection[:2]).value
     return [correct_scores(part, prior) for part in columns]
-
-
-def _at_once(metric: Callable[..., float], *given: Any) -> Future[float]:
-    """Compute a score in this thread."""
-    score: Future[float] = Future()
-    score.set_result(metric(*given))
-    return score
 
 
 class _Weights(NamedTuple):

@@ -26,12 +26,7 @@ from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.inputs import check_counts, check_number, check_numbers
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.model_selection import (
-    check_pu_scoring,
-    get_scorer_names,
-    label_folds,
-    selection_score,
-)
+from dm2l.model_selection import check_pu_scoring, get_scorer_names, label_folds, selection_score
 
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # for the linear model, times ridge_value
@@ -323,8 +318,7 @@ def _on_arrays(metric: Callable[..., float]) -> Callable[..., float]:
 
     @wraps(metric)
     def on_arrays(labels: LabelMatrix, *given: Any, **options: Any) -> float:
-        T = labels.signs
-        return metric(np.where(T == 0, np.nan, T > 0), *given, **options)
+        return metric(np.asarray(labels), *given, **options)
 
     return on_arrays
 

@@ -111,7 +111,6 @@ class Lsml:
         return 0.5 * fit + 0.5 * self.lambda1 * fidelity + self.lambda4 * graph
 
     def value(self, W: Array, C: Array) -> float:
-        """Value of the objective."""
         norms = self.lambda2 * np.abs(W).sum() + self.lambda3 * np.abs(C).sum()
         return self.smooth(W, C) + float(norms)
 
@@ -166,7 +165,7 @@ class Lsml:
 
 @dataclass(eq=False, repr=False)
 class LSMLClassifier(CorrelationBaseline):
-    r"""Label-specific features with label correlations (LSML).
+    r"""Linear classifier with label-specific features and label correlations (LSML).
 
     .. math:: \min_{W, b, C \ge 0} \tfrac12 \|XW + 1b' - YC\|_F^2
               + \tfrac{\lambda_1}{2} \|YC - Y\|_F^2 + \lambda_4 \mathrm{tr}(W L W')
@@ -332,7 +331,7 @@ class Correlations:
 
 @dataclass(eq=False, repr=False)
 class MLLRCClassifier(CorrelationBaseline):
-    r"""Low-rank label correlations learnt together with the classifier (ML-LRC).
+    r"""Linear classifier that learns low-rank label correlations (ML-LRC).
 
     .. math:: \min_{W,b,S} \tfrac12 \|XW + 1b' - YS\|_F^2 + \tfrac{\lambda_1}{2} \|YS - Y\|_F^2
               + \tfrac{\lambda_2}{2} \|W\|_F^2 + \lambda_3 \|S\|_*

@@ -70,7 +70,6 @@ class Glocal:
         self._share, self._basis = scipy.linalg.eigh(balanced, self.gram + balanced)
 
     def value(self, U: Array, V: Array, W: Array, Z: list[Array]) -> float:
-        """Value of the objective."""
         missed = self.observed * (V @ U.T) - self.T
         apart = V - self.features.scores(W)
         total = 0.5 * float(np.vdot(missed, missed / self._divisor))
@@ -206,7 +205,7 @@ def unit_rows(A: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class GLOCALClassifier(IterativeBaseline):
-    r"""Global and local label correlations through latent labels (GLOCAL).
+    r"""Linear classifier with latent labels and global and local label correlations (GLOCAL).
 
     .. math:: \min_{U,V,W,Z} \tfrac12 \|R_\Omega(VU') - \tilde Y\|_F^2
               + \tfrac{\lambda}{2} \|V - XW\|_F^2
@@ -276,7 +275,7 @@ class GLOCALClassifier(IterativeBaseline):
     _blocks: ClassVar[type[Glocal]] = Glocal
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether the model is fitted: the parameter ``lambda_`` is not a fitted attribute."""
+        """Whether ``fit`` was called; the parameter ``lambda_`` looks like a fitted attribute."""
         return getattr(self, "coef_", None) is not None
 
     def _check_parameters(self) -> None:

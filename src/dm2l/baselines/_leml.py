@@ -218,7 +218,7 @@ def _solve_scaled(A: Array, B: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class LEMLClassifier(IterativeBaseline):
-    r"""Low-rank empirical risk minimisation over the observed entries (LEML).
+    r"""Low-rank empirical risk minimization over the observed entries (LEML).
 
     .. math:: \min_{W,H,b} \sum_{(i,j) \in \Omega} \ell(x_i' W h_j + b_j, y_{ij})
               + \tfrac{\alpha}{2} \bigl(\|W\|_F^2 + \|H\|_F^2\bigr)

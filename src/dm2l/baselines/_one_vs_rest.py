@@ -226,13 +226,7 @@ def _estimator_type(estimator: Any) -> str | None:
 
 
 def _fit_label(
-    model: Any,
-    X: Any,
-    y: NDArray[Any],
-    rows: Any,
-    columns: Any,
-    name: Any,
-    weights: NDArray[np.float64] | None,
+    model: Any, X: Any, y: NDArray[Any], rows: Any, columns: Any, name: Any, weights: Any
 ) -> Any:
     # Rows are always copied, since an estimator may overwrite X.
     mine = _safe_indexing(_safe_indexing(X, rows), columns, axis=1)

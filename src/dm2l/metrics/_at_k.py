@@ -244,7 +244,7 @@ def _read(y_true: Any, y_score: Any, k: int, options: Any) -> Given:
     k = min(k, c)
     if listed.shape[1] < k:
         width = listed.shape[1]
-        raise ValueError(f"A list for k={k} must have at least {k} labels per row; got {width}.")
+        raise ValueError(f"y_score must list at least {k} labels per row, got {width}.")
     known = bool((truth.n_observed() == c).all())
     return given_rows(truth, listed, known, **{**options, "estimate": False})
 
@@ -267,24 +267,24 @@ def _find_places(given: Given, k: int) -> _Places:
 def _check_list(scores: tuple[Any, ...], n: int, c: int) -> NDArray[np.intp]:
     if len(scores) != 2:
         raise ValueError(
-            f"A list of best labels must be a pair (indices, scores); got {len(scores)} parts."
+            f"A tuple y_score must be a pair (indices, scores); got {len(scores)} parts."
         )
     labels, values = (np.asarray(to_numpy(part)) for part in scores)
     if labels.ndim != 2 or len(labels) != n or labels.shape != values.shape:
         raise ValueError(
-            f"The indices and the scores of a list must have {n} rows and the same shape; got "
+            f"The indices and the scores in y_score must have {n} rows and the same shape; got "
             f"shapes {labels.shape} and {values.shape}."
         )
     if labels.dtype.kind not in "iu" or (labels.size and not 0 <= labels.min() <= labels.max() < c):
         raise ValueError(
-            f"The indices of a list must be columns of y_true: integers from 0 to {c - 1}."
+            f"The indices in y_score must be columns of y_true: integers from 0 to {c - 1}."
         )
     if np.isnan(values).any() or (np.diff(values, axis=1) > 0).any():
-        raise ValueError("The scores of each row of a list must be sorted from high to low.")
+        raise ValueError("The scores of each row in y_score must be sorted from high to low.")
     ordered = np.sort(labels, axis=1)
     twice = np.argwhere(ordered[:, 1:] == ordered[:, :-1])
     if len(twice):
         row, column = twice[0]
         label = ordered[row, column]
-        raise ValueError(f"Row {row} of the list has label {label} twice; name each label once.")
+        raise ValueError(f"y_score lists label {label} twice in row {row}; list each label once.")
     return labels.astype(np.intp)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from dm2l._utils.arrays import to_numpy
+from dm2l._utils.inputs import check_number
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels, parse_sparse_labels
 
@@ -58,9 +59,8 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
     >>> propensities(Y).round(3)
     array([0.594, 0.25 ])
     """
-    for name, value in (("a", a), ("b", b)):
-        if not 0 <= value < np.inf:
-            raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
+    check_number("a", a)
+    check_number("b", b)
     # Only positives are counted, so it does not matter how entries that are not stored are read.
     labels = parse_sparse_labels(y_true, missing_as="missing" if sp.issparse(y_true) else None)
     n = labels.signed.shape[0]

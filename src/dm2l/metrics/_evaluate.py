@@ -82,14 +82,11 @@ def evaluate(
         options["estimate"] = False
         P = read_decisions(y_true, y_pred, **options).S
     chosen = {} if convention is None else {"convention": convention}
+    within = [at for at in k if at <= given.T.shape[1]]
     tasks: dict[str, Callable[[], Any]] = {
         **{name: partial(getattr(_ranking, name), given, None, **chosen) for name in _RANKING},
         "one_error": partial(_ranking.one_error, given, None),
-        **{
-            f"precision_at_{at}": partial(_at_k.precision_at_k, given, None, at)
-            for at in k
-            if at <= given.T.shape[1]
-        },
+        **{f"precision_at_{at}": partial(_at_k.precision_at_k, given, None, at) for at in within},
         **{name: partial(getattr(_decisions, name), given, P) for name in _DECISIONS},
     }
     with warnings.catch_warnings():
@@ -192,20 +189,17 @@ def evaluate_positive_unlabelled(
         "f1_macro": (2 * pi * recall / (predicted + pi), 2 * pi * miss / (predicted + pi)),
         "hamming_loss": (np.maximum(predicted + pi - 2 * pi * recall, 0.0), 2 * pi * miss),
     }
-
-    def estimate(value: Any, error: Any, units: int, n_undefined: int) -> MetricValue:
-        counts = int(n_positive.sum()), units, n_undefined
-        return MetricValue(float(value), *counts, "estimate", float(error))
-
-    n_labels = int(use.sum())
-    result = {
-        name: estimate(value.mean(), np.sqrt((error**2).sum()) / len(error), n_labels, c - n_labels)
-        for name, (value, error) in per_label.items()
-    }
+    n_entries, n_labels = int(n_positive.sum()), int(use.sum())
+    result = {}
+    for name, (values, errors) in per_label.items():
+        value, error = float(values.mean()), float(np.sqrt((errors**2).sum())) / n_labels
+        counts = n_entries, n_labels, c - n_labels
+        result[name] = MetricValue(value, *counts, "estimate", error)
     counted = observed * (prior / np.maximum(share, 1e-12))
     order = np.argsort(-S, axis=1, kind="stable")
     for at in k:
         if at <= c:
             gain = np.take_along_axis(counted, order[:, :at], axis=1).mean(axis=1)
-            result[f"precision_at_{at}"] = estimate(gain.mean(), gain.std() / n**0.5, n, 0)
+            value, error = float(gain.mean()), float(gain.std() / n**0.5)
+            result[f"precision_at_{at}"] = MetricValue(value, n_entries, n, 0, "estimate", error)
     return result

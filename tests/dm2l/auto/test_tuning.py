@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dm2l._auto._base_models import LAMBDAS, Sample, choose, skill
+from dm2l._auto._base_models import LAMBDAS, choose, skill
 from dm2l._search._search import DM2LClassifierCV
 from dm2l.datasets import make_missing_multilabel
 from dm2l.labels import LabelMatrix
@@ -23,11 +23,12 @@ def sample():
     T = np.where(np.isnan(Y), 0, np.where(Y == 1, 1, -1)).astype(np.int8)
     fold = np.arange(150) % 3
     cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(3)]
-    return Sample(X, LabelMatrix.of_signs(T), cv)
+    return X, LabelMatrix.of_signs(T), cv
 
 
 @pytest.mark.parametrize(("kernel", "gammas"), [("linear", None), ("rbf", [0.01, 0.1])])
 def test_a_larger_ridge_is_tried_with_the_norms(sample, kernel, gammas):
+    X, labels, cv = sample
     found = choose(sample, kernel, gammas)
     assert found.lambda_d_ == 0
     best = choose(sample, kernel, ridge=found)
@@ -37,10 +38,10 @@ def test_a_larger_ridge_is_tried_with_the_norms(sample, kernel, gammas):
         None if gammas is None else [found.gamma_],
         kernel=kernel,
         scoring=skill,
-        cv=sample.cv,
+        cv=cv,
         refit=False,
         coupling=None,
-    ).fit(sample.X, np.asarray(sample.labels))
+    ).fit(X, np.asarray(labels))
     assert best.best_score_ == pytest.approx(search.cv_results_["mean_test_score"].max())
     assert best.best_score_ >= found.best_score_
     alphas = (found.alpha_, 3 * found.alpha_)

@@ -182,7 +182,7 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
     ("change", "message"),
     [
         ({"k": 0}, "k must be an integer of at least 1, got 0"),
-        ({"k": 3}, "at least 3 labels per row; got 2"),
+        ({"k": 3}, "at least 3 labels per row, got 2"),
         ({"y_score": (np.zeros((2, 2), int),)}, "a pair .* got 1 parts"),
         (
             {"y_score": (np.zeros((1, 2), int), np.zeros((1, 2)))},
@@ -191,7 +191,7 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
         ({"y_score": (np.array([[0, 5], [0, 1]]), np.zeros((2, 2)))}, "from 0 to 2"),
         (
             {"y_score": (np.array([[0, 0], [0, 1]]), np.zeros((2, 2)))},
-            "Row 0 of the list has label 0 twice",
+            "label 0 twice in row 0",
         ),
         (
             {"y_score": (np.array([[0, 1], [0, 1]]), np.array([[0, 1.0]] * 2))},
