@@ -66,9 +66,9 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
     "--max-error-rate",
     callback=_share,
     metavar="SHARE",
-    help="Fill as many missing labels as possible with an expected error rate of at most this, "
-    "such as 5% or 0.05. The others stay missing and are marked for checking. It cannot be "
-    "combined with --margin.",
+    help="Fill as many missing labels as possible with an expected error rate of at most SHARE, "
+    "such as 5% or 0.05. The others stay missing and are marked for checking. Not allowed with "
+    "--margin.",
 )
 @shared.model_options
 def complete_command(
