@@ -97,7 +97,7 @@ def complete_command(
     outputs = {"--output": output, "--details": details}
     with shared.opened(outputs, columns=False, **given) as (model, table, tell):
         check_form(table, output)
-        tell("filling")
+        tell("filling missing labels")
         completion = complete_table(model, table, margin, max_error_rate=max_error_rate)
         tell(f"writing {output.name}")
         marks = [*model.missing, *given["missing"]]
@@ -247,7 +247,7 @@ def suggest_command(
     with shared.opened({"--output": output}, **given) as (model, table, tell):
         names = ["open", "value"] if by_row else ["label", "probability", "value"]
         cells = _kept(table, keep, names)
-        tell("ranking")
+        tell("ranking missing labels")
         found: Any = (suggest_rows if by_row else suggest_entries)(model, table, top)
         columns: dict[str, Any] = {"row": found.row.tolist()}
         columns |= {name: [values[i - 1] for i in found.row] for name, values in cells.items()}

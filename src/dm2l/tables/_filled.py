@@ -99,7 +99,7 @@ def check_form(table: Table, output: Path) -> None:
         )
     if output.suffix.lower() not in wanted:
         raise ValueError(
-            f"{output} must end in {' or '.join(wanted)}, because {table.path.name} is completed "
+            f"{output} must end in {', '.join(wanted)}, because {table.path.name} is completed "
             "in its own format. Choose another name."
         )
 
