@@ -66,9 +66,9 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
     "--max-error-rate",
     callback=_share,
     metavar="SHARE",
-    help="Fill as many missing labels as possible with an expected error rate of at most this, "
-    "such as 5% or 0.05. The others stay missing and are marked for checking. It cannot be "
-    "combined with --margin.",
+    help="Fill as many missing labels as possible with an expected error rate of at most SHARE, "
+    "such as 5% or 0.05. The others stay missing and are marked for checking. Not allowed with "
+    "--margin.",
 )
 @shared.model_options
 def complete_command(
@@ -97,7 +97,7 @@ def complete_command(
     outputs = {"--output": output, "--details": details}
     with shared.opened(outputs, columns=False, **given) as (model, table, tell):
         check_form(table, output)
-        tell("filling")
+        tell("filling missing labels")
         completion = complete_table(model, table, margin, max_error_rate=max_error_rate)
         tell(f"writing {output.name}")
         marks = [*model.missing, *given["missing"]]
@@ -247,7 +247,7 @@ def suggest_command(
     with shared.opened({"--output": output}, **given) as (model, table, tell):
         names = ["open", "value"] if by_row else ["label", "probability", "value"]
         cells = _kept(table, keep, names)
-        tell("ranking")
+        tell("ranking missing labels")
         found: Any = (suggest_rows if by_row else suggest_entries)(model, table, top)
         columns: dict[str, Any] = {"row": found.row.tolist()}
         columns |= {name: [values[i - 1] for i in found.row] for name, values in cells.items()}

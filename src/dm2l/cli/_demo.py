@@ -144,8 +144,7 @@ def _show(found: dict[str, Any], console: Console) -> None:
     for item in found["completed"]:
         known = ", ".join(item["known"]) or "nothing"
         console.print(f"  digit [bold]{item['digit']}[/], known: {known}", highlight=False)
-        parts = (("right", "green"), ("wrong", "red"), ("missed", "yellow"))
-        for key, colour in parts:
+        for key, colour in (("right", "green"), ("wrong", "red"), ("missed", "yellow")):
             if item[key]:
                 words = f"    {key}: [{colour}]{', '.join(item[key])}[/]"
                 console.print(words, highlight=False)

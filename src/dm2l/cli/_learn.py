@@ -92,8 +92,8 @@ def _show_inspection(console: Console, found: Inspection) -> None:
     "--estimate-folds",
     type=click.IntRange(0),
     default=5,
-    help="Folds for estimating the quality of a model with --kernel. 0 skips the estimate, which "
-    "takes most of the time.",
+    help="Folds for estimating the quality of a model with --kernel. 0 skips the estimate and "
+    "saves most of the time.",
 )
 @click.option("--verbose", is_flag=True, help="Print the hyperparameters of each model.")
 @shared.seed_option
@@ -267,7 +267,7 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
             f"  {name:<18} {gain.mean:+.3f}  [{gain.low:+.3f}, {gain.high:+.3f}]  "
             f"{sure}significant",
         )
-    # Broken headings leave room for the names of labels.
+    # Headings on several lines leave room for the names of labels.
     methods = (name.replace(" ", "\n") for name in found.methods)
     grid = _by_label("average precision by label", "hidden", "yes", "AUC", *methods)
     for quality in found.labels:

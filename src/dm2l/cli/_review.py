@@ -208,7 +208,7 @@ def _open_session(
         model, table = shared.open_both(model_path, path, **reading)
         if "--output" in written and not tasks:  # tasks for Label Studio are not a table
             check_form(table, written["--output"])
-        tell("ranking")
+        tell("ranking missing labels")
         with ExitStack() as stack:
             journal = stack.enter_context(Journal(answers, table))
             for file in written.values():

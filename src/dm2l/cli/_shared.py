@@ -223,8 +223,8 @@ label_options = _options(
         metavar="NAMES",
         type=unquoted,
         help='Label columns: names separated by commas, a pattern such as "tox_*", a prefix such '
-        "as tox_, or the number of last columns. Files that name their labels (.arff, .npz, ...) "
-        "do not need this option.",
+        "as tox_, or the number of label columns at the end of the table. Files that name their "
+        "labels (.arff, .npz, ...) do not need this option.",
     ),
     reading_options,
     click.option(
@@ -352,7 +352,7 @@ def check_outputs(
 
 
 def _same_file(one: Path, other: Path) -> bool:
-    """Whether two paths name the same file, also through links or on file systems without case."""
+    """Whether two paths name the same file, also through links or if case is ignored."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()
@@ -393,7 +393,7 @@ def data_problems() -> Iterator[None]:
 
 @contextmanager
 def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
-    """Show progress with a spinner, or as lines where the output is no terminal or notebook."""
+    """Show progress with a spinner, or as lines if the output is not a terminal or notebook."""
     console = Console(stderr=True) if console is None else console
     widgets = console.is_jupyter and find_spec("ipywidgets") is not None
     if console.is_terminal or widgets:

@@ -61,7 +61,7 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     >>> again.label_names, again.settings == model.settings
     (['toxic'], True)
     """
-    # The record that goes with the classifier.
+    # The record of the table is stored as an attribute of the classifier.
     model.classifier.table_ = {
         name: plain_values(getattr(model, name), json=False) for name in _record_types()
     }

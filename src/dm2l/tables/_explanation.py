@@ -16,10 +16,10 @@ from dm2l.tables._options import Tell
 
 Floats = NDArray[np.float64]
 
-SAMPLE = 300  # training rows of a kernel model in which columns are shuffled
-SHUFFLES = 5  # of each column
-MOST_COLUMNS = 40  # that are shuffled
-MOST_NUMBERS = 4_000_000  # in the shuffled rows that are scored in one call
+SAMPLE = 300  # the number of training rows in which columns of a kernel model are shuffled
+SHUFFLES = 5  # the number of shuffles of each column
+MOST_COLUMNS = 40  # the most columns that are shuffled
+MOST_NUMBERS = 4_000_000  # the most numbers in the rows that are scored in one call
 
 
 @dataclass(frozen=True)
@@ -151,10 +151,7 @@ def _dense(X: Any) -> Floats:
 def column_weights(
     model: TableModel, sources: Sequence[str], X: Any, row: int, labels: Sequence[int]
 ) -> tuple[list[str], Floats] | None:
-    """Change of the scores of a row by each of its raw columns, compared with the column's mean.
-
-    None for a kernel model with too many columns; ``sources`` are the raw columns of the features.
-    """
+    """Contribution of each raw column of a row to its scores, relative to the column mean."""
     columns = {name: j for j, name in enumerate(dict.fromkeys(sources))}
     place = np.array([columns[name] for name in sources])
     mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
@@ -164,7 +161,7 @@ def column_weights(
     if getattr(classifier, "kernel", None) == "linear":
         moved = (x - mean)[:, None] * to_numpy(classifier.coef_)[list(labels)].T
         np.add.at(weights, place, moved)
-    elif len(columns) * len(x) > MOST_NUMBERS:
+    elif len(columns) * len(x) > MOST_NUMBERS:  # too many columns for a kernel model
         return None
     else:
         without = np.where(place == np.arange(len(columns))[:, None], mean, x)

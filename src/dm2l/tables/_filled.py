@@ -99,7 +99,7 @@ def check_form(table: Table, output: Path) -> None:
         )
     if output.suffix.lower() not in wanted:
         raise ValueError(
-            f"{output} must end in {' or '.join(wanted)}, because {table.path.name} is completed "
+            f"{output} must end in {', '.join(wanted)}, because {table.path.name} is completed "
             "in its own format. Choose another name."
         )
 
@@ -178,7 +178,7 @@ def _write_text(
         cells, added = lines[i].cells, [""] * (2 * len(places) if inline else 0)
         for k in np.flatnonzero(completion.missing[row]).tolist():
             if np.isnan(table.Y[row, k]) and unquote(cells[places[k]]) not in marks:
-                raise _misread(table, row, k, cells[places[k]], "Pass its separator, --separator.")
+                raise _misread(table, row, k, cells[places[k]])
             if filled[row, k]:
                 cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
             p = float(completion.probabilities[row, k])
@@ -216,10 +216,11 @@ def _typed(cells: list[str], decimal: str) -> list[Any]:
     return values
 
 
-def _misread(table: Table, row: int, k: int, cell: Any, hint: str) -> ValueError:
+def _misread(table: Table, row: int, k: int, cell: Any) -> ValueError:
+    hint = "Save the file in a spreadsheet program" if table.file is None else "Pass --separator"
     return ValueError(
         f"{table.path}: label {table.label_names[k]!r} in row {row + 1} was read as missing, but "
-        f"the file holds {cell!r}. {hint}"
+        f"the file holds {cell!r}. {hint} if the file has not changed."
     )
 
 
@@ -269,7 +270,7 @@ def _write_sheet(
         for i in np.flatnonzero(completion.missing[:, k]).tolist():
             held = sheet.cell(rows[i], place).value
             if np.isnan(table.Y[i, k]) and held is not None and str(held) not in marks:
-                raise _misread(table, i, k, held, "Save the file in a spreadsheet program.")
+                raise _misread(table, i, k, held)
             if completion.filled[i, k]:
                 put(rows[i], place, spellings[k][0 if completion.positive[i, k] else 1])
     added = _new_names(table.label_names, names, str(table.path)) if inline else []

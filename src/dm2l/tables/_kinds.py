@@ -138,7 +138,7 @@ def typed_column(column: Any, kind: str, decimal: str = ".") -> tuple[Any, str]:
 
 
 def check_given_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
-    """Refuse kinds given for columns without such a value, which only a fold may lack."""
+    """Refuse a kind that was given for a column without any value of that kind."""
     for use in uses if kinds else ():
         if use.kind not in _VALUES or not use.note:
             continue

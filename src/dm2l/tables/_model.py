@@ -288,7 +288,7 @@ _LACKS = {
 def constant_warnings(
     classifier: Any, names: Sequence[str], text: str, missing: Mask | None = None
 ) -> list[str]:
-    """Warn about constant labels (with entries in ``missing``); fill ``text`` with lack and n."""
+    """Warn about constant labels, or with ``missing`` about those that have missing entries."""
     constant = ~np.asarray(classifier._learnable, dtype=bool)
     constant &= True if missing is None else missing.any(axis=0)
     found = []

@@ -137,8 +137,8 @@ def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
         return
     if not np.isfinite(Y).any():
         raise ValueError(
-            f"{where}: every label entry is missing, so no model can be fitted. Check which "
-            "columns are labels, --labels (labels=)."
+            f"{where}: every label entry is missing, so no model can be fitted. Pass other label "
+            "columns with --labels (labels=)."
         )
     remedy = "Add positive entries."
     if (Y == 1).any():
