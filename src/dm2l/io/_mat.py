@@ -117,12 +117,9 @@ def read_mat(
     if not np.isnan(missing):
         values[values == missing] = np.nan
     n, cut = len(values), len(pairs[0][1])
-    return make_bunch(
-        data,
-        None if features_only else label_targets(values, None, str(path)),
-        train_index=np.arange(cut) if len(pairs) > 1 else None,
-        test_index=np.arange(cut, n) if len(pairs) > 1 else None,
-    )
+    parts = {"train_index": np.arange(cut), "test_index": np.arange(cut, n)}
+    target = None if features_only else label_targets(values, None, str(path))
+    return make_bunch(data, target, **(parts if len(pairs) > 1 else {}))
 
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -105,20 +105,18 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
     >>> again.data.shape
     (1797, 64)
     """
-    path, parts = Path(path), {}
+    parts = {"Y": bunch.target, "label_names": bunch.get("target_names")}
+    parts |= {part: bunch.get(part) for part in _BESIDE[1:]}
     if sp.issparse(bunch.data):
         X = sp.csr_array(bunch.data)
-        parts = {"X_data": X.data, "X_indices": X.indices, "X_indptr": X.indptr}
-        parts["X_shape"] = np.array(X.shape)
+        parts |= zip(_SPARSE, (X.data, X.indices, X.indptr, X.shape), strict=True)
     else:
-        parts["X"] = np.asarray(bunch.data)
-    parts["Y"] = np.asarray(bunch.target)
-    for part in _BESIDE:
-        key = "target_names" if part == "label_names" else part
-        if bunch.get(key) is not None:
-            parts[part] = np.asarray(bunch[key])
-    with atomic_write(path) as partial, partial.open("xb") as file:
-        np.savez_compressed(file, **parts)
+        parts["X"] = bunch.data
+    known: dict[str, Any] = {
+        key: np.asarray(part) for key, part in parts.items() if part is not None
+    }
+    with atomic_write(Path(path)) as partial, partial.open("xb") as file:
+        np.savez_compressed(file, **known)
 
 
 def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
