@@ -375,7 +375,7 @@ class GramStatistics(RowStatistics):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file that :meth:`save` wrote; the statistics are identical to the last digit."""
-        from dm2l.io._npz_file import read_members  # no fit in memory needs a reader
+        from dm2l.io._matrix_files import read_members  # no fit in memory needs a reader
 
         try:
             state = read_members(path, _MEMBERS)
