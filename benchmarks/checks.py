@@ -33,8 +33,7 @@ from dm2l.io import read_csv, read_mat, read_npz, read_svmlight, write_npz
 
 # Modules of the library, and the checks that they call by a name of their own.
 CHECKS = {
-    "io._npz_file": ["check_regular", "check_memory", "check_width", "check_distinct"],
-    "io._mat": ["check_regular", "check_memory"],
+    "io._matrix_files": ["check_regular", "check_memory", "check_width", "check_distinct"],
     "io._svmlight_file": ["check_memory", "check_width", "check_distinct"],
     "_utils.files": ["check_regular", "check_memory"],
     "io._table": ["check_distinct"],
@@ -43,7 +42,7 @@ CHECKS = {
     "_solvers.nuclear": ["check_finite"],
     "_solvers.problem": ["check_finite"],
 }
-DOORS = ("io._npz_file", "io._mat")
+DOORS = ("io._matrix_files",)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from dm2l._utils import files
 from dm2l._utils.files import FAULTS
-from dm2l.io import _mat
+from dm2l.io import _matrix_files
 from fuzz.matlab import Forked
 from fuzz.mutations import flip
 from fuzz.targets import Target
@@ -153,7 +153,7 @@ def _try_cases(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Readers refuse what does not fit: here that is the memory that a case may take.
     files._probe = lambda: BYTES
-    _mat.subprocess = Forked  # type: ignore[assignment]
+    _matrix_files.subprocess = Forked  # type: ignore[assignment]
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + SPACE, resource.RLIM_INFINITY))
     warnings.simplefilter("ignore")

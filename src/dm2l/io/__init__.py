@@ -1,9 +1,8 @@
-"""Readers of files with label columns, and :class:`DataFileError` for what is wrong with one."""
+"""Readers of files with features and labels, and their error :class:`DataFileError`."""
 
 from dm2l._utils.files import DataFileError
 from dm2l.io._arff import read_arff
-from dm2l.io._mat import read_mat
-from dm2l.io._npz_file import read_npz, write_npz
+from dm2l.io._matrix_files import read_mat, read_npz, write_npz
 from dm2l.io._svmlight_file import read_svmlight
 from dm2l.io._table import read_csv, read_labels, read_parquet
 

@@ -1,4 +1,4 @@
-"""Script that `_mat` runs in a child process: read a MATLAB file and write its numbers as bytes.
+"""Script that `_matrix_files` runs in a child process: read a MATLAB file, write its numbers.
 
 Arguments are the file, the bytes of memory and the seconds that it may use, and the wanted names as
 JSON. The output is one line of JSON, followed by the bytes of the arrays.

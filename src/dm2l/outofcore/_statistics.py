@@ -371,7 +371,7 @@ class GramStatistics(RowStatistics):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read the statistics from a file that :meth:`save` has written."""
-        from dm2l.io._npz_file import read_members  # fits in memory do not need it
+        from dm2l.io._matrix_files import read_members  # fits in memory do not need it
 
         try:
             state = read_members(path, _MEMBERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -44,6 +45,7 @@ _MOST_NUMBERS = 8  # on the axis
 # Horizontal shift between lines, and its maximum, relative to the distance between two lambda_d.
 _DODGE, _MOST = 0.07, 0.35
 _HISTOGRAM_BINS = 20
+_CONFIDENCE = 0.95  # of the intervals for shares
 _PERFECT, _CURVE = "as predicted", "reliability"
 
 
@@ -294,12 +296,8 @@ def _positions(lambdas: Numbers) -> tuple[Numbers, float]:
 
 def _write_lambdas(ax: Any, x: Numbers, lambdas: Numbers) -> None:
     """Write as many values of ``lambda_d`` as fit, and mark a break in the axis after 0."""
-    places = np.log10(x)
-    kept = [0]
-    for i in range(1, len(x)):
-        if places[i] - places[kept[-1]] >= (places[-1] - places[0]) / _MOST_NUMBERS:
-            kept.append(i)
-    ax.set_xticks(x[kept], [f"{lambdas[i]:.3g}" for i in kept])
+    step = math.ceil(len(x) / _MOST_NUMBERS)
+    ax.set_xticks(x[::step], [f"{value:.3g}" for value in lambdas[::step]])
     ax.set_xticks([], minor=True)
     if lambdas[0] == 0 and len(x) > 1:
         cut = {"ha": "center", "va": "center", "fontsize": FONT}
@@ -311,23 +309,23 @@ class ReliabilityDisplay(Display):
     """Reliability diagram: share of positives among observed entries over their probability.
 
     Calibrated probabilities lie on the diagonal; points below it mean that probabilities are too
-    high. Bars are Wilson's confidence intervals for independent entries. Missing entries are
+    high. Bars are Wilson's 95 % confidence intervals for independent entries. Missing entries are
     ignored.
 
     Parameters
     ----------
     probability, share, low, high, count : ndarray of shape (n_bins,)
-        Mean probability of the entries of each bin, share of positives with its confidence
-        interval, and number of entries.
+        For each bin, the mean probability, the share of positives with its confidence interval,
+        and the number of entries.
     histogram : ndarray of shape (20,)
-        Entries by probability, in twentieths.
-    brier, confidence, name : float, float and str
-        Brier score, level of the intervals and name of the model, for the legend.
+        Numbers of entries in 20 bins of equal widths.
+    brier, name : float and str
+        Brier score and name of the model, for the legend.
 
     Attributes
     ----------
     line_, perfect_line_, histogram_ax_, bars_ : objects of matplotlib
-        Shares and their intervals, the diagonal, and the histogram; None where not drawn.
+        The shares with their intervals, the diagonal, and the histogram; None if not drawn.
 
     Examples
     --------
@@ -345,7 +343,6 @@ class ReliabilityDisplay(Display):
     count: NDArray[np.int64]
     histogram: NDArray[np.int64]
     brier: float
-    confidence: float = 0.95
     name: str | None = None
 
     @classmethod
@@ -356,7 +353,6 @@ class ReliabilityDisplay(Display):
         *,
         n_bins: int = 10,
         strategy: Literal["uniform", "quantile"] = "uniform",
-        confidence: float = 0.95,
         name: str | None = None,
         ax: Axes | None = None,
         **options: Any,
@@ -364,8 +360,8 @@ class ReliabilityDisplay(Display):
         """Compare probabilities of class 1 with labels that the model was not trained on.
 
         With ``strategy="uniform"``, bins have equal widths; with ``"quantile"``, they have equal
-        numbers of entries, which is better if most probabilities are small. ``confidence`` is the
-        level of the intervals, ``name`` the model's name; ``options`` are those of :meth:`plot`.
+        numbers of entries, which is better if most probabilities are small. ``name`` is the name
+        of the model in the legend; ``options`` are those of :meth:`plot`.
         """
         labels = read_labels(Y)
         T, P = labels.signs, check_scores(labels, probabilities, "probabilities")
@@ -375,8 +371,6 @@ class ReliabilityDisplay(Display):
                 f"probabilities has {P[row, column]:g} in row {row}, column {column}; values must "
                 "lie between 0 and 1. Use the result of predict_proba."
             )
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}.")
         seen = T != 0
         if not seen.any():
             raise ValueError("Y has nothing observed. Pass labels with observed entries.")
@@ -388,7 +382,7 @@ class ReliabilityDisplay(Display):
         bins = np.unique(np.searchsorted(edges[1:-1], p), return_inverse=True)[1]
         count, hits = np.bincount(bins), np.bincount(bins, weights=yes)
         intervals = [
-            binomtest(round(k), int(n)).proportion_ci(confidence, method="wilson")
+            binomtest(round(k), int(n)).proportion_ci(_CONFIDENCE, method="wilson")
             for k, n in zip(hits, count, strict=True)
         ]
         low, high = np.array(intervals).T
@@ -400,7 +394,6 @@ class ReliabilityDisplay(Display):
             count=count,
             histogram=np.histogram(p, bins=_HISTOGRAM_BINS, range=(0, 1))[0],
             brier=float(np.mean((p - yes) ** 2)),
-            confidence=confidence,
             name=name,
         ).plot(ax, **options)
 
@@ -459,7 +452,7 @@ class ReliabilityDisplay(Display):
         self.line_[0].set_gid(_CURVE)
         tidy(panel, "predicted probability of yes, %", "observed share of yes, %")
         panel.set(xlim=(-2, 102), ylim=(-2, 102))
-        legend(panel, loc="best", title=f"bars: {100 * self.confidence:g} % intervals")
+        legend(panel, loc="best", title=f"bars: {100 * _CONFIDENCE:g} % intervals")
         self.histogram_ax_ = self.bars_ = None
         if histogram and not before:
             from matplotlib.ticker import LogLocator, NullFormatter

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from scipy.io import savemat
 
 from dm2l._utils.files import DataFileError
-from dm2l.io import _mat, _mat_child, read_mat
+from dm2l.io import _mat_child, _matrix_files, read_mat
 from mutants import mutants
 
 
@@ -73,7 +73,7 @@ def seeds():
 
 def main(count):
     """So many mutants of each seed."""
-    _mat.subprocess.Popen = Fork
+    _matrix_files.subprocess.Popen = Fork
     found = Counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "set.mat")

@@ -18,7 +18,15 @@ from scipy.io import savemat
 
 from dm2l._utils import files
 from dm2l._utils.files import DataFileError, check_regular, translate_errors
-from dm2l.io import _mat, read_arff, read_csv, read_mat, read_npz, read_parquet, read_svmlight
+from dm2l.io import (
+    _matrix_files,
+    read_arff,
+    read_csv,
+    read_mat,
+    read_npz,
+    read_parquet,
+    read_svmlight,
+)
 from dm2l.outofcore import RowBlocks
 from dm2l.tables import read_table
 
@@ -418,7 +426,7 @@ def test_a_reader_of_matlab_files_that_dies_takes_nothing_with_it(
     path = mat_of(tmp_path / "set.mat")
     script = tmp_path / "_mat_child.py"
     script.write_text(code)
-    monkeypatch.setattr(_mat, "_SCRIPT", script)
+    monkeypatch.setattr(_matrix_files, "_SCRIPT", script)
     refused(read_mat, path, match=message)
 
 

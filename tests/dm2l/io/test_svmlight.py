@@ -81,7 +81,7 @@ def test_svmlight_columns_are_the_labels_asked_for(write):
         (
             "1 1:1\n \n2 0:1\n",
             {"zero_based": False},
-            r"line 3: index 0, but indices must be at least 1 \(zero_based=False\)",
+            r"line 3: a feature has the index 0, but indices must be at least 1",
         ),
         (
             "1 1:1\n2 2:1 4:1\n",

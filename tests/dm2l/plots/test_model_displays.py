@@ -232,8 +232,8 @@ def test_shares_are_those_of_scikit_learn_on_observed_entries(strategy, n_bins):
 
 def test_intervals_are_wilsons():
     Y, P = answers(n=60)
-    display = ReliabilityDisplay.from_predictions(Y, P, n_bins=5, confidence=0.9)
-    z = stats.norm.ppf(0.95)
+    display = ReliabilityDisplay.from_predictions(Y, P, n_bins=5)
+    z = stats.norm.ppf(0.975)
     for b in range(5):
         n, p = display.count[b], display.share[b]
         middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
@@ -323,7 +323,6 @@ def test_one_array_a_label_as_of_scikit_learn(data):
         ({"Y": [[NAN], [NAN]]}, "nothing observed"),
         ({"n_bins": 0}, "n_bins must be an integer >= 1, got 0"),
         ({"strategy": "log"}, "strategy must be one of 'uniform', 'quantile'; got 'log'"),
-        ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
     ],
 )
 def test_wrong_input_of_the_reliability(change, message):
