@@ -124,7 +124,7 @@ class Question(NamedTuple):
     columns: list[Column]  # nonzero columns of a sparse row, all columns of other rows
     n_first: int  # number of columns that are shown at first
     n_left_out: int
-    others: list[OtherLabel]  # labels first whose probability changes most with the answer
+    others: list[OtherLabel]  # sorted by how much the answer changes their probability
 
 
 def make_question(
