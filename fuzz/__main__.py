@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import write
-from fuzz.batch import SECONDS, Outcome, no_return, run, seeds_of
+from fuzz.batch import Outcome, no_return, run, seeds_of
 from fuzz.targets import TARGETS
 
 BATCH = 10.0  # seconds
@@ -76,8 +76,6 @@ def serve(place: int, arguments: argparse.Namespace, until: float, folder: Path)
                         again = next(run(kind, target, seeds[kind], alone, 0.0, folder / kind))
                         words = "alone as well" if again.finding else "not alone"
                         one = one._replace(finding=f"{one.finding}, {words}")
-                        if one.seconds >= SECONDS and not again.finding:
-                            one = again  # others had kept the machine busy
                     tally.add(one)
                     if one.finding:
                         sys.stdout.write(f"{kind}\t{tally.findings[-1]}\n")

@@ -1,8 +1,11 @@
-"""Cases in a forked process with limits: what comes of each is told line by line.
+"""Run cases in a forked process with limits, and report the outcome of each.
 
-A process that has imported everything forks one for a few seconds of cases; that takes
-milliseconds, where to start and import takes seconds. Should the child die, the case after the last
-one told did it, and it is tried once more alone.
+A process that has imported everything forks a child for a few seconds of cases. This takes
+milliseconds, whereas starting Python and importing everything takes seconds. If the child dies, the
+first case without an outcome is the cause.
+
+Limits are in seconds of processor time, so that other programs on the machine do not change which
+cases are findings. The limit on elapsed time only ends a case that waits for ever.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
 import os
 import random
 import resource
@@ -30,8 +34,10 @@ from fuzz.matlab import Forked
 from fuzz.mutations import flip
 from fuzz.targets import Target
 
-SECONDS = 10.0  # of processors for one case
-WAIT = 60.0  # until a case that does nothing counts as hanging
+# Seconds of processor time for one case. Compiled code that does not return to Python after this
+# time is ended by the kernel after twice as many.
+SECONDS = 10.0
+WAIT = 600.0  # seconds of elapsed time until a case counts as hanging
 BYTES = 2**30  # above the file, as pages that are touched
 # Address space is not memory: an allocator of pyarrow reserves a gigabyte of it at its first use.
 # This bound only ends what would take all of the machine.
@@ -169,6 +175,8 @@ def _try(target: Target, number: int, path: Path) -> Outcome:
         Path("/proc/self/clear_refs").write_text("5")  # the peak is that of now
     signal.signal(signal.SIGPROF, _late)
     before, start = _peak(), sum(os.times()[:4])
+    limit = math.ceil(time.process_time() + 2 * SECONDS)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with contextlib.redirect_stderr(None):

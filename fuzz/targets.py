@@ -128,14 +128,24 @@ def _use(path: Path) -> None:
 
 def _bundles(folder: Path) -> list[Path]:
     table = read_table(CORPUS / "table.csv", "t_*")
-    path = folder / "seed-bundle.dm2l"
-    save_bundle(fit_table(table, FitOptions("linear", 0.1, 1.0, cv=2), estimate_folds=2), path)
-    return [path]
+    quick = FitOptions(effort="quick", cv=2)
+    made = {
+        "bundle": fit_table(table, FitOptions("linear", 0.1, 1.0, cv=2), estimate_folds=2),
+        "auto": fit_table(table, quick, drop=["note"], estimate_folds=0),
+    }
+    for name, model in made.items():
+        save_bundle(model, folder / f"seed-{name}.dm2l")
+    return [folder / f"seed-{name}.dm2l" for name in made]
 
 
 @cache
 def _table() -> Any:
     return read_table(CORPUS / "table.csv", "t_*")
+
+
+def _change_bundle(content: bytes, rng: random.Random) -> bytes:
+    """Half of the time a change that follows the structure of the file."""
+    return attack(content, rng) if rng.random() < 0.5 else mutate(content, rng)
 
 
 def _answer(path: Path) -> None:
@@ -174,7 +184,7 @@ TARGETS = {
     "statistics": Target(_kept("sums.npz"), GramStatistics.load),
     "journal": Target(_kept("answers.jsonl"), _open, change_journal),
     "model": Target(_models, _use),
-    "bundle": Target(_bundles, _answer),
+    "bundle": Target(_bundles, _answer, _change_bundle),
     "hostile": Target(models, load, attack, (ModelFileError,), most=300 * 2**20, longest=2.0),
     "page": Target(page_requests, ask_page, change, (Refused,)),
     "backend": Target(backend_requests, ask_backend, change, (Refused,)),

@@ -45,7 +45,7 @@ def test_a_short_run_of_every_kind_finds_nothing(tmp_path):
 
 
 PLANTED = """
-import ctypes, sys, time
+import collections, ctypes, itertools, sys, time
 from pathlib import Path
 import numpy as np
 from fuzz import batch
@@ -67,6 +67,8 @@ def read(path):
         raise ValueError("documented")
     if what == b"7":
         time.sleep(300)
+    if what == b"8":  # compiled code that handles no signals
+        collections.deque(itertools.repeat(0), maxlen=0)
 
 def seeds(folder):
     (folder / "seed-0").write_bytes(b"x")
@@ -77,7 +79,7 @@ target = Target(seeds, read, lambda content, rng: b"%d" % int(NUMBER[0]))
 NUMBER = [0]
 folder = Path(sys.argv[1])
 good = batch.seeds_of(target, folder)
-for number in range(8):
+for number in range(9):
     NUMBER[0] = number
     for outcome in batch.run("planted", target, good, range(number, number + 1), 1.0, folder):
         print(outcome.number, outcome.result, bool(outcome.finding), outcome.finding, sep="\\t")
@@ -90,12 +92,13 @@ def test_the_fuzzer_sees_errors_hangs_signals_and_memory(tmp_path):
     found = [line.split("\t")[1:4] for line in ran.stdout.splitlines()]
     assert [result for result, *_ in found] == [
         *("read", "KeyError", "TooLong", "death", "read", "ValueError", "ValueError"),
-        "death",
+        *("death", "death"),
     ]
-    assert [seen == "True" for _, seen, _ in found] == [False, *[True] * 5, False, True]
+    assert [seen == "True" for _, seen, _ in found] == [False, *[True] * 5, False, True, True]
     assert "SIGSEGV" in found[3][2]
     assert "bytes of memory" in found[4][2]
     assert "did not return" in found[7][2]
+    assert "SIGXCPU" in found[8][2]
 
 
 TORN = """

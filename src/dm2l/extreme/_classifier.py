@@ -21,7 +21,7 @@ from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._problem import absent_target, block_length, check_memory, fit_head
 from dm2l.labels._entries import checked_weights
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels, parse_sparse_labels
-from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.labels._parsing import SparseLabelMatrix
 
 
 class TopK(NamedTuple):

@@ -30,7 +30,7 @@ from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm, thresholded_nuclear_norm
 from dm2l._solvers.problem import Preconditioner, Solution
 from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
-from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.labels._parsing import SparseLabelMatrix
 from dm2l.metrics import propensities
 from dm2l.metrics._complete import check_propensities
 

@@ -27,7 +27,7 @@ Labelled
 
 Data
   n_features_in_?: size[d]
-  feature_names_in_?: O[d]
+  feature_names_in_?: T[d]
   _metadata_request?: {{none | bool | str}}
   _sklearn_output_config?: {'default' | 'pandas'}
 
@@ -89,7 +89,7 @@ MLLRCClassifier dm2l.baselines._correlations: Classifier Model Estimator
   include Linear
 
 GLOCALClassifier dm2l.baselines._glocal: Classifier Model Estimator
-  lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups published: setting
+  lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups: setting
   fit_intercept max_iter tol random_state verbose: setting
   include Linear
 
@@ -232,13 +232,13 @@ FourierMap dm2l._solvers.maps
   fitted
   frequencies: f[d,...]
 
-Interval dm2l.model_selection._cross_val
+Interval dm2l.model_selection
   mean low high: float
 
-MultilabelKFold dm2l.model_selection._splitters: Splitter
+MultilabelKFold dm2l.model_selection: Splitter
   n_splits shuffle random_state missing_label missing_as groups: setting
 
-MultilabelShuffleSplit dm2l.model_selection._splitters: Splitter
+MultilabelShuffleSplit dm2l.model_selection: Splitter
   n_splits test_size train_size random_state missing_label missing_as: setting
 
 MorganFingerprints dm2l.chemistry: Estimator
@@ -268,7 +268,7 @@ ColumnTransformer sklearn.compose._column_transformer: Estimator
   remainder: 'drop' | 'passthrough'
   sparse_threshold: number
   transformer_weights: none
-  n_jobs: none | int[-256:256]
+  n_jobs: none | int[1:1]
   verbose verbose_feature_names_out: bool
   force_int_remainder_cols?: setting
   fitted
@@ -279,8 +279,6 @@ ColumnTransformer sklearn.compose._column_transformer: Estimator
   _columns: [str | [str | int] | b[...]]
   _remainder: (str, 'drop' | 'passthrough', [str | int | bool])
   _transformer_to_input_indices: {[int]}
-  _n_features?: int
-  _name_to_fitted_passthrough?: {Estimator}
 
 SimpleImputer sklearn.impute._base: Estimator
   strategy: 'mean' | 'median' | 'most_frequent'
@@ -392,7 +390,7 @@ FunctionTransformer sklearn.preprocessing._function_transformer: Estimator
 Predictor
   fitted
   n_features_in_: size[d]
-  feature_names_in_?: O[d]
+  feature_names_in_?: T[d]
   classes_: i[k] | f[k] | b[k]
 
 LogisticRegression sklearn.linear_model._logistic: Model Estimator
@@ -409,7 +407,7 @@ Ridge sklearn.linear_model._ridge: Model Estimator
   alpha copy_X fit_intercept max_iter positive random_state solver tol: setting
   fitted
   n_features_in_: size[d]
-  feature_names_in_?: O[d]
+  feature_names_in_?: T[d]
   coef_: f[d]
   intercept_: number
   n_iter_: none | i4[...]

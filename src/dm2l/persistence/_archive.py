@@ -1,6 +1,7 @@
-"""The container: an uncompressed zip file of arrays in numpy's format and texts.
+"""Read and write the uncompressed zip files of models.
 
-Since nothing is compressed and sizes are checked first, what is read is never more than the file.
+Members are arrays in numpy's format, and texts. Because nothing is compressed and sizes are checked
+first, the contents never take more memory than the file has bytes.
 """
 
 import hashlib
@@ -24,15 +25,15 @@ from dm2l._utils.files import FAULTS, atomic_write
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 100_000
 _MAX_DIRECTORY = MAX_MEMBERS * 128
-# What zipfile raises; a wrong offset leads to places that are not in the file.
+# The errors of zipfile for damaged files. OSError comes from offsets outside the file.
 _DAMAGED: tuple[type[Exception], ...] = (*FAULTS, OSError)
 _CHUNK = 2**20  # bytes, more than the longest header of an array
-_LARGE = 2**30  # bytes from which on a member gets fields of 64 bits
+_LARGE = 2**30  # bytes; larger members get fields of 64 bits
 
 KINDS = "biufcUSmM"
 _MAGIC = b"\x93NUMPY\x01\x00"
-# All that numpy writes for a plain dtype. Its own reader evaluates the text as Python.
-_DTYPE = rb"[<>|][a-zA-Z]\d{1,8}(?:\[\d{0,8}\w{1,8}\])?"  # numpy 1 wraps larger sizes around
+# The headers that numpy writes for plain dtypes. numpy's own reader evaluates them as Python code.
+_DTYPE = rb"[<>|][a-zA-Z]\d{1,8}(?:\[\d{0,8}\w{1,8}\])?"  # larger sizes overflow in numpy 1
 _HEADER = re.compile(
     rb"\{'descr': '(%b)', 'fortran_order': (True|False), " % _DTYPE
     + rb"'shape': \(((?:\d{1,19},(?: \d{1,19}(?:, \d{1,19})*)?)?)\), \} *\n"
@@ -45,13 +46,13 @@ _PART = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*"
 _NAME = re.compile(rf"{_PART}(/{_PART})*")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
-brief = _SHORT.repr  # what a file says, for a message
+brief = _SHORT.repr  # shortens a value of a file for a message
 
 
 class ModelFileError(ValueError):
-    """A file is no model file, is damaged, or asks for what is not allowed.
+    """A file is damaged, is not a model file, or contains something that is not allowed.
 
-    Raised by ``load_model``, with what is wrong. Nothing of the file was run.
+    ``load_model`` raises this error. No code from the file has been run.
 
     Examples
     --------
@@ -60,12 +61,12 @@ class ModelFileError(ValueError):
     >>> from dm2l.persistence import ModelFileError, load_model
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "notes.txt")
-    ...     _ = path.write_text("This is not a model, however long one looks at it.")
+    ...     _ = path.write_text("This text file is not the file of a model.")
     ...     try:
     ...         load_model(path)
     ...     except ModelFileError as error:
     ...         print(str(error).removeprefix(folder))
-    /notes.txt cannot be loaded: it is not a zip file, or was cut short.
+    /notes.txt cannot be loaded: it is not a zip file, or it is incomplete.
     """
 
 
@@ -73,7 +74,7 @@ class ModelFileError(ValueError):
 
 
 class Archive:
-    """A zip file that has nothing but plain uncompressed members."""
+    """A zip file that contains only regular uncompressed members."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         n_members = _count_members(file, size)
@@ -84,19 +85,19 @@ class Archive:
         infos = self._zip.infolist()
         if len(infos) != n_members:
             raise ModelFileError(
-                f"its zip directory lists {len(infos)} members and announces {n_members}."
+                f"its zip directory announces {n_members} members, but lists {len(infos)}."
             )
         self.sizes: dict[str, int] = {}
         for info in infos:
             _check_info(info)
             if info.filename in self.sizes:
-                raise ModelFileError(f"it has two members named {info.filename!r}.")
+                raise ModelFileError(f"it has two members with the name {info.filename!r}.")
             self.sizes[info.filename] = info.file_size
         if sum(self.sizes.values()) > size:
-            raise ModelFileError("its members announce more bytes than there are.")
+            raise ModelFileError("its members announce more bytes than the file has.")
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """Content of a member."""
+        """Yield the content of a member in pieces."""
         try:
             with self._zip.open(name) as member:
                 while chunk := member.read(_CHUNK):
@@ -105,17 +106,17 @@ class Archive:
             raise ModelFileError(f"its member {name!r} is damaged ({error}).") from error
 
     def read(self, name: str, most: int) -> bytes:
-        """Content of a member that may have ``most`` bytes."""
+        """Return the content of a member of at most ``most`` bytes."""
         if name not in self.sizes:
             raise ModelFileError(f"it has no member {name!r}.")
         if self.sizes[name] > most:
             raise ModelFileError(
-                f"its member {name!r} has {self.sizes[name]} bytes; at most {most} are read."
+                f"its member {name!r} has {self.sizes[name]} bytes, more than {most}."
             )
         return b"".join(self.chunks(name))
 
     def read_array(self, name: str, sha256: Any) -> NDArray[Any]:
-        """The array that a member holds: one of its own, writable."""
+        """Return the array of a member as a new writable array."""
         chunks = self.chunks(name)
         content = next(chunks, b"")
         digest = hashlib.sha256(content)
@@ -123,7 +124,7 @@ class Archive:
         try:
             array = np.empty(shape, dtype=dtype, order="F" if fortran else "C")
         except (ValueError, OverflowError, MemoryError) as error:
-            raise ModelFileError(f"the array {name!r} cannot be made: {error}.") from error
+            raise ModelFileError(f"its array {name!r} cannot be allocated ({error}).") from error
         flat = array.reshape(-1, order="A").view(np.uint8)
         content, place = content[start:], 0
         while content:
@@ -132,14 +133,15 @@ class Archive:
             content = next(chunks, b"")
             digest.update(content)
         if digest.hexdigest() != sha256:
-            raise ModelFileError(
-                f"the content of its member {name!r} was changed: SHA-256 differs."
-            )
+            raise ModelFileError(f"its member {name!r} was changed: its SHA-256 hash differs.")
         return array
 
 
 def _count_members(file: IO[bytes], size: int) -> int:
-    """Number of members, from the last bytes of the file: the directory is read if it is short."""
+    """Return the number of members that the end of the file announces.
+
+    zipfile reads the directory of members as a whole, so that its size has to be checked before.
+    """
 
     def unpack(form: struct.Struct, place: int) -> tuple[Any, ...]:
         file.seek(max(place, 0))
@@ -149,7 +151,7 @@ def _count_members(file: IO[bytes], size: int) -> int:
     after = size - _END.size
     end = unpack(_END, after)
     if end[0] != b"PK\5\6" or end[7]:
-        raise ModelFileError("it is not a zip file, or was cut short.")
+        raise ModelFileError("it is not a zip file, or it is incomplete.")
     n_members, length, start = end[4:7]
     locator = unpack(_LOCATOR64, after - _LOCATOR64.size)
     if locator[0] == b"PK\6\7":
@@ -160,27 +162,27 @@ def _count_members(file: IO[bytes], size: int) -> int:
         n_members, length, start = end64[7:]
     if n_members > MAX_MEMBERS or length > _MAX_DIRECTORY:
         raise ModelFileError(
-            f"it announces {n_members} members in a directory of {length} bytes; at most "
-            f"{MAX_MEMBERS} are read."
+            f"it announces {n_members} members in a directory of {length} bytes, but can have at "
+            f"most {MAX_MEMBERS} members."
         )
     if start + length != after:
-        raise ModelFileError("its zip directory is not where its end says, or was cut short.")
+        raise ModelFileError("its zip directory is not at the announced position.")
     return n_members
 
 
 def _check_info(info: zipfile.ZipInfo) -> None:
-    """Refuse whatever a model file has no use for."""
-    # What zipfile makes of a name (it ends at a zero byte) is not what stands there.
+    """Refuse members of a kind that model files do not have."""
+    # zipfile cuts a name at a zero byte, so that the original name is checked.
     name = info.orig_filename
     wrong = ""
     if not _NAME.fullmatch(name) or ".." in name:
-        wrong = "has a name that is a path elsewhere or of another system"
+        wrong = "has a name that is not allowed"
     elif stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-        wrong = "is a link, a folder or a special file"
+        wrong = "is not a regular file"
     elif info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
         wrong = "is compressed"
     elif info.flag_bits:
-        wrong = "is encrypted or has other flags set"
+        wrong = "is encrypted or has other flags"
     if wrong:
         raise ModelFileError(f"its member {name!r} {wrong}.")
 
@@ -188,23 +190,23 @@ def _check_info(info: zipfile.ZipInfo) -> None:
 def _read_header(
     name: str, content: bytes, size: int
 ) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
-    """Dtype, shape, order and where the numbers begin, of which there must be just enough."""
+    """Return the dtype, the shape, whether the order is Fortran, and the position of the data."""
     numbers = len(_MAGIC) + 2
     start = numbers + int.from_bytes(content[len(_MAGIC) : numbers], "little")
     found = _HEADER.fullmatch(content[numbers:start])
     if not content.startswith(_MAGIC) or found is None:
-        raise ModelFileError(f"its member {name!r} is not a plain array in numpy's format.")
+        raise ModelFileError(f"its member {name!r} is not an array in numpy's format.")
     shape = tuple(int(n) for n in found[3].decode().split(",") if n)
     try:
         dtype = np.dtype(found[1].decode("ascii"))
     except (TypeError, ValueError) as error:
-        raise ModelFileError(f"the dtype of its array {name!r} is unknown ({error}).") from error
+        raise ModelFileError(f"its array {name!r} has an unknown dtype ({error}).") from error
     if dtype.kind not in KINDS or dtype.hasobject or dtype.itemsize < 1:
         raise ModelFileError(f"its array {name!r} has dtype {dtype}, which is not allowed.")
     if dtype.itemsize * math.prod(shape) != size - start:
         raise ModelFileError(
-            f"the array {name!r} of dtype {dtype} and shape {shape} does not have {size - start} "
-            "bytes."
+            f"its array {name!r} has {size - start} bytes, which does not match its dtype {dtype} "
+            f"and shape {shape}."
         )
     return dtype, shape, found[2] == b"True", start
 
@@ -213,7 +215,7 @@ def _read_header(
 
 
 class _Sink:
-    """A file to write to that keeps the hash of what was written."""
+    """A file for writing that computes the hash of its content."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -225,7 +227,7 @@ class _Sink:
 
 
 def new_member(name: str) -> zipfile.ZipInfo:
-    """A member that has the same bytes whenever and wherever it is written."""
+    """Return the header of a member, without a time or system, for reproducible files."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system = 3
     info.external_attr = (stat.S_IFREG | 0o644) << 16
@@ -242,12 +244,12 @@ def write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> str
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of ``path`` once it is whole and on the disk, or not at all."""
+    """Yield a file that replaces ``path`` after it is complete and on the disk."""
     with atomic_write(path) as partial, partial.open("xb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
-    if os.name == "posix":  # elsewhere a folder cannot be opened
+    if os.name == "posix":  # other systems cannot open a folder
         folder = os.open(partial.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -1,6 +1,6 @@
-"""Objects from checked records, and what to store of objects.
+"""Build objects from checked records, and decide which attributes of an object are stored.
 
-Where a class has no entry here, its attributes are stored and set as they are.
+The attributes of a class are stored and set as they are, unless ``SPECIAL`` lists the class.
 """
 
 import inspect
@@ -16,22 +16,26 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from dm2l._utils.arrays import asarray_like, device_name
 from dm2l.persistence._archive import ModelFileError
 from dm2l.persistence._checks import METHODS
-from dm2l.persistence._reading import Foreign, Trusted
+from dm2l.persistence._reading import Trusted
 from dm2l.persistence._schema import Entry, Record
 
 State = dict[str, Any]
-_signature = cache(inspect.signature)  # asked for every tree of a forest
+_signature = cache(inspect.signature)  # needed for every tree of a forest
 
 
 class Builder:
-    """Makes the objects of a file, each once; ``target`` is where arrays of other libraries go."""
+    """Build each object of a file once.
 
-    def __init__(self, target: Any) -> None:
+    Arrays whose ids are in ``foreign`` move to the library and device of ``target``.
+    """
+
+    def __init__(self, target: Any, foreign: set[int]) -> None:
         self._target = target
+        self._foreign = foreign if target is not None else set()
         self._made: dict[int, tuple[Any, Any]] = {}
 
     def build(self, value: Any) -> Any:
-        """The value with objects for its records."""
+        """Return the value with objects in place of its records."""
         if type(value) is list:
             return [self.build(item) for item in value]
         if type(value) is tuple:
@@ -41,29 +45,29 @@ class Builder:
         if type(value) is np.ndarray and value.dtype == object:
             for place, item in np.ndenumerate(value):
                 value[place] = self.build(item)
-        if not isinstance(value, (Record, Trusted, Foreign)):
+        if not isinstance(value, (Record, Trusted)) and id(value) not in self._foreign:
             return value
         if id(value) not in self._made:
             self._made[id(value)] = value, self._make(value)
         return self._made[id(value)][1]
 
-    def _make(self, value: Record | Trusted | Foreign) -> Any:
-        if isinstance(value, Foreign):
-            return value.array if self._target is None else asarray_like(value.array, self._target)
+    def _make(self, value: Any) -> Any:
         if isinstance(value, Trusted):
             return _trusted(value.name, self.build(value.parts))
+        if not isinstance(value, Record):
+            return asarray_like(value, self._target)
         state = {name: self.build(part) for name, part in value.state.items()}
         cls = class_of(value.entry)
         parameters = _signature(cls).parameters if value.entry.groups else {}
         if not value.entry.module.startswith("dm2l."):
-            # Parameters that only some versions of scikit-learn have.
+            # Only some versions of scikit-learn have these parameters.
             for name in value.entry.optional & (parameters.keys() - state.keys()):
                 state[name] = parameters[name].default
         missing = sorted(parameters.keys() - state.keys())
         if missing:
             raise ModelFileError(
-                f"the parameter {missing[0]!r} of {cls.__name__} is not in it: it was saved with "
-                "another version of scikit-learn or dm2l. Fit the model again."
+                f"it lacks the parameter {missing[0]!r} of {cls.__name__}. If another version of "
+                "dm2l or scikit-learn wrote the file, fit the model again."
             )
         if state.get("_home", "numpy") != "numpy":
             state["_home"] = device_name(self._target)
@@ -75,7 +79,7 @@ class Builder:
 
 
 def class_of(entry: Entry) -> Any:
-    """The class of an entry, imported."""
+    """Import the class of an entry."""
     return getattr(import_module(entry.module), entry.name)
 
 
@@ -92,7 +96,7 @@ def _set(made: Any, state: State) -> None:
 
 
 def _set_requests(value: Any, requests: dict[str, dict[str, Any]]) -> None:
-    """What ``set_fit_request`` and its kin had asked for."""
+    """Restore the requests of ``set_fit_request`` and similar methods."""
     routing = get_routing_for_object(value)
     for method, wanted in requests.items():
         for name, alias in wanted.items():
@@ -101,7 +105,7 @@ def _set_requests(value: Any, requests: dict[str, dict[str, Any]]) -> None:
 
 
 def _trusted(name: str, parts: dict[str, Any]) -> Any:
-    """An object as pickle would make it, of a class that the caller has named."""
+    """Make an object of a class that the caller trusts, as pickle would make it."""
     made = named(name)
     arguments = parts.get("arguments")
     if "new" in parts:
@@ -119,15 +123,15 @@ def _trusted(name: str, parts: dict[str, Any]) -> Any:
 
 
 def named(name: str) -> Any:
-    """A class or function by its full name."""
+    """Return a class or function by its full name."""
     module, *rest = name.rpartition(".")
     try:
         return getattr(import_module(module), rest[-1])
     except (ImportError, AttributeError) as error:
-        raise ModelFileError(f"there is no {name!r} here ({error}).") from error
+        raise ModelFileError(f"{name!r} cannot be imported ({error}).") from error
 
 
-# ------------------------------------------------------------------------- what is made otherwise
+# --------------------------------------------------------------------- classes with another state
 
 
 def _tree(cls: Any, state: State) -> Any:
@@ -152,7 +156,7 @@ def _tree_state(value: Any) -> State:
 
 
 def _node_state(nodes: Any) -> State:
-    """Nodes as bytes, with zeros between their fields, which would be whatever memory held."""
+    """Return nodes as bytes, with zeros for the padding between fields, for reproducible files."""
     clean = np.zeros(nodes.shape, dtype=nodes.dtype)
     for name in nodes.dtype.names:
         clean[name] = nodes[name]
@@ -180,12 +184,12 @@ def _vectoriser(cls: Any, state: State) -> Any:
 
 
 def _vectoriser_state(value: Any) -> State:
-    """Words in the order of their columns."""
+    """Return attributes with the vocabulary as a list of words in the order of their columns."""
     state = _attributes(value)
     if "vocabulary_" in state:
         words = {int(place): word for word, place in state["vocabulary_"].items()}
         if sorted(words) != list(range(len(state["vocabulary_"]))):
-            raise TypeError("a vocabulary that does not number its words from 0 on cannot be saved")
+            raise TypeError("a vocabulary that does not number its words from 0 cannot be saved")
         state["vocabulary_"] = [words[place] for place in range(len(words))]
     return state
 
@@ -193,7 +197,7 @@ def _vectoriser_state(value: Any) -> State:
 def _random_state_state(value: Any) -> State:
     found = value.get_state(legacy=False)
     if found["bit_generator"] != "MT19937":
-        raise TypeError(f"a RandomState on {found['bit_generator']} cannot be saved")
+        raise TypeError(f"a RandomState of the generator {found['bit_generator']} cannot be saved")
     parts = {"has_gauss": int(found["has_gauss"]), "gauss": float(found["gauss"])}
     return {"key": found["state"]["key"], "position": int(found["state"]["pos"])} | parts
 
@@ -205,13 +209,13 @@ def _random_state(cls: Any, state: State) -> Any:
 
 
 def _attributes(value: Any) -> State:
-    # Not what classes give themselves: estimators of scikit-learn add their version.
+    # The own __getstate__ of scikit-learn's estimators would add their version.
     found: Any = object.__getstate__(value)
     return dict(found or {})
 
 
 def state_of(value: Any, entry: Entry) -> State:
-    """What is stored of an object."""
+    """Return the attributes of an object that are stored."""
     state = SPECIAL.get(entry.name, (_attributes, _plain))[0](value)
     requests = state.pop("_metadata_request", None)
     if requests is not None:
@@ -220,14 +224,14 @@ def state_of(value: Any, entry: Entry) -> State:
     return {
         name: part
         for name, part in state.items()
-        # What a class works out itself, once, is not stored.
+        # A cached property is computed again when it is needed.
         if name not in entry.dropped
         and not isinstance(getattr(type(value), name, None), cached_property)
     }
 
 
 def _without_times(value: Any) -> State:
-    """Attributes with NaN for measured times: two fits to the same data are the same file."""
+    """Return attributes with NaN for measured times, so that equal fits give equal files."""
     state = _attributes(value)
     for name, column in (("leaderboard_", "seconds"), ("cv_results_", "mean_fit_time")):
         if name in state:
@@ -237,7 +241,7 @@ def _without_times(value: Any) -> State:
     return state
 
 
-# How objects are stored and made; all others by their attributes as they are.
+# For each class, a function that returns its stored state and one that makes it from this state.
 SPECIAL: dict[str, tuple[Callable[[Any], State], Callable[[Any, State], Any]]] = {
     "AutoClassifier": (_without_times, _plain),
     "CountVectorizer": (_vectoriser_state, _vectoriser),

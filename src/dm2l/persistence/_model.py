@@ -1,4 +1,4 @@
-"""Models to files and back."""
+"""Save models to files and load them."""
 
 import hashlib
 import json
@@ -41,31 +41,31 @@ VERSION = 2
 MANIFEST = "manifest.json"
 HASH = "manifest.sha256"
 MAX_JSON = 48 * 2**20
-# Bytes that Python makes of a comma and a bracket, and of a brace, with what goes with it.
+# Bytes of memory that a value and an object of JSON take at least.
 _PER_VALUE, _PER_OBJECT = 64, 256
-_MAX_MADE = 2**26
-_MAX_MESSAGE = 2000  # characters: some of what is said comes from the file
+_MAX_PARSED = 2**26  # bytes
+_MAX_MESSAGE = 2000  # characters, because a message may quote the file
 _MODEL = parse("Estimator | Model")
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file that ``load_model`` reads without running any code.
+    """Save a model to a file that ``load_model`` reads without running any code.
 
-    The file is an uncompressed zip archive: arrays in numpy's format, a JSON manifest, and
-    nothing that pickle would read. It takes the place of an existing one only when it is whole.
+    The file is an uncompressed zip archive of arrays in numpy's format and a JSON manifest, without
+    pickled data. It replaces an existing file only after it is complete.
 
     Parameters
     ----------
     model : estimator
-        An estimator of dm2l, fitted or not; or an estimator of scikit-learn around one, such as a
-        pipeline. Functions cannot be saved, for instance a callable as ``kernel``. Classes other
-        than those listed in the user guide are saved too, but load only with ``trusted``.
+        An estimator of dm2l, fitted or not, or an estimator of scikit-learn that contains one, such
+        as a pipeline. Functions cannot be saved, for example a callable as ``kernel``. Classes that
+        the user guide does not list can be saved, but load only with ``trusted``.
     path : path-like
         The file.
 
     See Also
     --------
-    load_model : The way back.
+    load_model : Load the model.
 
     Examples
     --------
@@ -84,22 +84,23 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"model must be an estimator of dm2l or scikit-learn, got {model!r}.")
-    writer = Writer()
-    root = writer.write(model, type(model).__name__)
-    arrays = writer.arrays
-    reader = Reader(arrays.__getitem__, frozenset())
-    try:  # what would not load is not saved
-        reader.read(root, _MODEL, type(model).__name__, {})
+    writer, name = Writer(), type(model).__name__
+    try:
+        root = writer.write(model, name)
+        # A model is only saved if its file would load.
+        Reader(writer.arrays.__getitem__, frozenset()).read(root, _MODEL, name, {})
+    except RecursionError:
+        raise TypeError("The model contains itself or is nested too deeply to be saved.") from None
     except ModelFileError as error:
         raise TypeError(f"The model cannot be saved: {error}") from error
-    write_file(path, root, arrays)
+    write_file(path, root, writer.arrays)
 
 
 def write_file(path: str | os.PathLike[str], root: Any, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write a manifest and its arrays, whatever they are."""
+    """Write a manifest and its arrays without a check of their contents."""
     if len(arrays) + 2 > MAX_MEMBERS:
         raise ValueError(
-            f"The model has {len(arrays)} arrays; a file has at most {MAX_MEMBERS} members."
+            f"The model has {len(arrays)} arrays, but a file has at most {MAX_MEMBERS} members."
         )
     with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
         hashes = {name: write_array(archive, name, array) for name, array in arrays.items()}
@@ -115,42 +116,42 @@ def load_model(
     max_bytes: int = MAX_BYTES,
     like: Any = None,
 ) -> Any:
-    """Read a model that ``save_model`` wrote.
+    """Load a model that ``save_model`` has saved.
 
-    The file may come from anywhere: it is read as data, every value is checked against a list of
-    the classes, attributes, types and shapes that models of dm2l have, and only then are objects
-    made. Nothing of the file is run.
+    The file may come from an untrusted source. It is read as data, and every value is checked
+    against a list of the classes, attributes, types and shapes that models of dm2l have. Objects
+    are made only after all checks, and no code from the file is run.
 
     Parameters
     ----------
     path : path-like
         The file.
     trusted : iterable of str, default=()
-        Further classes and functions that the file may hold, by their full names; the error lists
-        those that are missing. Nothing about them is checked: trusting a class is as unsafe as
-        loading a pickle, so do it only for files whose author you know.
+        Full names of further classes and functions that the file may contain. The error message
+        lists the missing names. Objects of these classes are not checked: trusting a class is as
+        unsafe as loading a pickle, so trust only files whose author you know.
     max_bytes : int, default=4 GiB
-        The largest file that is read. Memory follows the size of the file.
+        The maximum size of the file. The memory that is needed is proportional to the size.
     like : array, default=None
-        Arrays that were of another library when the model was saved (torch, cupy) go to the
-        library and the device of this one. None makes them numpy arrays, and a model that
-        predicts from numpy arrays.
+        Arrays that belonged to another library when the model was saved, such as torch or cupy,
+        move to the library and the device of this array. With None, they become numpy arrays, and
+        the model predicts from numpy arrays.
 
     Returns
     -------
     estimator
-        Equal to what was saved: the same parameters, and the same numbers to the last bit where
-        numpy arrays were saved.
+        The saved model with the same parameters. Numbers that were saved as numpy arrays are
+        identical to the last bit.
 
     Raises
     ------
     ModelFileError
-        If the file is not a whole model file, is newer than this dm2l or holds types that are not
-        trusted.
+        If the file is damaged or is not a model file, if a newer version of dm2l has written it, or
+        if it contains classes that are not trusted.
 
     See Also
     --------
-    save_model : Writes such files.
+    save_model : Save a model.
 
     Examples
     --------
@@ -165,7 +166,7 @@ def load_model(
     """
     names = [trusted] if isinstance(trusted, str) else list(trusted)
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"trusted must be a list of names of types, got {trusted!r}.")
+        raise TypeError(f"trusted must be a list of names of classes, got {trusted!r}.")
     path = Path(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -173,27 +174,11 @@ def load_model(
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > max_bytes:
-                raise ModelFileError(
-                    f"it has {size} bytes, and at most max_bytes={max_bytes} are read."
-                )
+                raise ModelFileError(f"it has {size} bytes, more than max_bytes={max_bytes}.")
             return _load(Archive(file, size), frozenset(names), like)
     except ModelFileError as error:
         text = textwrap.shorten(str(error)[: 2 * _MAX_MESSAGE], _MAX_MESSAGE, placeholder=" ...")
         raise ModelFileError(f"{path} cannot be loaded: {text}") from error
-
-
-def _warn_of_version(manifest: dict[str, Any], names: list[str]) -> None:
-    """Warn as scikit-learn does about estimators that another version of it has fitted."""
-    libraries = manifest.get("libraries")
-    written = libraries.get("scikit-learn") if isinstance(libraries, dict) else None
-    known = isinstance(written, str) and re.fullmatch(r"[\w.+]{1,30}", written)
-    if names and known and written != sklearn.__version__:
-        warning = InconsistentVersionWarning(
-            estimator_name=names[0],
-            current_sklearn_version=sklearn.__version__,
-            original_sklearn_version=written,
-        )
-        warnings.warn(warning, stacklevel=4)
 
 
 def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
@@ -202,13 +187,13 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     missing = sorted(members.keys() - archive.sizes.keys())
     extra = sorted(archive.sizes.keys() - members.keys() - {MANIFEST, HASH})
     if missing or extra:
-        what = f"no member {brief(missing[0])}" if missing else f"the member {extra[0]!r} too many"
+        what = f"no member {brief(missing[0])}" if missing else f"an extra member {extra[0]!r}"
         raise ModelFileError(f"it has {what}.")
     arrays: dict[str, NDArray[Any]] = {}
 
     def array(name: Any) -> NDArray[Any]:
         if type(name) is not str or name not in members:
-            raise ModelFileError(f"its manifest names an array {brief(name)} that is not there.")
+            raise ModelFileError(f"its manifest names an array {brief(name)} that does not exist.")
         if name not in arrays:
             record = members[name]
             sha256 = record.get("sha256") if isinstance(record, dict) else None
@@ -222,16 +207,25 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
         raise ModelFileError("its manifest is nested too deeply.") from error
     if reader.untrusted:
         raise ModelFileError(
-            f"it holds classes that are not trusted: {sorted(reader.untrusted)}. If you know who "
-            "wrote it, and only then, name them as trusted=."
+            f"it contains classes that are not trusted: {sorted(reader.untrusted)}. If you know "
+            "the author of the file, pass these names as trusted."
         )
     unused = sorted(members.keys() - arrays.keys())
     if unused:
-        raise ModelFileError(f"its member {unused[0]!r} belongs to nothing.")
-    _warn_of_version(manifest, sorted(reader.foreign_parts))
-    model = Builder(target).build(found)
+        raise ModelFileError(f"its member {unused[0]!r} is not used.")
+    libraries = manifest.get("libraries")
+    version = libraries.get("scikit-learn") if isinstance(libraries, dict) else None
+    known = isinstance(version, str) and re.fullmatch(r"[\w.+]{1,30}", version)
+    if reader.sklearn_classes and known and version != sklearn.__version__:
+        warning = InconsistentVersionWarning(
+            estimator_name=min(reader.sklearn_classes),
+            current_sklearn_version=sklearn.__version__,
+            original_sklearn_version=version,
+        )
+        warnings.warn(warning, stacklevel=3)
+    model = Builder(target, reader.foreign).build(found)
     if not isinstance(model, BaseEstimator):
-        raise ModelFileError(f"it holds a {type(model).__name__}, not an estimator.")
+        raise ModelFileError(f"it contains a {type(model).__name__}, not an estimator.")
     return model
 
 
@@ -239,7 +233,7 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
 
 
 def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
-    """The text of a manifest."""
+    """Return the text of a manifest."""
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -254,37 +248,36 @@ def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
         "members": members,
     }
     text = json.dumps(manifest, allow_nan=False).encode("ascii")
-    if len(text) > MAX_JSON:
-        raise ValueError(
-            f"The manifest of the model has {len(text)} bytes, and may have {MAX_JSON}."
-        )
     try:
-        _check_made(text)
+        _check_manifest(text)
     except ModelFileError as error:
         raise ValueError(f"The model cannot be saved: {error}") from error
     return text
 
 
-def _check_made(text: bytes) -> None:
-    """Refuse JSON of which Python would make much more than it is long, such as empty lists.
+def _check_manifest(text: bytes) -> None:
+    """Refuse JSON that is too long, or that needs far more memory than it is long.
 
-    Marks inside of texts are counted too: they would have to be most of the file to matter.
+    Many empty lists are an example of the latter. Brackets inside texts are counted as well, which
+    only matters if they are most of the file.
     """
+    if len(text) > MAX_JSON:
+        raise ModelFileError(f"its manifest has {len(text)} bytes, more than {MAX_JSON}.")
     values = text.count(b",") + text.count(b"[")
-    made = _PER_VALUE * values + _PER_OBJECT * text.count(b"{")
-    if made > _MAX_MADE + 4 * len(text):
+    parsed = _PER_VALUE * values + _PER_OBJECT * text.count(b"{")
+    if parsed > _MAX_PARSED + 4 * len(text):
         raise ModelFileError(
-            f"{len(text)} bytes of JSON hold about {values} values, too many for their length."
+            f"its manifest has about {values} values in {len(text)} bytes, which is too many."
         )
 
 
 def _read_manifest(archive: Archive) -> dict[str, Any]:
-    """The manifest, which must be that of a model, unchanged and not from the future."""
+    """Return the manifest after a check of its hash, format and version."""
     text = archive.read(MANIFEST, MAX_JSON)
     digest = archive.read(HASH, 64)
     if hashlib.sha256(text).hexdigest().encode() != digest:
-        raise ModelFileError("its manifest was changed: SHA-256 differs.")
-    _check_made(text)
+        raise ModelFileError("its manifest was changed: its SHA-256 hash differs.")
+    _check_manifest(text)
     try:
         manifest = json.loads(
             text.decode("ascii"),
@@ -293,25 +286,25 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
             parse_float=_finite,
         )
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"its manifest is not proper JSON ({error}).") from error
+        raise ModelFileError(f"its manifest is not valid JSON ({error}).") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFileError("its manifest is not that of a dm2l model.")
+        raise ModelFileError("its manifest is not the manifest of a dm2l model.")
     version = manifest.get("version")
     if type(version) is not int or version < 1:
-        raise ModelFileError(f"its format has the version {brief(version)}.")
+        raise ModelFileError(f"its format has the unknown version {brief(version)}.")
     if version > VERSION:
         writer = brief(manifest.get("dm2l")).strip("'")
         raise ModelFileError(
-            f"its format, version {version}, is newer than this dm2l ({__version__}), which knows "
-            f"up to version {VERSION}. It was written by dm2l {writer}: update."
+            f"it was saved by dm2l {writer} in format {version}, but dm2l {__version__} reads at "
+            f"most format {VERSION}. Update dm2l."
         )
     if version < VERSION:
         raise ModelFileError(
-            f"it was saved by an earlier development version of dm2l (format {version}; this one "
-            f"reads format {VERSION}). Fit the model again and save it."
+            f"it was saved by an earlier development version of dm2l in format {version}, but this "
+            f"dm2l reads format {VERSION}. Fit the model again and save it."
         )
     if not isinstance(manifest.get("members"), dict):
-        raise ModelFileError("its manifest has no proper 'members'.")
+        raise ModelFileError("its manifest has no valid 'members'.")
     if "model" not in manifest:
         raise ModelFileError("its manifest has no 'model'.")
     return manifest
@@ -320,7 +313,7 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name comes twice in an object")
+        raise ValueError("an object has the same name twice")
     return found
 
 

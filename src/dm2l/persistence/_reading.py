@@ -1,8 +1,8 @@
-"""From the manifest to checked records: nothing is read that the table does not expect there.
+"""Read the manifest of a model file into checked records.
 
-Every value of the manifest is read by the specification of its place, so that a file can only name
-classes, attributes and forms that the table lists. The result is data: arrays, plain values and
-records of objects, which are built when the whole file has been read.
+Every value is read by the specification of its place, so that a file can only name classes,
+attributes and forms that the table of allowed classes lists. The result is data: arrays, plain
+values and records of objects. Objects are built from the records after the whole file is checked.
 """
 
 import math
@@ -23,45 +23,40 @@ from dm2l.persistence._schema import ENTRIES, Alternative, Entry, Record, Spec, 
 
 Json = Any
 MAX_DEPTH = 64
-# Bytes that a value and an object count for.
+# Bytes of the budget that a value and an object take.
 _VALUE, _OBJECT = 64, 16384
 _INTEGERS = 1 - 2**63, 2**63 - 1
 _LONGEST_DTYPE = 40
-_PLAIN = parse("plain")
-# Kinds of numpy's scalars and types of Python's.
+_PLAIN, _OBJECTS = parse("plain"), {"T": parse("str"), "O": parse("key"), "a": parse("key")}
+# Kinds of numpy's scalars and types of Python.
 _SCALARS: dict[str, tuple[Any, ...]] = {
     "none": ("", type(None)),
     "bool": ("b", bool),
     "str": ("U", str),
 }
-# What JSON gives for forms that allow all values of these types.
-_AT_ONCE: dict[str, set[type]] = {"str": {str}, "plain": {str, int, float, bool, type(None)}}
-# Of what is inside of an object that is trusted.
+# Types of JSON values that a form allows without a further check, for long lists.
+_SIMPLE: set[type] = {str, int, float, bool, type(None)}
+_AT_ONCE: dict[str, set[type]] = {"str": {str}, "key": _SIMPLE, "plain": _SIMPLE}
+# The form of everything inside an object that is trusted.
 _ANYTHING: Spec = (Alternative("plain", "Anything"), Alternative("object", "Anything"))
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
-_KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "O": "O"}
+_KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "T": "O", "O": "O"}
 
 
 @dataclass
 class Trusted:
-    """An object of a class that the caller trusts: how it is made, and what of."""
+    """The parts of an object whose class the caller trusts."""
 
     name: str
     parts: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
-class Foreign:
-    """An array that was one of another library when it was saved."""
-
-    array: NDArray[Any]
-
-
 class _MismatchError(Exception):
-    """A value is not of this form; perhaps of another that may stand there."""
+    """A value is not of this form, but may be of another form that is allowed there."""
 
 
-# Elementwise, and with nowhere to write to: no ``out`` can be given, for ``kw_args`` is None.
+# These functions are elementwise. They cannot write anywhere: ``kw_args`` is None, so that a file
+# cannot give them an ``out``.
 FUNCTIONS = {
     *("abs", "arcsinh", "arctan", "cbrt", "exp", "expm1", "log", "log10", "log1p", "log2"),
     *("sign", "sqrt", "square", "tanh"),
@@ -69,11 +64,11 @@ FUNCTIONS = {
 
 
 class Reader:
-    """Reads a value, with a look at everything in it.
+    """Read and check values of a manifest.
 
-    ``array`` gives the array of a member. A few lines of JSON that name the same array again and
-    again are a way to much work: ``budget`` bounds the bytes of values and objects that are made,
-    and of arrays that are looked through.
+    ``array`` returns the array of a member. A few lines of JSON could name the same array again and
+    again to cause much work. Therefore ``budget`` limits the bytes of values and objects that are
+    made, and of arrays that are checked.
     """
 
     def __init__(
@@ -90,10 +85,11 @@ class Reader:
         self._known_finite: set[str] = set()
         self._matrices: dict[tuple[Any, ...], Any] = {}
         self.untrusted: set[str] = set()
-        self.foreign_parts: set[str] = set()  # classes of scikit-learn
+        self.sklearn_classes: set[str] = set()
+        self.foreign: set[int] = set()  # ids of arrays that belonged to another library
 
     def read(self, node: Json, spec: Spec, place: str, sizes: dict[str, int]) -> Any:
-        """The value at a place, which must have one of the forms of ``spec``."""
+        """Return the value at a place, which must have one of the forms of ``spec``."""
         self.pay(_VALUE)
         self._depth += 1
         if self._depth > 2 * MAX_DEPTH:
@@ -112,13 +108,13 @@ class Reader:
                     pass
         finally:
             self._depth -= 1
-        raise ModelFileError(f"{place} is {_said(node)}, which is not allowed there.")
+        raise ModelFileError(f"{place} is {_described(node)}, which is not allowed there.")
 
     def pay(self, size: int) -> None:
-        """Count bytes of work."""
+        """Charge bytes of work to the budget."""
         self._budget -= size
         if self._budget < 0:
-            raise ModelFileError("its manifest makes too much of too few bytes.")
+            raise ModelFileError("its contents would need far more memory than the file has bytes.")
 
     # -- values -----------------------------------------------------------------------------------
 
@@ -128,7 +124,7 @@ class Reader:
         return value
 
     def _plain(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        """Whatever holds no object; inside of what is trusted, anything."""
+        """Read a value without objects, or any value inside an object that is trusted."""
         inner = _ANYTHING if form.value else _PLAIN
         if node is None or type(node) in (bool, int, float, str):
             return node
@@ -138,7 +134,10 @@ class Reader:
         if kind == "tuple":
             return tuple(self.read(item, inner, place, sizes) for item in _items(node, place))
         if kind == "dict":
-            return {key: self.read(v, inner, place, sizes) for key, v in _pairs(node, place)}
+            return {
+                key: self.read(v, inner, place, sizes)
+                for key, v in _items(node, place, dict).items()
+            }
         if kind == "pandas" and node.get("name") in ("NA", "NaT"):
             return getattr(import_module("pandas"), node["name"])
         if kind == "objects":
@@ -150,6 +149,15 @@ class Reader:
         if kind in ("dtype", "slice", "float"):
             return _simple(node, Alternative(kind))
         return _scalar(node, "biufU")
+
+    def _key(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
+        """Read a plain value that can be a key of a dictionary, unlike lists and arrays."""
+        value = self._plain(node, form, place, sizes)
+        try:
+            hash(value)
+        except TypeError:
+            raise _MismatchError from None
+        return value
 
     # -- containers -------------------------------------------------------------------------------
 
@@ -175,27 +183,30 @@ class Reader:
     def _dict(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if _kind(node) != "dict":
             raise _MismatchError
-        items = _pairs(node, place)
+        items = _items(node, place, dict)
         if items and not form.parts:
             raise _MismatchError
         item = form.parts[0] if form.parts else _PLAIN
-        return {key: self.read(v, item, f"{place}[{brief(key)}]", sizes) for key, v in items}
+        return {
+            key: self.read(v, item, f"{place}[{brief(key)}]", sizes) for key, v in items.items()
+        }
 
     # -- arrays -----------------------------------------------------------------------------------
 
-    def _any_array(self, node: Json) -> Any:
+    def _any_array(self, node: Json) -> NDArray[Any]:
         if _kind(node) != "array":
             raise _MismatchError
         array = self._array_of(node.get("member"))
-        return Foreign(array) if "library" in node else array
+        if "library" in node:
+            self.foreign.add(id(array))
+        return array
 
     def _array(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         letter, exact = form.value[0], len(form.value) > 1
-        if letter in "Oa" and _kind(node) == "objects":
-            value: Any = self._objects(node, place, _PLAIN)
+        if letter in _OBJECTS and _kind(node) == "objects":
+            array: NDArray[Any] = self._objects(node, place, _OBJECTS[letter])
         else:
-            value = self._any_array(node)
-        array = value.array if type(value) is Foreign else value
+            array = self._any_array(node)
         fits = (
             array.dtype.str[1:] == form.value
             if exact
@@ -209,8 +220,8 @@ class Reader:
             self.pay(array.nbytes)
             self._known_finite.add(node["member"])
             if not np.isfinite(array).all():
-                raise ModelFileError(f"{place} holds numbers that are not finite.")
-        return value
+                raise ModelFileError(f"{place} contains NaN or infinity.")
+        return array
 
     def _objects(self, node: Json, place: str, inner: Spec) -> NDArray[np.object_]:
         items, shape = node.get("items"), node.get("shape")
@@ -218,7 +229,9 @@ class Reader:
             raise ModelFileError(f"{place} is malformed.")
         sizes = all(type(n) is int and 0 <= n < 2**31 for n in shape)
         if not sizes or math.prod(shape) != len(items):
-            raise ModelFileError(f"{place} has {len(items)} values for the shape {brief(shape)}.")
+            raise ModelFileError(
+                f"{place} has {len(items)} values, which does not match its shape {brief(shape)}."
+            )
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(self._read_items(items, inner, place, {})):
             array[i] = item
@@ -227,7 +240,7 @@ class Reader:
     def _read_items(
         self, nodes: list[Json], spec: Spec, place: str, sizes: dict[str, int]
     ) -> list[Any]:
-        """Values of a list; those of many texts or numbers at once."""
+        """Read the values of a list; a long list of texts or numbers takes one step."""
         kinds = _AT_ONCE.get(spec[0].kind, set()) if len(nodes) > 8 else set[type]()
         if kinds and kinds.issuperset(map(type, nodes)):
             self.pay(_VALUE * len(nodes))
@@ -241,7 +254,9 @@ class Reader:
         names = [part.get("member") if type(part) is dict else None for part in parts]
         layout, container, shape = (node.get(k) for k in ("format", "container", "shape"))
         if layout not in ("csr", "csc") or type(shape) is not list:
-            raise ModelFileError(f"{place} has the format {brief(layout)}.")
+            raise ModelFileError(
+                f"{place} is a sparse matrix of the format {brief(layout)}, not csr or csc."
+            )
         key = (*map(str, names), layout, str(container), str(shape)[:100])
         if key not in self._matrices:
             arrays = [self._array_of(name) for name in names]
@@ -250,9 +265,7 @@ class Reader:
                 data, indices, indptr = arrays
                 matrix = sparse_from_parts(data, indices, indptr, shape, layout=layout)
             except (ValueError, OverflowError) as error:
-                raise ModelFileError(
-                    f"it holds a sparse matrix that is not valid: {error}."
-                ) from error
+                raise ModelFileError(f"{place} is not a valid sparse matrix: {error}.") from error
             if container == "matrix":
                 matrix = (sp.csr_matrix if layout == "csr" else sp.csc_matrix)(matrix)
             self._matrices[key] = matrix
@@ -267,10 +280,12 @@ class Reader:
     # -- objects ----------------------------------------------------------------------------------
 
     def _earlier(self, node: Json) -> Any:
-        """A record that was read before; an object cannot contain itself."""
+        """Return a record that was read before; an object cannot contain itself."""
         index = node.get("object")
         if type(index) is not int or not 0 <= index < len(self._records):
-            raise ModelFileError(f"its manifest points to the object {brief(index)}.")
+            raise ModelFileError(
+                f"its manifest refers to the object {brief(index)}, which does not come before."
+            )
         return self._records[index]
 
     def _object(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
@@ -286,7 +301,7 @@ class Reader:
             raise _MismatchError
         for name in form.sizes:
             if name not in record.sizes:
-                raise ModelFileError(f"{place} is a {record.entry.name} that is not fitted.")
+                raise ModelFileError(f"{place}, a {record.entry.name}, is not fitted.")
             _bind(sizes, name, record.sizes[name], place)
         return record
 
@@ -294,28 +309,30 @@ class Reader:
         name, nodes = node.get("class"), node.get("state")
         entry = ENTRIES.get(name) if type(name) is str else None
         if entry is None:
-            raise ModelFileError(f"it holds an object of the unknown class {brief(name)}.")
+            raise ModelFileError(f"{place} has the class {brief(name)}, which is not allowed.")
         if not _is_one(entry, form):
             raise _MismatchError
         if type(nodes) is not dict:
             raise ModelFileError(f"{place}, a {name}, is malformed.")
         self.pay(_OBJECT)
         if entry.module.startswith("sklearn."):
-            self.foreign_parts.add(entry.name)
+            self.sklearn_classes.add(entry.name)
         specs = entry.attributes
         unknown = sorted(nodes.keys() - specs.keys())
         if unknown:
             raise ModelFileError(
-                f"a {name} cannot have an attribute {brief(unknown[0])}: the table of model files "
-                "(dm2l/persistence/_allowed.py) does not list it. If dm2l wrote the file, it was "
-                "another version: fit the model again."
+                f"{place}, a {name}, has the attribute {brief(unknown[0])}, which is not allowed. "
+                "If another version of dm2l or scikit-learn wrote the file, fit the model again."
             )
         record, before = Record(entry, {}, {}), self._n_trusted
         for key, part in nodes.items():
             record.state[key] = self.read(part, specs[key], f"{name}.{key}", record.sizes)
         lacks = entry.lacks(set(nodes))
         if lacks:
-            raise ModelFileError(f"{place}, a {name}, lacks {lacks[0]!r}.")
+            raise ModelFileError(
+                f"{place}, a {name}, has no attribute {lacks[0]!r}. If another version of dm2l or "
+                "scikit-learn wrote the file, fit the model again."
+            )
         if self._n_trusted == before:
             try:
                 check_requests(record.state.get("_metadata_request"))
@@ -327,10 +344,10 @@ class Reader:
         return record
 
     def _read_trusted(self, node: Json, place: str) -> Trusted:
-        """An object of a class that is not in the table: nothing of it is checked."""
+        """Read an object whose class is not in the table, without a check of its parts."""
         name = node.get("name")
         if type(name) is not str or not _NAME.fullmatch(name):
-            raise ModelFileError(f"{place} is of a class named {brief(name)}.")
+            raise ModelFileError(f"{place} has a class with the malformed name {brief(name)}.")
         if name not in self._trusted:
             self.untrusted.add(name)
         self._n_trusted += 1
@@ -348,7 +365,7 @@ def _kind(node: Json) -> str | None:
 
 
 def _scalar(node: Json, kinds: str, *types: type) -> Any:
-    """A plain value of these types, or a number or text of numpy of these kinds."""
+    """Read a plain value of these types, or a numpy scalar of these kinds."""
     if type(node) in types:
         return node
     if _kind(node) != "scalar":
@@ -358,18 +375,18 @@ def _scalar(node: Json, kinds: str, *types: type) -> Any:
     if dtype.kind not in kinds or type(value) not in (bool, int, float, str):
         raise _MismatchError
     try:
-        # Older versions of numpy only warn.
+        # Older versions of numpy only warn about an integer that does not fit.
         if dtype.kind in "iu" and (
             type(value) is not int or not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
         ):
-            raise OverflowError(f"{value} is no {dtype}")
+            raise OverflowError(f"{value} is not a valid {dtype}")
         return dtype.type(value)
     except (ValueError, OverflowError) as error:
-        raise ModelFileError(f"a scalar of it is malformed: {error}.") from error
+        raise ModelFileError(f"its manifest has a malformed scalar: {error}.") from error
 
 
 def _simple(node: Json, form: Alternative) -> Any:
-    """A value without parts."""
+    """Read a value without parts."""
     kind = _kind(node)
     match form.kind:
         case "none" | "bool" | "str":
@@ -408,43 +425,35 @@ def _is_one(entry: Entry, form: Alternative) -> bool:
 def _bind(sizes: dict[str, int], name: str, size: int, place: str) -> None:
     wanted = int(name) if name.isdigit() else sizes.setdefault(name, size)
     if name != "..." and wanted != size:
-        raise ModelFileError(f"{place} has size {size}, where the rest of the model has {wanted}.")
+        raise ModelFileError(f"{place} has size {size}, but the rest of the model has {wanted}.")
 
 
 def _read_dtype(name: Any) -> np.dtype[Any]:
-    # numpy reads long names as lists of dtypes, one by one.
-    if type(name) is not str or len(name) > _LONGEST_DTYPE:
-        raise ModelFileError(f"its manifest has the dtype {brief(name)}.")
     try:
-        dtype = np.dtype(name)
-    except (TypeError, ValueError) as error:
-        raise ModelFileError(f"its manifest has the dtype {name!r}.") from error
-    if dtype.kind not in KINDS or dtype.str != name:
-        raise ModelFileError(f"its manifest has the dtype {name!r}, which is not allowed.")
+        # numpy reads a long name as a list of dtypes, which takes long.
+        dtype = np.dtype(name) if type(name) is str and len(name) <= _LONGEST_DTYPE else None
+    except (TypeError, ValueError):
+        dtype = None
+    if dtype is None or dtype.kind not in KINDS or dtype.str != name:
+        raise ModelFileError(f"its manifest has the dtype {brief(name)}, which is not allowed.")
     return dtype
 
 
 def _read_float(node: dict[str, Any]) -> float:
     found = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}.get(str(node.get("value"))[:9])
     if found is None:
-        raise ModelFileError(f"its manifest has a malformed number {brief(node)}.")
+        raise ModelFileError(f"its manifest has the malformed number {brief(node)}.")
     return found
 
 
-def _items(node: dict[str, Any], place: str) -> list[Any]:
-    if type(node.get("items")) is not list:
+def _items(node: dict[str, Any], place: str, expected: type = list) -> Any:
+    if type(node.get("items")) is not expected:
         raise ModelFileError(f"{place} is malformed.")
     return node["items"]
 
 
-def _pairs(node: dict[str, Any], place: str) -> Any:
-    if type(node.get("items")) is not dict:
-        raise ModelFileError(f"{place} is malformed.")
-    return node["items"].items()
-
-
-def _said(node: Any) -> str:
-    """What a value is, for messages."""
+def _described(node: Any) -> str:
+    """Describe a value for a message."""
     if isinstance(node, Record):
         return f"a {node.entry.name}"
     if isinstance(node, dict) and node.get("kind") == "object":

@@ -20,7 +20,8 @@ int[1:9] 'a'        an integer from 1 to 9, both included; this text
 size[d]             an integer that is the size of dimension d of this object
 f[n,d] i[n] b[n]    an array of finite numbers, integers or booleans of these dimensions: a letter
 F[n] U[n] O[n] a[n] is a size that is the same in the whole object, ... is any size. F may hold
-u4[n]               NaN, U is text, O are plain values, a any of these; or an exact dtype
+T[n] u4[n]          NaN, U is text, T Python's text, O plain values that can be keys of a
+                    dictionary, a any of these; or an exact dtype
 sparse[n,d]         a CSR or CSC matrix
 [x] [n, x]          a list of x, of length n
 (x, y) {x} {}       a tuple, a dictionary with text as keys, an empty one

@@ -48,7 +48,7 @@ def test_no_command_loads_a_class_of_others(command, files, tmp_path, monkeypatc
         arguments += ["--answers", tmp_path / "a.jsonl"]
     result = command_runner().invoke(cli, [str(one) for one in arguments])
     assert result.exit_code == 1, (result.output, result.exception)
-    assert f"holds classes that are not trusted: ['{Theirs.__module__}.Theirs']" in result.stderr
+    assert f"contains classes that are not trusted: ['{Theirs.__module__}.Theirs']" in result.stderr
     assert result.stderr.strip().splitlines()[-1].startswith("Error: ")
     assert not made
 

@@ -346,7 +346,7 @@ def test_a_fit_that_does_not_fit_names_a_rank_that_does(rng):
     ("Y", "absent", "message"),
     [
         ([[1, 0], [0, 1], [1, 0]], None, "positives only.*'unlabelled'"),
-        ([[1, -1], [0, 1], [1, 0]], "negative", "-1 in row 0, column 1.*contradicts"),
+        ([[1, -1], [0, 1], [1, 0]], "negative", "-1 in row 0, column 1.*Do not pass missing_as"),
         ([[1, 0], [0, 2], [1, 0]], "negative", "stores 2 in row 1, column 1"),
         ([[0, 0], [0, 0], [0, 0]], "missing", "nothing observed"),
         ([[1, 0], [0, 1], [1, 0]], "no", "missing_as must be one of.*got 'no'"),

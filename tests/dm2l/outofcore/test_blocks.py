@@ -146,7 +146,9 @@ def test_svmlight_blocks_are_made_of_rows_not_of_lines(tmp_path):
     np.testing.assert_array_equal(X, [[1, 0], [0, 0], [0, 3], [4, 0], [0, 0]])
     assert [len(block.T) for block in blocks] == [2, 2, 1]
     path.write_text("1 1:1\n0 2:1\n1 0:1\n")
-    with pytest.raises(ValueError, match=r"rows\.svm, line 3: .* 0, but indices go from 1 to 2"):
+    with pytest.raises(
+        ValueError, match=r"rows\.svm, line 3: .* 0, but indices must be from 1 to 2"
+    ):
         list(RowBlocks.open(path, [0, 1], n_features=2, rows=2))
 
 

@@ -769,7 +769,7 @@ IMPOSSIBLE = {
     "an exact kernel": {"kernel": "rbf"},
     "precomputed": {"kernel": "precomputed"},
     "published": {"solver": "published"},
-    "look at rows again": {"calibration": "sigmoid"},
+    "need all rows": {"calibration": "sigmoid"},
     "calibration, threshold": {"threshold": "f1"},
 }
 
@@ -799,13 +799,13 @@ def test_a_source_can_still_be_calibrated_in_memory():
 def test_arguments_that_contradict_each_other_are_refused():
     X, Y = make_data(26, n=60)
     source = RowBlocks.from_arrays(X, Y, rows=20)
-    with pytest.raises(ValueError, match="pass no Y"):
+    with pytest.raises(ValueError, match="contain their labels"):
         uncoupled().fit(source, Y)
     with pytest.raises(ValueError, match="strategy must be one of 'auto', 'memory'"):
         uncoupled(strategy="magic").fit(X, Y)
     with pytest.raises(ValueError, match=r"missing_label=-1, but the row blocks"):
         uncoupled(missing_label=-1).fit(source)
-    with pytest.raises(NotFittedError, match="no statistics"):
+    with pytest.raises(NotFittedError, match="needs the statistics"):
         uncoupled().unlearn(X, Y)
     with pytest.raises(TypeError, match="Expected GramStatistics"):
         uncoupled().fit_statistics({})

@@ -473,7 +473,7 @@ def test_files_larger_than_the_first_zip_format_allows(data, path, monkeypatch):
 
 def test_more_arrays_than_a_file_may_have(data, path, monkeypatch):
     monkeypatch.setattr(_model, "MAX_MEMBERS", 8)
-    with pytest.raises(ValueError, match="arrays; a file has at most 8 members"):
+    with pytest.raises(ValueError, match="arrays, but a file has at most 8 members"):
         save_model(DM2LClassifier().fit(*data), path)
     assert not path.exists()
 
@@ -550,7 +550,7 @@ def waves(A, B):
         (DM2LClassifier(cv=sp.coo_array(np.eye(2))), r"DM2LClassifier\.cv .*coo_array"),
         (
             DM2LClassifier(random_state=np.random.RandomState(np.random.PCG64())),
-            r"random_state: a RandomState on PCG64",
+            r"random_state: a RandomState of the generator PCG64",
         ),
         (KFold(), "model must be an estimator"),
         (DM2LClassifier, "model must be an estimator"),

@@ -149,15 +149,15 @@ def test_an_untouched_file_loads(content, model, path):
 @pytest.mark.parametrize(
     ("spoil", "match"),
     [
-        (lambda c: b"", "not a zip file, or was cut short"),
+        (lambda c: b"", "not a zip file, or it is incomplete"),
         (lambda c: b"PK", "not a zip file"),
         (lambda c: pickle.dumps({"a": 1}), "not a zip file"),
-        (lambda c: c[:-1], "not a zip file, or was cut short"),
-        (lambda c: c[: len(c) // 2], "not a zip file, or was cut short"),
-        (lambda c: c + b"\0", "not a zip file, or was cut short"),
-        (lambda c: b"#!/bin/sh\n" + c, "not where its end says"),
-        (lambda c: c[:100] + c[101:], "not where its end says"),
-        (lambda c: c[-22:], "not where its end says"),
+        (lambda c: c[:-1], "not a zip file, or it is incomplete"),
+        (lambda c: c[: len(c) // 2], "not a zip file, or it is incomplete"),
+        (lambda c: c + b"\0", "not a zip file, or it is incomplete"),
+        (lambda c: b"#!/bin/sh\n" + c, "not at the announced position"),
+        (lambda c: c[:100] + c[101:], "not at the announced position"),
+        (lambda c: c[-22:], "not at the announced position"),
         (lambda c: pack([]), f"no member '{MANIFEST}'"),
         (lambda c: pack([("notes.txt", b"hello")]), f"no member '{MANIFEST}'"),
     ],
@@ -186,13 +186,13 @@ def test_a_member_is_missing(gone, content, path):
 @pytest.mark.parametrize("name", ["arrays/99.npy", "more.txt", "arrays/0.npy.bak"])
 def test_a_member_too_many(name, content, path):
     entries = [*members(content).items(), (name, b"hello")]
-    refused(path, pack(entries), f"the member '{name}' too many")
+    refused(path, pack(entries), f"an extra member '{name}'")
 
 
 def test_two_members_of_one_name(content, path):
     entries = list(members(content).items())
-    refused(path, pack([*entries, entries[3]]), "two members named 'arrays/3.npy'")
-    refused(path, pack([*entries, (MANIFEST, b"{}")]), f"two members named '{MANIFEST}'")
+    refused(path, pack([*entries, entries[3]]), "two members with the name 'arrays/3.npy'")
+    refused(path, pack([*entries, (MANIFEST, b"{}")]), f"two members with the name '{MANIFEST}'")
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,14 @@ def test_two_members_of_one_name(content, path):
 )
 def test_names_that_are_tricks(name, content, path):
     entries = [*members(content).items(), (name, b"")]
-    refused(path, pack(entries), "a path elsewhere or of another system|other flags")
+    refused(path, pack(entries), "a name that is not allowed|other flags")
 
 
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"external_attr": 0o120777 << 16}, "is a link"),
-        ({"external_attr": 0o040755 << 16}, "is a link, a folder"),
+        ({"external_attr": 0o120777 << 16}, "is not a regular file"),
+        ({"external_attr": 0o040755 << 16}, "is not a regular file"),
         ({"compress_type": zipfile.ZIP_DEFLATED}, "is compressed"),
         ({"compress_type": zipfile.ZIP_LZMA}, "is compressed"),
     ],
@@ -246,7 +246,7 @@ def directory_entry(content, name):
 def test_sizes_beyond_the_file(size, content, path):
     spoilt = bytearray(content)
     struct.pack_into("<2L", spoilt, directory_entry(content, "arrays/2.npy") + 20, size, size)
-    refused(path, bytes(spoilt), "announce more bytes than there are")
+    refused(path, bytes(spoilt), "announce more bytes than the file has")
 
 
 def test_members_that_share_their_bytes(content, path):
@@ -264,7 +264,7 @@ def test_members_that_announce_more_together_than_there_is(content, path):
         struct.pack_into(
             "<2L", spoilt, directory_entry(content, f"arrays/{k}.npy") + 20, size, size
         )
-    refused(path, bytes(spoilt), "announce more bytes than there are")
+    refused(path, bytes(spoilt), "announce more bytes than the file has")
 
 
 def test_members_that_announce_less_than_they_have(content, path):
@@ -282,7 +282,7 @@ def test_headers_that_contradict_the_directory(content, path):
 
 
 def test_directories_that_promise_too_much(content, path, monkeypatch):
-    refused(path, content, "at most max_bytes=1000", max_bytes=1000)
+    refused(path, content, "more than max_bytes=1000", max_bytes=1000)
     end = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 10**12, 10**12, 46, 0)
     locator = struct.pack("<4sLQL", b"PK\6\7", 0, len(content) - 22, 1)
     refused(path, content[:-22] + end + locator + content[-22:], "announces 1000000000000 members")
@@ -290,9 +290,9 @@ def test_directories_that_promise_too_much(content, path, monkeypatch):
     refused(path, content[:-22] + end + wrong + content[-22:], "end of its zip directory")
     spoilt = bytearray(content)
     struct.pack_into("<H", spoilt, len(content) - 12, 7)
-    refused(path, bytes(spoilt), "lists .* members and announces 7")
+    refused(path, bytes(spoilt), "announces 7 members, but lists")
     monkeypatch.setattr(_archive, "MAX_MEMBERS", 5)
-    refused(path, content, "at most 5 are read")
+    refused(path, content, "at most 5 members")
 
 
 def test_compressed_bombs_are_not_opened(content, path):
@@ -317,27 +317,27 @@ def test_compressed_bombs_are_not_opened(content, path):
 def test_a_manifest_that_was_edited(content, path):
     parts = members(content)
     parts[MANIFEST] = parts[MANIFEST].replace(b'"lambda_d": 0.3', b'"lambda_d": 0.4')
-    refused(path, pack(parts.items()), "manifest was changed: SHA-256 differs")
+    refused(path, pack(parts.items()), "manifest was changed: its SHA-256 hash differs")
 
 
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        (b"", "not proper JSON"),
-        (b"[1, 2", "not proper JSON"),
-        (b"\x80\x04K\x01.", "not proper JSON"),
+        (b"", "not valid JSON"),
+        (b"[1, 2", "not valid JSON"),
+        (b"\x80\x04K\x01.", "not valid JSON"),
         (b'{"a": NaN}', "NaN is not a number"),
         (b'{"a": 1e999}', "1e999 is not a number"),
-        (b'{"format": 1, "format": 2}', "a name comes twice"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "not proper JSON"),
-        (b"[" * 200_000 + b"]" * 200_000, "not proper JSON"),
-        ('{"a": "ü"}'.encode(), "not proper JSON"),
-        (b"[]", "not that of a dm2l model"),
-        (b'{"format": "something else"}', "not that of a dm2l model"),
-        (b'{"format": "dm2l model"}', "has the version None"),
-        (b'{"format": "dm2l model", "version": true}', "has the version True"),
-        (b'{"format": "dm2l model", "version": 0}', "has the version 0"),
-        (b'{"format": "dm2l model", "version": 2}', "no proper 'members'"),
+        (b'{"format": 1, "format": 2}', "the same name twice"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not valid JSON"),
+        (b"[" * 200_000 + b"]" * 200_000, "not valid JSON"),
+        ('{"a": "ü"}'.encode(), "not valid JSON"),
+        (b"[]", "not the manifest of a dm2l model"),
+        (b'{"format": "something else"}', "not the manifest of a dm2l model"),
+        (b'{"format": "dm2l model"}', "has the unknown version None"),
+        (b'{"format": "dm2l model", "version": true}', "has the unknown version True"),
+        (b'{"format": "dm2l model", "version": 0}', "has the unknown version 0"),
+        (b'{"format": "dm2l model", "version": 2}', "no valid 'members'"),
     ],
 )
 def test_manifests_that_are_none(text, match, path):
@@ -347,13 +347,13 @@ def test_manifests_that_are_none(text, match, path):
 
 def test_files_of_a_later_version_say_so(content, path):
     later = edited(content, lambda m: m | {"version": 3, "dm2l": "9.1"})
-    refused(path, later, "version 3, is newer than this dm2l .*written by dm2l 9.1: update")
+    refused(path, later, "saved by dm2l 9.1 in format 3, but .* Update dm2l")
 
 
 def test_a_manifest_that_is_too_long(content, path, monkeypatch):
     monkeypatch.setattr(_model, "MAX_JSON", 1000)
-    refused(path, content, f"member '{MANIFEST}' has .* bytes; at most 1000 are read")
-    with pytest.raises(ValueError, match="may have 1000"):
+    refused(path, content, f"member '{MANIFEST}' has .* bytes, more than 1000")
+    with pytest.raises(ValueError, match="more than 1000"):
         save_model(DM2LClassifier(missing_label="x" * 2000), path)
 
 
@@ -386,22 +386,25 @@ ARRAY = {"kind": "array", "member": "arrays/1.npy"}
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (put("model", "class", value="os.system"), "unknown class 'os.system'"),
-        (put("model", "class", value=["a"]), "unknown class"),
+        (
+            put("model", "class", value="os.system"),
+            "has the class 'os.system', which is not allowed",
+        ),
+        (put("model", "class", value=["a"]), "has the class .*, which is not allowed"),
         (put("model", "kind", value="pickle"), "of kind 'pickle', which is not allowed"),
         (put("model", "kind", value=None), "of kind None, which is not allowed"),
         (put("model", value={"kind": "tuple", "items": []}), "of kind 'tuple', which is not"),
         (put("model", "class", value="Kernel"), "a 'Kernel', which is not allowed there"),
         (lambda m: m["model"].pop("state"), "malformed"),
         (lambda m: m.pop("model"), "no 'model'"),
-        (put_attribute("shell", "rm"), "cannot have an attribute 'shell'"),
-        (put_attribute("predict", 3), "cannot have an attribute 'predict'"),
-        (put_attribute("__class__", "x"), "cannot have an attribute '__class__'"),
-        (put_attribute("a b", "x"), "cannot have an attribute 'a b'"),
-        (put_attribute("table_", ARRAY | {"member": "arrays/99.npy"}), "that is not there"),
-        (put_attribute("table_", ARRAY | {"member": MANIFEST}), "that is not there"),
-        (put_attribute("table_", ARRAY | {"member": ["a"]}), "that is not there"),
-        (put_attribute("table_", {"kind": "same", "object": 99}), "points to the object 99"),
+        (put_attribute("shell", "rm"), "has the attribute 'shell'"),
+        (put_attribute("predict", 3), "has the attribute 'predict'"),
+        (put_attribute("__class__", "x"), "has the attribute '__class__'"),
+        (put_attribute("a b", "x"), "has the attribute 'a b'"),
+        (put_attribute("table_", ARRAY | {"member": "arrays/99.npy"}), "that does not exist"),
+        (put_attribute("table_", ARRAY | {"member": MANIFEST}), "that does not exist"),
+        (put_attribute("table_", ARRAY | {"member": ["a"]}), "that does not exist"),
+        (put_attribute("table_", {"kind": "same", "object": 99}), "refers to the object 99"),
         (put_attribute("table_", {"kind": "float", "value": "1"}), "malformed"),
         (
             put_attribute("table_", {"kind": "dtype", "name": "O"}),
@@ -415,15 +418,18 @@ ARRAY = {"kind": "array", "member": "arrays/1.npy"}
             put_attribute("table_", {"kind": "pandas", "name": "eval"}),
             "of kind 'pandas', which is not allowed",
         ),
-        (put_attribute("table_", {"kind": "objects", "shape": [9], "items": []}), "0 values for"),
+        (
+            put_attribute("table_", {"kind": "objects", "shape": [9], "items": []}),
+            "0 values, which does not match",
+        ),
         (
             put_attribute("table_", {"kind": "objects", "shape": [2**70, 0], "items": []}),
-            "0 values for",
+            "0 values, which does not match",
         ),
         (put_attribute("table_", nested(150)), "nested too deeply"),
-        (put_attribute("random_state", None), "belongs to nothing"),
-        (put("members", value=[]), "no proper 'members'"),
-        (put("members", "arrays/1.npy", value=3), "SHA-256 differs"),
+        (put_attribute("random_state", None), "is not used"),
+        (put("members", value=[]), "no valid 'members'"),
+        (put("members", "arrays/1.npy", value=3), "SHA-256 hash differs"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -438,7 +444,9 @@ def test_a_parameter_that_some_estimators_lack_is_needed_by_those_that_have_it(c
     def change(manifest):
         del manifest["model"]["state"]["threshold"]
 
-    refused(path, edited(content, change), "the parameter 'threshold' of .* is not in it")
+    refused(
+        path, edited(content, change), "lacks the parameter 'threshold' of .*fit the model again"
+    )
 
 
 def test_random_states_outside_their_words(content, path):
@@ -463,7 +471,7 @@ def test_sparse_matrices_with_places_outside(part, place, value, content, path):
     array = np.load(io.BytesIO(parts[name]))
     array[place] = value
     parts[name] = npy(array)
-    refused(path, signed(parts), "a sparse matrix that is not valid")
+    refused(path, signed(parts), "is not a valid sparse matrix")
 
 
 def test_much_work_from_few_arrays(tmp_path, path):
@@ -479,7 +487,7 @@ def test_much_work_from_few_arrays(tmp_path, path):
         many = [first | {"shape": [200_000, 3 + k]} for k in range(10_000)]
         manifest["model"]["state"]["cv"] = many
 
-    refused(path, edited(content, change), "too much of too few bytes")
+    refused(path, edited(content, change), "far more memory than the file has bytes")
 
 
 def completer_node(parts):
@@ -497,9 +505,7 @@ def test_calibrators_that_do_not_add_up(content, path):
         member = node[name]["member"]
         array = np.load(io.BytesIO(parts[member]))
         changed = change(array) if name != "lengths" else array[::-1] + 1
-        refused(
-            path, signed(parts | {member: npy(changed)}), "curve that is not|wrong (number|lengths)"
-        )
+        refused(path, signed(parts | {member: npy(changed)}), "not sorted|wrong (number|lengths)")
 
 
 # ------------------------------------------------------------------------------------- arrays
@@ -530,29 +536,29 @@ def test_a_canary_sings_when_pickle_runs():
 @pytest.mark.parametrize(
     ("member", "match"),
     [
-        (pickled_array(), "not a plain array"),
-        (pickle.dumps(Canary()), "not a plain array"),
-        (b"", "not a plain array"),
-        (b"\x93NUMPY\1\0", "not a plain array"),
-        (b"\x93NUMPY\1\0\xff\xff{", "not a plain array"),
-        (b"\x93NUMPY\3\0" + npy(np.zeros(3))[8:], "not a plain array"),
-        (npy(np.zeros(3), descr="|O"), "not a plain array"),
-        (npy(np.zeros(3), descr="|O8"), "not allowed|is unknown"),
+        (pickled_array(), "not an array in numpy's format"),
+        (pickle.dumps(Canary()), "not an array in numpy's format"),
+        (b"", "not an array in numpy's format"),
+        (b"\x93NUMPY\1\0", "not an array in numpy's format"),
+        (b"\x93NUMPY\1\0\xff\xff{", "not an array in numpy's format"),
+        (b"\x93NUMPY\3\0" + npy(np.zeros(3))[8:], "not an array in numpy's format"),
+        (npy(np.zeros(3), descr="|O"), "not an array in numpy's format"),
+        (npy(np.zeros(3), descr="|O8"), "not allowed|unknown dtype"),
         (npy(np.zeros(3), descr="|V8"), "not allowed"),
-        (npy(np.zeros(3), descr=[("a", "<f8")]), "not a plain array"),
-        (npy(np.zeros(3), descr="<f9"), "is unknown"),
-        (npy(np.zeros(3), shape=(4,)), "does not have 24 bytes"),
-        (npy(np.zeros(3), shape=(10**15,)), "does not have 24 bytes"),
-        (npy(np.zeros(3), shape=(-3,)), "not a plain array"),
-        (npy(np.zeros(3), shape=(2**40, 2**40, 2**40)), "does not have 24 bytes"),
-        (npy(np.zeros(0), shape=(0, 2**62)), "cannot be made"),
-        (npy(np.zeros(0), shape=(0,) * 70), "cannot be made"),
-        (npy(np.zeros(0), descr="<U99999999", shape=()), "does not have 0 bytes"),
-        (npy(np.zeros(0), descr="<U999999999", shape=()), "not a plain array"),
-        (npy(np.zeros(3))[:-1], "does not have 23 bytes"),
-        (npy(np.zeros(3)) + b"\0", "does not have 25 bytes"),
-        (npy(np.zeros(3)).replace(b"(3,)", b"(3 )"), "not a plain array"),
-        (npy(np.zeros(3)).replace(b"(3,), }", b"(3,)}#-"), "not a plain array"),
+        (npy(np.zeros(3), descr=[("a", "<f8")]), "not an array in numpy's format"),
+        (npy(np.zeros(3), descr="<f9"), "unknown dtype"),
+        (npy(np.zeros(3), shape=(4,)), "has 24 bytes"),
+        (npy(np.zeros(3), shape=(10**15,)), "has 24 bytes"),
+        (npy(np.zeros(3), shape=(-3,)), "not an array in numpy's format"),
+        (npy(np.zeros(3), shape=(2**40, 2**40, 2**40)), "has 24 bytes"),
+        (npy(np.zeros(0), shape=(0, 2**62)), "cannot be allocated"),
+        (npy(np.zeros(0), shape=(0,) * 70), "cannot be allocated"),
+        (npy(np.zeros(0), descr="<U99999999", shape=()), "has 0 bytes"),
+        (npy(np.zeros(0), descr="<U999999999", shape=()), "not an array in numpy's format"),
+        (npy(np.zeros(3))[:-1], "has 23 bytes"),
+        (npy(np.zeros(3)) + b"\0", "has 25 bytes"),
+        (npy(np.zeros(3)).replace(b"(3,)", b"(3 )"), "not an array in numpy's format"),
+        (npy(np.zeros(3)).replace(b"(3,), }", b"(3,)}#-"), "not an array in numpy's format"),
     ],
 )
 def test_members_that_are_no_plain_arrays(member, match, content, path):
@@ -566,10 +572,12 @@ def test_members_that_are_no_plain_arrays(member, match, content, path):
 def test_exchanged_contents(content, path):
     parts = members(content)
     parts["arrays/4.npy"], parts["arrays/5.npy"] = parts["arrays/5.npy"], parts["arrays/4.npy"]
-    refused(path, pack(parts.items()), "SHA-256 differs")
+    refused(path, pack(parts.items()), "SHA-256 hash differs")
 
 
-@pytest.mark.parametrize(("again", "match"), [(False, "Bad CRC-32"), (True, "SHA-256 differs")])
+@pytest.mark.parametrize(
+    ("again", "match"), [(False, "Bad CRC-32"), (True, "SHA-256 hash differs")]
+)
 def test_a_changed_number(again, match, content, path):
     arrays = [part for name, part in members(content).items() if name.startswith("arrays/")]
     largest = max(arrays, key=len)

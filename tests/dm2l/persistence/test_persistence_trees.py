@@ -71,7 +71,7 @@ def test_crafted_trees_are_refused(forest, change, data, tmp_path):
 
     craft_tree(model.estimators_[0], craft)
     save_unchecked(model, tmp_path / "forest.dm2l")
-    with pytest.raises(ModelFileError, match="decision tree"):
+    with pytest.raises(ModelFileError, match=r"form a tree|does not exist"):
         load_model(tmp_path / "forest.dm2l")
 
 

@@ -395,7 +395,7 @@ def test_a_refit_is_begun_once_and_tells_measures(server, session):
     assert found["quality"]["n_answers"] == 1
     by_words = {line["words"]: line for line in found["quality"]["measures"]}
     auc = session.quality.after["label_auc"]
-    assert by_words["AUC by label"]["after"] == auc.mean
+    assert by_words["macro AUC"]["after"] == auc.mean
     assert not by_words["Brier score"]["higher_is_better"]
 
 
