@@ -154,7 +154,6 @@ class Stream:
         self.statistics.scale(forgetting).add(Phi, T, inputs=X, weights=weights)
 
     def remove(self, X: Any, T: Signs, weights: Any = None) -> None:
-        """Subtract a block."""
         whole = self.statistics
         part = GramStatistics(whole.n_features, whole.n_labels, whole.sample.most)
         whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
@@ -173,10 +172,8 @@ def fit_source(
     """Fit to row blocks by statistics or by passes."""
     # The first block determines the features; landmarks may need more blocks.
     wanted = CANDIDATES * fitting.n_components if fitting.approximation == "nystroem" else 0
-    if len(first.T) >= wanted:
-        return _fit_blocks(fitting, source, seen_rows(first.X, first.T), strategy, last)
     found: list[Any] = []
-    for X, T, *_ in source:
+    for X, T, *_ in [first] if len(first.T) >= wanted else source:
         if len(T):
             found.append(seen_rows(X, T))
             wanted -= found[-1].shape[0]

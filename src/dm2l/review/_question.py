@@ -93,8 +93,6 @@ UNUSED, HEAVY = 2, 8
 
 
 class Column(NamedTuple):
-    """A column of a row."""
-
     name: str
     text: str
     used: bool  # by the model
@@ -102,8 +100,6 @@ class Column(NamedTuple):
 
 
 class OtherLabel(NamedTuple):
-    """Another label of the row."""
-
     name: str
     state: str  # "observed", "answered" or "open"
     answer: str
