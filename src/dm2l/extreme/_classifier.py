@@ -34,14 +34,11 @@ class TopK(NamedTuple):
 def top_k(S: NDArray[np.float64], k: int) -> TopK:
     """The ``k`` highest scores of each row; ties are resolved in favour of earlier labels."""
     c = S.shape[1]
-    if k < c:
-        found = np.argpartition(S, c - k, axis=1)[:, c - k :]
-        last = np.take_along_axis(S, found, axis=1).min(axis=1)
-        # A partition selects arbitrary labels among ties for the last place.
-        for i in np.flatnonzero((last[:, None] <= S).sum(axis=1) > k):
-            found[i] = np.argsort(-S[i], kind="stable")[:k]
-    else:
-        found = np.broadcast_to(np.arange(c), S.shape)
+    found = np.argpartition(S, c - k, axis=1)[:, c - k :]
+    last = np.take_along_axis(S, found, axis=1).min(axis=1)
+    # A partition selects arbitrary labels among ties for the last place.
+    for i in np.flatnonzero((last[:, None] <= S).sum(axis=1) > k):
+        found[i] = np.argsort(-S[i], kind="stable")[:k]
     found = np.sort(found, axis=1)
     values = np.take_along_axis(S, found, axis=1)
     order = np.argsort(-values, axis=1, kind="stable")
@@ -374,19 +371,16 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if self._labels.kind != "multilabel":
             return super().score(X, y, sample_weight, label_mask)
         labels = self._read_labels(y, label_mask)[1]
-        n, predicted, observed = _num_samples(X), self._positives(X), labels.n_observed()
-        check_consistent_length(np.empty(n), observed)
-        if not observed.any():
-            raise ValueError("All labels in y are missing, so there is nothing to score against.")
+        n = _num_samples(X)
+        check_consistent_length(np.empty(n), labels.signed)
         weights = np.ones(n)
         if sample_weight is not None:
             weights = checked_weights("sample_weight", sample_weight, (n,))
-        total = weights @ observed
+        wrong = total = 0.0
+        for rows, S in self._score_blocks(X):
+            T = labels[rows].signs()
+            wrong += weights[rows] @ ((T != 0) & ((S > 0) != (T > 0))).sum(axis=1)
+            total += weights[rows] @ (T != 0).sum(axis=1)
         if not total:
-            raise ValueError("sample_weight is zero in all rows with observed labels.")
-        positive = _ones(labels.signed > 0)
-        if labels.missing_as == "missing":
-            predicted = predicted.multiply(_ones(labels.signed != 0))
-        both = predicted.multiply(positive)
-        wrong = positive.sum(axis=1) + predicted.sum(axis=1) - 2 * both.sum(axis=1)
-        return float(1.0 - weights @ wrong / total)
+            raise ValueError("No label in y is observed, so there is nothing to score against.")
+        return float(1.0 - wrong / total)

@@ -143,7 +143,7 @@ STORED = 120
 
 
 class LowRankProblem:
-    """``J(W) + alpha/2 ||W||^2`` of a low-rank head, which :meth:`attach` sets."""
+    """A ``SmoothProblem`` of the weights of a low-rank head, which :meth:`attach` sets."""
 
     xp: Any = numpy_namespace
 
@@ -191,7 +191,6 @@ class LowRankProblem:
         self._pull = np.asarray(self.pulls @ B)
 
     def right(self) -> Array:
-        """``Phi'(v * y) B``."""
         return np.asarray(self.features.adjoint(self._pull))
 
     def _curve(self, G: Array) -> tuple[float, Array]:
@@ -210,7 +209,6 @@ class LowRankProblem:
         return value, gradient
 
     def product(self, W: Array) -> Array:
-        """Product of the Hessian of the loss with ``W``."""
         return np.asarray(self.features.adjoint(self._curve(self.features.scores(W))[1]))
 
     def _loss(self, G: Array) -> tuple[float, Array]:
@@ -223,7 +221,6 @@ class LowRankProblem:
     def evaluate(
         self, W: Array, norm: Any, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
-        """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         G = np.asarray(self.features.scores(W))
         value, gradient = self._loss(G)
@@ -254,7 +251,6 @@ class LowRankProblem:
         return padded
 
     def exact(self, W: Array) -> float:
-        """The exact objective from singular values."""
         G = np.asarray(self.features.scores(W))
         value = self._loss(G)[0] + self._ridge(W)
         if self.lambda_d:
@@ -264,7 +260,6 @@ class LowRankProblem:
         return value
 
     def linearise(self, W: Array) -> Array:
-        """A subgradient of the global norm with respect to the scores."""
         G = np.asarray(self.features.scores(W))
         slope = np.zeros_like(G)
         norm = thresholded_nuclear_norm(self._covered(G)[:-1], 0.0)

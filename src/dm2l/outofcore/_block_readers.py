@@ -70,7 +70,6 @@ def _columns(
 def parquet_blocks(
     files: list[Path], labels: Any, drop: Any = (), rows: int | None = None
 ) -> Source:
-    """Return a reader of Parquet files."""
     types, frame = require("pyarrow", "io").types, require("pandas", "io").DataFrame
     schemas, n_rows = [], 0
     for path in files:
@@ -140,7 +139,6 @@ def csv_blocks(
     positive: Any = None,
     cutoffs: str | Iterable[str] = (),
 ) -> Source:
-    """Return a reader of CSV files."""
     frame = require("pandas", "io").DataFrame
     # The same objects serve all passes, because only the first pass counts the cells of rows.
     options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
@@ -181,7 +179,6 @@ def svmlight_blocks(
     zero_based: bool = False,
     missing_as: str = "negative",
 ) -> Source:
-    """Return a reader of multi-label svmlight files."""
     if missing_as not in ("negative", "missing"):
         raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
     check_count("n_features", n_features)

@@ -154,7 +154,6 @@ class Stream:
         self.statistics.scale(forgetting).add(Phi, T, inputs=X, weights=weights)
 
     def remove(self, X: Any, T: Signs, weights: Any = None) -> None:
-        """Subtract a block."""
         whole = self.statistics
         part = GramStatistics(whole.n_features, whole.n_labels, whole.sample.most)
         whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
@@ -173,10 +172,8 @@ def fit_source(
     """Fit to row blocks by statistics or by passes."""
     # The first block determines the features; landmarks may need more blocks.
     wanted = CANDIDATES * fitting.n_components if fitting.approximation == "nystroem" else 0
-    if len(first.T) >= wanted:
-        return _fit_blocks(fitting, source, seen_rows(first.X, first.T), strategy, last)
     found: list[Any] = []
-    for X, T, *_ in source:
+    for X, T, *_ in [first] if len(first.T) >= wanted else source:
         if len(T):
             found.append(seen_rows(X, T))
             wanted -= found[-1].shape[0]
@@ -322,14 +319,13 @@ def choose_strategy(
         saved = by_rows - by_grams
         pays = by_rows > FACTOR * by_grams and saved > MULTIPLICATIONS
         return "statistics" if pays and 8 * grams <= budget else "memory"
-    sizes: dict[Strategy, float] = {"statistics": grams, "passes": scores}
-    if n_rows is not None and not remote:
-        sizes["memory"] = rows
+    # From fast to slow: passes read every row twice per evaluation.
+    sizes: dict[Strategy, float] = {"memory": rows, "statistics": grams, "passes": scores}
+    if n_rows is None or remote:
+        del sizes["memory"]
     fitting = [way for way, size in sizes.items() if 8 * size <= budget]
-    if "memory" in fitting and "statistics" in fitting:
-        return "memory" if by_rows < by_grams else "statistics"
-    if len(fitting) > 1:  # passes are slowest: they read every row twice per evaluation
-        fitting.remove("passes")
+    if fitting[:2] == ["memory", "statistics"] and by_grams <= by_rows:
+        return "statistics"
     return fitting[0] if fitting else min(sizes, key=lambda way: sizes[way])
 
 
@@ -357,5 +353,6 @@ def refuse(reason: str) -> None:
     """Raise an error if there is a reason why a model cannot be fitted block by block."""
     if reason:
         raise ValueError(
-            f"This model cannot be fitted block by block: {reason}. Use strategy='memory'."
+            f"This model cannot be fitted block by block: {reason}. To read all rows into memory, "
+            "use strategy='memory'."
         )

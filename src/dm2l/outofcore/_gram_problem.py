@@ -32,7 +32,7 @@ class ScoreGrams(NamedTuple):
 
 
 class GramProblem:
-    """``J(W) + alpha/2 ||W||^2`` from sums over rows, whose features are held less an offset."""
+    """A ``SmoothProblem`` from sums over rows, whose features are held less an offset."""
 
     # ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, and its gradient is
     # ``Phi_k'F_k (F_k'F_k)^(-1/2)``. The last row of the weights is the intercept, if there is one.
@@ -41,8 +41,8 @@ class GramProblem:
     example: Any = np.empty(0)
     right: Callable[[], Array]  # Phi'T
     product: Callable[[Array], Array]  # Phi'(O * Phi W)
-    scores: Callable[[Array, bool], ScoreGrams]
-    pull: Callable[..., Array]
+    scores: Callable[[Array, bool], ScoreGrams]  # at some weights, with Gram matrices or without
+    pull: Callable[..., Array]  # gradient of the loss plus ``sum_k G_kW A_k`` for factors ``A_k``
 
     def __init__(
         self,
@@ -106,7 +106,6 @@ class GramProblem:
     def evaluate(
         self, W: Any, norm: Any, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
-        """Smoothed and exact objective and the gradient in ``W``."""
         self.n_evaluations += 1
         at = self.scores(W, self.lambda_d > 0)
         shrunk = self.penalty * W
@@ -142,7 +141,6 @@ class GramProblem:
         return Evaluation(value, exact, [one.gradient for one in found], bend)
 
     def exact(self, W: Array) -> float:
-        """The exact objective, up to rounding of square roots of eigenvalues."""
         at = self.scores(W, self.lambda_d > 0)
         value = at.loss + 0.5 * float(np.sum(self.penalty * W * W))
         if self.lambda_d:
@@ -154,7 +152,6 @@ class GramProblem:
         return value
 
     def linearise(self, W: Array) -> Array:
-        """A subgradient of the global norm with respect to the weights."""
         at = self.scores(W, True)
         eigenvalues, vectors = np.linalg.eigh(at.grams[-1])
         # Smaller eigenvalues of a Gram matrix are rounding errors.
@@ -195,15 +192,12 @@ class StatisticsProblem(GramProblem):
         return np.matmul(self.H, U.T[:, :, None])[:, :, 0].T
 
     def right(self) -> Array:
-        """``Phi'T``."""
         return self._lower(self._border)
 
     def product(self, W: Array) -> Array:
-        """``Phi'(O * Phi W)``: ``H_j w_j`` for every label."""
         return self._lower(self._observed(self._lift(W)))
 
     def scores(self, W: Array, norms: bool) -> ScoreGrams:
-        """Loss and, if ``norms``, Gram matrices of the scores."""
         U = self._lift(W)
         HU = self._observed(U)
         loss = 0.5 * float(np.sum(U * HU)) - float(np.sum(U * self._border)) + self.at_zero
@@ -226,7 +220,6 @@ class StatisticsProblem(GramProblem):
         return ScoreGrams(loss, grams, (HU, GU))
 
     def pull(self, at: ScoreGrams, factors: Array | None, loss: bool = True) -> Array:
-        """Gradient of the loss plus ``sum_k G_kW A_k`` for the factors ``A_k``."""
         HU, GU = at.kept
         gradient = HU - self._border if loss else np.zeros_like(HU)
         if factors is not None:
@@ -236,7 +229,6 @@ class StatisticsProblem(GramProblem):
         return self._lower(gradient)
 
     def ridge(self) -> Array:
-        """Masked ridge solution by one linear system per label."""
         right = self.right()
         W = np.empty_like(right)
         for j, H in enumerate(self.H):
@@ -331,19 +323,15 @@ class PassProblem(GramProblem):
         return np.vstack([gradient[:-1] - np.outer(self.offset, gradient[-1]), gradient[-1:]])
 
     def right(self) -> Array:
-        """``Phi'T``, from one pass."""
         return -self._gradient(np.zeros((len(self.penalty), self.n_labels)))
 
     def product(self, W: Array) -> Array:
-        """``Phi'(O * Phi W)``, from one pass."""
         return self._gradient(self.to_original(W), targets=False)
 
     def scores(self, W: Array, norms: bool) -> ScoreGrams:
-        """Loss and, if ``norms``, Gram matrices of the scores, from the first pass."""
         U = self.to_original(W)
         loss, grams = self._reduce(partial(score_sums, W=U, intercept=self.intercept, norms=norms))
         return ScoreGrams(float(loss), grams, U)
 
     def pull(self, at: ScoreGrams, factors: Array | None, loss: bool = True) -> Array:
-        """Gradient of the loss plus ``sum_k G_kW A_k``, from the second pass."""
         return self._gradient(at.kept, factors=factors, loss=loss)

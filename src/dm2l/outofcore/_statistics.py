@@ -133,7 +133,12 @@ class RowStatistics:
             if (mine := getattr(self, name)) != (its := getattr(other, name)):
                 raise ValueError(f"Statistics with {name}={mine} and {its} cannot be combined.")
         if sign < 0:
-            self._check_counts(other)
+            more = (other.positives > self.positives) | (other.negatives > self.negatives)
+            if more.any():
+                raise ValueError(
+                    f"Label {np.argmax(more)} has fewer positives or negatives than the block, so "
+                    "the block is not part of these statistics. Subtract only rows that were added."
+                )
         if not self._begun:
             self.offset, self._begun = other.offset.copy(), other._begun
         elif other._begun and not np.array_equal(self.offset, other.offset):
@@ -193,17 +198,6 @@ class RowStatistics:
                 "The subtracted rows are so large that only rounding errors of the other rows "
                 "would be left. Gather statistics again from the other rows."
             )
-
-    def _check_counts(self, other: Self) -> None:
-        for name in ("positives", "negatives"):
-            excess = getattr(other, name) - getattr(self, name)
-            if (excess > 0).any():
-                label = int(np.argmax(excess))
-                raise ValueError(
-                    f"Label {label} has {getattr(self, name)[label]} {name}, so "
-                    f"{getattr(other, name)[label]} cannot be subtracted: the block is not part of "
-                    "these statistics."
-                )
 
     def move(self, offset: Array) -> None:
         """Change the offset that is subtracted from the features."""
@@ -321,7 +315,7 @@ class GramStatistics(RowStatistics):
 
     @property
     def groups(self) -> NDArray[np.bool_]:
-        """Labels with a local norm: those that are learnable or whose positives are included."""
+        """Labels with a local norm: learnable labels, and labels whose positives are included."""
         # Without local norms for all included positives, the objective would not be bounded.
         left = self.positive_rows.counted & (self.positives > 0)
         return np.asarray(self.learnable | left)

@@ -195,7 +195,7 @@ def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
             continue
         if not hasattr(part, "to_delayed") or not hasattr(part, "ndim"):
             raise TypeError(
-                f"{name} must be a dask array or a dask data frame, got {type(part).__name__}; "
+                f"{name} must be a dask array or a dask data frame, got {type(part).__name__}. "
                 "Convert it with dask.array.from_array or dask.dataframe.from_pandas."
             )
         if hasattr(part, "rechunk"):  # blocks hold whole rows, and the same rows as X if known

@@ -232,16 +232,10 @@ class Journal(AbstractContextManager["Journal"]):
             raise ValueError(
                 f"{row!r} is not a row of {table.path}, which has rows 1 to {table.n_rows}."
             )
-        missing = not self.observed(row, label)
-        if observed and missing:
+        if bool(self.observed(row, label)) != observed:
             raise ValueError(
-                f"Label {label!r} of row {row} is missing in {table.path}, so it cannot be "
-                "confirmed or corrected."
-            )
-        if not observed and not missing:
-            raise ValueError(
-                f"Label {label!r} of row {row} is not missing in {table.path}. Check that the "
-                "table is read with the same marks of missing labels as before."
+                f"Label {label!r} of row {row} is {'' if observed else 'not '}missing in "
+                f"{table.path}. Read the table with the same marks of missing labels as before."
             )
 
     def observed(self, row: Any, label: Any) -> str:

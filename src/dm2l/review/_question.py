@@ -93,8 +93,6 @@ UNUSED, HEAVY = 2, 8
 
 
 class Column(NamedTuple):
-    """A column of a row."""
-
     name: str
     text: str
     used: bool  # by the model
@@ -102,8 +100,6 @@ class Column(NamedTuple):
 
 
 class OtherLabel(NamedTuple):
-    """Another label of the row."""
-
     name: str
     state: str  # "observed", "answered" or "open"
     answer: str
@@ -124,7 +120,7 @@ class Question(NamedTuple):
     columns: list[Column]  # nonzero columns of a sparse row, all columns of other rows
     n_first: int  # number of columns that are shown at first
     n_left_out: int
-    others: list[OtherLabel]  # labels first whose probability changes most with the answer
+    others: list[OtherLabel]  # sorted by how much the answer changes their probability
 
 
 def make_question(

@@ -156,7 +156,6 @@ class Background:
             return True
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for the run to end."""
         if self._thread is not None:
             self._thread.join(seconds)
 
