@@ -36,6 +36,7 @@ from dm2l.baselines import (
 )
 from dm2l.datasets import load_dataset
 from dm2l.metrics import label_ranking_average_precision, ranking_loss
+from experiments.released_glocal import ReleasedGLOCALClassifier
 
 Row = dict[str, Any]
 
@@ -62,7 +63,8 @@ def build(row: Row, seed: int, published: bool = False) -> Any:
     if row["method"] == "GLOCAL" and params:
         *weights, k, g = params["par"]
         sizes = {"n_components": int(k), "n_groups": int(g)}
-        return GLOCALClassifier(*weights, **sizes, published=published, random_state=seed, **plain)
+        glocal = ReleasedGLOCALClassifier if published else GLOCALClassifier
+        return glocal(*weights, **sizes, random_state=seed, **plain)
     if row["method"] == "LSML" and "tuned" not in variant:
         rho = 8.0 if "default8" in variant else 1.0
         return LSMLClassifier(rho=rho, missing=holes, **plain)

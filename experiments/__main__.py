@@ -1,7 +1,5 @@
 """``python -m experiments``: run protocols, report on them, write the generated tables of pages."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

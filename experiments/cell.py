@@ -1,7 +1,5 @@
 """One cell: its rows and the labels it may see, a fit, its measures."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib.metadata

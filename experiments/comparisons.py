@@ -1,7 +1,5 @@
 """Methods beside the published figures, beside each other, and over all data sets and rates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What makes the estimators of the protocols, from plain numbers and texts."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +13,13 @@ from dm2l import DM2LClassifier, DM2LClassifierCV, metrics
 from dm2l._solvers.features import column_variances
 from dm2l._utils.arrays import is_non_numpy
 from dm2l.baselines import (
-    GLOCALClassifier,
     LEMLClassifier,
     LSMLClassifier,
     MLLRCClassifier,
     ZeroFillClassifier,
 )
 from dm2l.model_selection import MultilabelKFold
+from experiments.released_glocal import ReleasedGLOCALClassifier
 from experiments.staged import StagedSearch
 
 # -- as published -------------------------------------------------------------------------------
@@ -40,8 +38,8 @@ def mllrc_as_published() -> MLLRCClassifier:
     return MLLRCClassifier(1e-3, 1.0, 1e-3, missing="neutral", fit_intercept=False)
 
 
-def glocal_as_published() -> GLOCALClassifier:
-    return GLOCALClassifier(lambda5=0.125, published=True, fit_intercept=False)
+def glocal_as_published() -> ReleasedGLOCALClassifier:
+    return ReleasedGLOCALClassifier(lambda5=0.125, fit_intercept=False)
 
 
 def lsml_as_published() -> LSMLClassifier:

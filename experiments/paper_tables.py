@@ -1,7 +1,5 @@
 """Stored results of the paper's protocols, as blocks of Markdown."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Protocols as data: which methods meet which data sets, with how many labels observed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator

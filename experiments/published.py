@@ -1,7 +1,5 @@
 """The figures that the DM2L paper prints in its Tables 2 to 4, and how its names map to ours."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several methods on several blocks: average ranks, Friedman's test, Nemenyi's difference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

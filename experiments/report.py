@@ -1,7 +1,5 @@
 """Results of protocols as pages of Markdown with figures beside them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path

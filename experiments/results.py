@@ -1,7 +1,5 @@
 """Rows of results, and tables of them in the order in which pages show them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property

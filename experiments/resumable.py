@@ -1,7 +1,5 @@
 """Cells of a study, so many at a time, each a line of JSON, and none twice."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

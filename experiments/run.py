@@ -1,7 +1,5 @@
 """Running the cells of a protocol: each once, in any number of attempts."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Iterable

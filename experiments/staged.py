@@ -1,7 +1,5 @@
 """The search of the paper's protocols: ridge and kernel width first, then the norms near them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Two methods on the same blocks: signed-rank tests with Holm's correction."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 

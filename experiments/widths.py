@@ -5,8 +5,6 @@ print within 10 % (Rkl, Cvg) or 0.02 (AUC, Ap), out of the 12 of a data set. Cor
 the mean of ten sets; here it is the first.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from experiments.protocols import WIDTHS

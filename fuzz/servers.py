@@ -33,7 +33,7 @@ PATIENCE = 120.0  # seconds until a connection counts as held open, also on a bu
 TOKEN = "fuzz-0123456789-0123456789"
 GOOD = (200, 202, 409)
 REFUSED = (400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 417, 431, 501, 505)
-REFUSALS = (b"This host", b"The token", b"There is nothing", b"Pages may", b'{"error": ')
+REFUSALS = (b"The host name", b"The token", b"This address", b"Web pages may", b'{"error": ')
 HEADERS = (
     b"Host: evil.example",
     b"Host: 127.0.0.1",

@@ -20,10 +20,8 @@ from dm2l.extreme import ExtremeDM2LClassifier
 # Without a search for the weight of the norms, which took a third of the time of these fits.
 EFFORTS["least"] = replace(EFFORTS["quick"], labels=0)
 
-# Not here: kernel="precomputed" (the checks hand it matrices that are no kernels, or not square),
-# calibration= (a check wants predict to follow the sign of the raw score), and
-# GLOCALClassifier(published=True), whose steps turn the rounding of sparse products into the second
-# digit of the scores; scikit-learn's checks run on it all the same.
+# Not here: kernel="precomputed" (the checks hand it matrices that are no kernels, or not square)
+# and calibration= (a check wants predict to follow the sign of the raw score).
 # Coupling takes most of the time of a fit to a few rows: some settings go without.
 ESTIMATORS = [
     DM2LClassifier(),

@@ -20,7 +20,7 @@ def test_the_limits_are_those_of_the_code():
         f"a request {page.Handler.timeout} seconds to arrive as a whole",
         f"handle at most {page.MOST_WORKERS} at the same time",
         f"JSON of more than {page.MOST_VALUES:,} values or {page.MOST_NESTED} levels",
-        f"a body (at most {backend.MOST_BYTES // 2**20} MiB)",
+        f"a body (at most {backend._Handler.most_bytes // 2**20} MiB)",
         f"a file of {MAX_BYTES // 2**30} GiB",
     ):
         assert words in TEXT

@@ -27,6 +27,12 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "Gram": SmoothNorm(1e-6),
 }
 N_LABELS = 26
+# Claims about time, which only runs on a quiet machine can show.
+TIMED = {
+    "the full factor costs many times the thin one",
+    "and more the more rows there are",
+    "a fit takes many times as long",
+}
 
 
 def fastest(action: Callable[[], Any], repeats: int) -> float:

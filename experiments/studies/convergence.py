@@ -1,7 +1,5 @@
 """Courses of solvers to the minimum of one objective."""
 
-from __future__ import annotations
-
 import sys
 import time
 import warnings

@@ -1,7 +1,5 @@
 """Ranks of a label matrix and of the rows that share a label."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

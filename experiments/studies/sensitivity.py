@@ -1,7 +1,5 @@
 """Metrics over the weight of the nuclear norms and the width of the kernel."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +40,7 @@ class Sensitivity:
         return values, table.squeeze(axis)
 
     @classmethod
-    def join(cls, parts: Sequence[Sensitivity]) -> Self:
+    def join(cls, parts: Sequence[Self]) -> Self:
         """Repetitions over one grid, together."""
         first = parts[0]
         scores = {m: np.concatenate([part.scores[m] for part in parts]) for m in first.scores}

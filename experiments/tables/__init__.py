@@ -3,8 +3,6 @@
 In a page a table stands between ``<!-- NAME -->`` and ``<!-- end -->``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Missing labels filled in, error rates and label errors, as Markdown."""
 
-from __future__ import annotations
-
 from experiments.tables.records import load
 
 

@@ -1,7 +1,5 @@
 """Tables of docs/research/positive-unlabelled.md, from ticks.json and ticks_rates.json."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from experiments.tables.records import load

@@ -1,7 +1,5 @@
 """Model quality compared with other methods, as Markdown."""
 
-from __future__ import annotations
-
 import re
 from statistics import mean, stdev
 

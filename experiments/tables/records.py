@@ -1,7 +1,5 @@
 """The stored records that tables are made from."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures of SECURITY.md: fuzzing, kills and the cost of checks, as Markdown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from experiments.tables.records import ROOT, load

@@ -1,7 +1,5 @@
 """Time and memory of fits, as Markdown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from experiments.tables.records import load

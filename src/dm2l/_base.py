@@ -1,4 +1,4 @@
-"""The base class of all estimators: reading labels, decisions, probabilities, completion."""
+"""The base class of all estimators: labels, decisions, probabilities and completion."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -30,22 +30,19 @@ from dm2l.completion._errors import Calibrator, plain_probability
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
-# Rows from which on folds take the place of leave-one-out scores that are mostly undefined.
+# With at least so many rows, folds replace leave-one-out scores that are mostly undefined.
 _ENOUGH_ROWS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitResult:
-    """What a score model leaves behind, besides the attributes that it predicts from.
+    """Result of a score model, besides the attributes that it predicts from."""
 
-    ``leave_one_out_scores`` (n, c) of known entries are those of a model that was fitted without
-    their row, NaN or None where there are none. ``out_of_fold``: they come from models of folds, so
-    that calibration and thresholds need no others. ``sample``: inputs and signs of their rows, if
-    these are a sample of those fitted to.
-    """
-
+    # (n, c): scores of known entries by a model that was not fitted on their row, or NaN.
     leave_one_out_scores: NDArray[np.float64] | None = None
+    # Whether these are out-of-fold scores, which calibration and thresholds can use.
     out_of_fold: bool = False
+    # Inputs and signs of the rows of these scores, if they are a sample of the training rows.
     sample: tuple[Any, Signs] | None = None
 
 
@@ -56,34 +53,32 @@ def fold_inputs(
     pairwise: bool,
     scratch: NDArray[Any] | None = None,
 ) -> tuple[Any, Any]:
-    """Inputs of the training and of the test rows of a fold; the former may be in ``scratch``."""
+    """Inputs of the training rows, which may be copied to ``scratch``, and of the test rows."""
     if pairwise:
         return take_block(X, train, train, scratch), take_block(X, test, train)
     return take_rows(X, train), take_rows(X, test)
 
 
 class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
-    """Base of estimators that learn from labels with missing entries.
+    """Base of estimators that learn from labels with missing entries."""
 
-    A subclass is a score model: ``_fit_labels(X, labels)`` learns the learnable labels from the
-    rows that matter, and ``_score_labels(X)`` returns one column of scores for each of them.
-    (``_learn(X, labels)`` instead of ``_fit_labels`` gets all rows and labels.) The base reads
-    labels, scores constant labels, and passes scores to a :class:`LabelCompleter`.
-    """
+    # A subclass is a score model: `_fit_labels` learns the labels with both classes observed from
+    # the rows with known entries of them, and `_score_labels` returns one column of scores for
+    # each. A subclass that overrides `_learn` instead gets all rows and labels.
 
-    # Whether arrays of other libraries stay where they are, and the results with them.
+    # Whether arrays of other libraries stay on their device.
     _follows_input = False
     # Whether errors and warnings about overflow are explained here, or by the score model.
     _explains_numbers = True
-    # Whether fits have leave-one-out scores, and weights and label correlation can be learnt
-    # jointly.
+    # Whether fits have leave-one-out scores, and coupling="joint" is available.
     _leaves_one_out = False
-    # Fits the completer of positive-unlabelled labels, if they can be learnt.
+    # Fits the completer of positive-unlabelled labels, if these are supported.
     _fit_pu_completer: Any = None
-    # A method that gives scores and probabilities of the learnable labels in one pass, if the score
-    # model has probabilities of its own.
+    # Returns scores and probabilities of the learnable labels in one pass, if the score model has
+    # its own probabilities.
     _label_answers: Callable[[Any], tuple[Any, NDArray[Any]]] | None = None
 
+    kernel: Any = None
     missing_label: Any = np.nan
     missing_as: Any = None
     threshold: Any = None
@@ -94,11 +89,12 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Capabilities that scikit-learn asks about."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
         tags.classifier_tags.multi_label = True
         return tags
 
-    # -- what a subclass provides ---------------------------------------------------------------
+    # -- methods of subclasses ------------------------------------------------------------------
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         raise NotImplementedError
@@ -110,7 +106,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Set fitted attributes when no label can be learnt."""
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that make no sense, before any data is touched."""
+        """Raise an error if parameters are invalid, before any data is read."""
         if self.threshold is not None:
             check_threshold(self.threshold)
         if self.calibration is not None:
@@ -119,13 +115,13 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             check_choice("coupling", self.coupling, "residual", "joint")
         if self.coupling == "joint" and not self._leaves_one_out:
             raise ValueError(
-                f"{type(self).__name__} has no coupling='joint', which DM2LClassifier and "
-                "MaskedRidgeClassifier have; use coupling='residual'."
+                f"{type(self).__name__} does not support coupling='joint'. Use "
+                "coupling='residual', DM2LClassifier or MaskedRidgeClassifier."
             )
         if self.coupling == "joint" and self.missing_as == "unlabelled":
             raise ValueError(
-                "coupling='joint' goes by labels that are known to be negative; "
-                "missing_as='unlabelled' knows none. Its fit shares between labels as it is."
+                "coupling='joint' needs observed negatives, which missing_as='unlabelled' does not "
+                "have. Use coupling='residual'."
             )
 
     # -- fitting --------------------------------------------------------------------------------
@@ -144,16 +140,18 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; no missing values.
+            Features without missing values.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             Labels: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where they are
             missing; or one class per row.
         label_mask : array-like of bool of the shape of ``y``, default=None
-            True where a label may be used. Entries under False are never read.
+            True where a label may be used. Other entries are never read.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/guide/weights`.
+            Nonnegative weights of the rows. A weight of 2 equals repeating the row. See
+            :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
-            Weights of the entries, >= 0, multiplied by those of their rows: 0 is a missing label.
+            Nonnegative weights of the entries, which are multiplied by the weights of their rows.
+            An entry of weight 0 is missing.
 
         Returns
         -------
@@ -171,7 +169,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         label_weight: Any = None,
         **learning: Any,
     ) -> Self:
-        """Fit; ``learning`` are further arguments of :meth:`_learn`, if the subclass has some."""
+        """Fit with further arguments ``learning`` of :meth:`_learn`."""
         self._check_parameters()
         X, labels = self._read(X, y, label_mask)
         weighted = sample_weight is not None or label_weight is not None
@@ -182,7 +180,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         with checked_numbers(X) if self._explains_numbers else nullcontext():
             result = self._learn(X, labels, **learning)
             if self._explains_numbers:
-                self._all_scores(X[:1, :])  # weights that are not finite show in any row
+                self._all_scores(X[:1, :])  # raises an error if weights are not finite
             unlabelled = self.missing_as == "unlabelled"
             fit_completer = self._fit_pu_completer if unlabelled else self._fit_completer
             self._completer = fit_completer(X, labels, result)
@@ -190,25 +188,21 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, label_mask: Any) -> tuple[Any, LabelMatrix]:
         if y is None:
-            parse_labels(y)
+            parse_labels(y)  # raises the error
         X = self._check_X(X, reset=True)
-        labels = parse_labels(
-            y,
-            label_mask=label_mask,
-            missing_label=self.missing_label,
-            missing_as=self.missing_as,
-        )
+        marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
+        labels = parse_labels(y, label_mask=label_mask, **marks)
         check_consistent_length(np.empty(_num_samples(X)), labels.signs)
         return X, labels
 
     def _prepare_labels(
         self, labels: LabelMatrix, sample_weight: Any, label_weight: Any
     ) -> LabelMatrix:
-        """Labels as the score model takes them."""
+        """Labels with their weights."""
         if self.missing_as == "unlabelled":
             raise ValueError(
-                f"{type(self).__name__} has no missing_as='unlabelled', which DM2LClassifier, "
-                "DM2LClassifierCV and MaskedRidgeClassifier have."
+                f"{type(self).__name__} does not support missing_as='unlabelled'. Use "
+                "DM2LClassifier, DM2LClassifierCV or MaskedRidgeClassifier."
             )
         return labels.apply_weights(sample_weight, label_weight)
 
@@ -217,7 +211,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         n_labels, names = labels.signs.shape[1], labels.names
         self.classes_: Any = labels.classes
         if labels.classes is None:
-            # An array, not the list of scikit-learn's trees: their scores are lists too.
+            # One array, because scores are one array too; scikit-learn's trees have lists.
             self.classes_ = np.tile([labels.negative, 1], (n_labels, 1))
         else:
             names = labels.classes if n_labels > 1 else labels.classes[-1:]
@@ -226,7 +220,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         self.label_names_ = np.asarray(names, dtype=object)
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
-        """Fit the labels with both classes observed; the others get constant scores."""
+        """Fit the labels with both classes observed; others get constant scores."""
         mask = LearnableMask.of(labels.signs)
         self._learnable, self._constant, self._keep = mask
         if not mask.learnable.any():
@@ -255,8 +249,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         elif scores is None:
             scores = None if self._leaves_one_out or not self._learnable.any() else held_out()
         else:
-            # Folds take the place of scores that are mostly undefined, as of models that
-            # interpolate. Splits that are given as row numbers are not about rows of a sample.
+            # Folds replace scores that are mostly undefined, such as those of models that
+            # interpolate. Splits given as row numbers do not apply to a sample of the rows.
             known = (T != 0) & self._learnable
             numbered = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
             enough = known.any(axis=1).sum() >= _ENOUGH_ROWS
@@ -276,16 +270,16 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         )
 
     def _for_folds(self) -> Self:
-        """The estimator to be cloned for each fold."""
+        """The estimator that is cloned for each fold."""
         bare = copy(self)
-        bare.cv = None  # a generator cannot be cloned, and folds have none of their own
+        bare.cv = None  # a generator cannot be cloned, and is not needed within folds
         if self.coupling != "joint":
             bare.coupling = None
         return bare
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> NDArray[np.float64]:
-        """Out-of-fold scores of all rows; NaN for labels that a fold cannot learn."""
-        from dm2l.model_selection._cross_val import label_folds
+        """Out-of-fold scores of all rows, NaN for labels that a fold cannot learn."""
+        from dm2l.model_selection import label_folds
 
         scores = np.full(labels.signs.shape, np.nan)
         bare, pairwise = self._for_folds(), self.__sklearn_tags__().input_tags.pairwise
@@ -302,7 +296,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         pairwise: bool,
         **learning: Any,
     ) -> NDArray[np.float64]:
-        """Scores of the test rows by a clone fitted to the others; NaN where it cannot learn."""
+        """Scores of the test rows by a clone fitted to the training rows."""
         fold = clone(self)
         fold.label_names_ = self.label_names_  # for messages
         X_train, X_test = fold_inputs(X, train, test, pairwise)
@@ -319,7 +313,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     _check_fitted = check_is_fitted
 
     def _all_scores(self, X: Any, learnt: Callable[[Any], Any] | None = None) -> Any:
-        """A column for every label: scores that were ``learnt``, or a constant; in library of X."""
+        """Scores of all labels, in the array library of ``X``; constant if not learnt."""
         found, learnable = None, self._learnable
         if learnable.any():
             with checked_numbers(X):
@@ -339,12 +333,12 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self._completer.thresholds
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score every label; 0 is the border between the classes.
+        """Score every label; the classes are separated at 0.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
+            Features.
 
         Returns
         -------
@@ -356,17 +350,18 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return scores[:, 0] if self._labels.kind == "binary" else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict every label; nothing is ever missing.
+        """Predict every label.
 
-        With ``threshold=None`` a label is predicted when its score is above 0, or with
-        ``calibration`` its probability above one half. A number is a cutoff for the scores;
-        ``"f1"`` takes the best cutoff of each label on cross-fitted scores (0 for labels with fewer
-        than five positives there). A multiclass ``y`` takes the highest score.
+        With ``threshold=None`` a label is predicted if its score is above 0 or, with
+        ``calibration``, if its probability is above one half. A number is a cutoff for the scores.
+        ``"f1"`` takes the cutoff of each label with the best F1 on out-of-fold scores, and 0 for
+        labels with fewer than five positives. With a multiclass ``y``, the class with the highest
+        score is predicted.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
+            Features.
 
         Returns
         -------
@@ -377,7 +372,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self._follow(self._decide(to_numpy(self._all_scores(X))), X)
 
     def _follow(self, result: NDArray[Any], X: Any) -> Any:
-        """Numbers in the library of ``X``, which has no place for the names of classes."""
+        """Numbers in the array library of ``X``; names of classes stay numpy arrays."""
         return (
             asarray_like(result, X) if is_non_numpy(X) and result.dtype.kind in "biuf" else result
         )
@@ -397,20 +392,21 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of every label.
 
-        With ``calibration``, from a curve per label fitted to cross-fitted scores, which
-        :meth:`predict` follows. Else with ``coupling``, from a sigmoid per label fitted to
-        leave-one-out scores. Else, and for a 1-D ``y``, ``(1 + tanh(score)) / 2``, not calibrated.
+        With ``calibration``, each label has a calibration map fitted to out-of-fold scores, which
+        :meth:`predict` uses too. Otherwise, with ``coupling``, each label has a sigmoid fitted to
+        leave-one-out scores. Otherwise, and for a 1-D ``y``, probabilities are
+        ``(1 + tanh(score)) / 2``, which is not calibrated.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
+            Features.
 
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Probability that the label is positive; for a 1-D ``y`` one column per class, rows
-            summing to one.
+            Probability that the label is positive. For a 1-D ``y``, one column per class, and
+            rows sum to one.
         """
         X = self._check_X(X)
         p = self._answers(X)[1]
@@ -422,7 +418,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self._follow(p, X)
 
     def _answers(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Scores and probabilities of all labels by features alone, in one pass over ``X``."""
+        """Scores and probabilities of all labels, in one pass over ``X``."""
         answers = self._label_answers
         if answers is None or self._completer.calibrator is not None:
             scores = to_numpy(self._all_scores(X))

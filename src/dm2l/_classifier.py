@@ -1,4 +1,4 @@
-"""DM2L as an estimator: parameters, fits in memory and by blocks, and fitted attributes."""
+"""The DM2L estimator: parameters, fits in memory and by blocks of rows, fitted attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
 
 from dm2l._fitting import SolverResult, Trainer, WarmStart
 from dm2l._solvers.features import FITTED, Weights
@@ -20,7 +19,7 @@ from dm2l._utils.inputs import check_choice, check_count, check_number
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import PositiveUnlabelledClassifier
 
-if TYPE_CHECKING:  # loaded by the methods that need it
+if TYPE_CHECKING:  # imported by the methods that need it
     from dm2l.outofcore import RowBlocks
 
 
@@ -32,7 +31,7 @@ _KERNELS = (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DM2LParameters(PositiveUnlabelledClassifier):
-    """Base of DM2L models and searches: the parameters that they share."""
+    """Parameters that DM2L models and searches share."""
 
     kernel: Any = "linear"
     degree: float = 3
@@ -56,97 +55,96 @@ class DM2LParameters(PositiveUnlabelledClassifier):
     _follows_input = True
     _leaves_one_out = True
 
-    def __sklearn_tags__(self) -> Tags:
-        """Capabilities that scikit-learn asks about."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = not tags.input_tags.pairwise
-        return tags
-
 
 @dataclass(eq=False, repr=False)
 class DM2LClassifier(DM2LParameters, StreamingClassifier):
     r"""Discriminant multi-label learning with missing labels.
 
-    Minimises, over weights ``W`` and intercept ``b`` of the scores ``F = Phi W + 1 b'``,
+    Minimises the following objective over the weights ``W`` and the intercepts ``b`` of the scores
+    ``F = Phi W + 1 b'``:
 
     .. math:: \tfrac12 \|R_\Omega(F) - \tilde Y\|_F^2 + \tfrac{\alpha}{2} \|W\|_F^2
               + \lambda_d \Bigl(\sum_k \|F_k\|_* - \|F_C\|_*\Bigr)
 
     where ``R_Omega`` keeps the observed entries, ``F_k`` are the scores of the rows whose label
-    ``k`` is an observed positive and ``F_C`` those of all rows with an observed positive. The
+    ``k`` is an observed positive and ``F_C`` the scores of all rows with an observed positive. The
     first norms push the scores of rows that share a label to low rank (local shrinking), the last
     one keeps all scores together at high rank (global expanding).
 
     Parameters
     ----------
     lambda_d : float, default=0.3
-        Weight of the nuclear norms; 0 is masked ridge.
+        Weight of the nuclear norms. 0 gives masked ridge.
     alpha : float or "scale", default="scale"
-        Ridge. "scale" is a start that follows the spread of the features: ``4 (sum_j s_j)^2 / d``
-        with column deviations ``s_j``, or the variance in the feature space of a kernel.
+        Weight of the ridge penalty. "scale" adapts it to the features: ``4 (sum_j s_j)^2 / d`` with
+        standard deviations ``s_j`` of the columns, or the variance in the feature space of a
+        kernel.
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "tanimoto", \
 "precomputed"} or callable, default="linear"
-        "tanimoto" suits 0/1 columns. A callable gets two arrays of rows and returns the matrix
-        between them, which must be positive semi-definite. "precomputed": ``X`` is that matrix.
+        Kernel. "tanimoto" is for columns of 0 and 1. With "precomputed", ``X`` is the kernel
+        matrix. A callable gets two arrays of rows and returns their kernel matrix, which must be
+        positive semi-definite.
     gamma : {"scale", "auto"} or float, default="scale"
-        For rbf (``1 / (2 sigma^2)`` of the paper), poly, sigmoid, laplacian: "scale" is
-        ``1 / (n_features * X.var())``, "auto" is ``1 / n_features``. For tanimoto both are 3.
+        Parameter of the rbf kernel (``1 / (2 sigma^2)`` of the paper), and of poly, sigmoid,
+        laplacian and tanimoto. "scale" is ``1 / (n_features * X.var())`` and "auto" is
+        ``1 / n_features``; for tanimoto both are 3.
     degree : float, default=3
-        For poly.
+        Degree of the poly kernel.
     coef0 : float, default=1
-        For poly and sigmoid.
+        Constant of the poly and sigmoid kernels.
     approximation : {None, "nystroem", "fourier"}, default=None
-        Approximation of the kernel matrix by ``n_rows x n_components`` features, for many rows:
-        "nystroem" uses kernels with some rows, drawn by randomly pivoted Cholesky, and takes any
-        kernel; "fourier" uses random Fourier features, for rbf only.
+        Approximation of the kernel by ``n_components`` features, for many rows. "nystroem" takes
+        any kernel and uses training rows drawn by randomly pivoted Cholesky. "fourier" uses random
+        Fourier features and takes rbf only.
     n_components : int, default=1000
-        Features of the approximation.
+        Number of features of the approximation.
     fit_intercept : bool, default=True
         Whether scores have an intercept, which is not penalised.
     local : bool, default=True
-        False drops the nuclear norms altogether (masked ridge).
+        False removes all nuclear norms, which gives masked ridge.
     discriminant : bool, default=True
-        False drops the global norm: the paper's DM2L-Lo, which is convex.
+        False removes the global norm, which gives the convex DM2L-Lo of the paper.
     solver : {"lbfgs", "cccp", "published"}, default="lbfgs"
         Preconditioned quasi-Newton; the concave-convex procedure (Algorithm 1); or the few descent
         steps of the published results, see :meth:`published`.
     max_iter : int, default=1000
-        Most iterations.
+        Maximum number of iterations.
     tol : float, default=1e-5
-        How far above its minimum the objective may end, relative and as estimated by the solver;
-        for ``solver="cccp"`` the relative change that counts as none.
+        Tolerance: the relative difference between the objective and its minimum, estimated by the
+        solver, or the relative change of an iteration for ``solver="cccp"``.
     threshold : None, float or "f1", default=None
-        Where :meth:`predict` draws the line.
+        Cutoff of the scores in :meth:`predict`.
     calibration : {None, "sigmoid", "isotonic"}, default=None
-        Calibrate :meth:`predict_proba` on cross-fitted scores.
+        Calibration of :meth:`predict_proba` on out-of-fold scores.
     coupling : {None, "residual", "joint"}, default="residual"
-        How :meth:`complete` uses the known labels of a row: not at all; by label correlation,
-        learnt after the fit from leave-one-out scores; or learnt jointly with the weights, which
-        improves predictions of new rows too and needs all rows in memory. Fits by blocks keep a
-        sample of up to 20,000 rows for it. See :doc:`/guide/imputing`.
+        How :meth:`complete` uses the known labels of a row. None: not at all. "residual": by label
+        correlation, learnt from leave-one-out scores after the fit. "joint": by label correlation
+        learnt together with the weights, which needs all rows in memory and improves predictions
+        of new rows too. Fits by blocks learn it from a sample of up to 20,000 rows. See
+        :doc:`/guide/imputing`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
     missing_label : scalar, default=nan
         Value that marks a missing label.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-        Meaning of an entry that is not stored in a sparse ``Y`` of positives only. "unlabelled",
-        for a dense ``Y`` too: positive-unlabelled data, see :doc:`/guide/positive-unlabelled`.
+        Meaning of entries that are not stored in a sparse ``Y`` of positives only. "unlabelled"
+        applies to a dense ``Y`` too and means positive-unlabelled data, see
+        :doc:`/guide/positive-unlabelled`.
     class_prior : float or array-like of shape (n_labels,), default=None
-        Share of positives of the labels, with ``missing_as="unlabelled"``; None: estimated, see
+        Share of positives of the labels, with ``missing_as="unlabelled"``. None estimates it, see
         :func:`dm2l.pu.estimate_class_prior`.
     warm_start : bool, default=False
-        Start from the previous solution if it has the right shape.
+        Whether to start from the previous solution if it has the right shape.
     strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
         Rows are held in memory, read once for sufficient statistics, or read twice for every
-        evaluation. "auto" takes the cheapest that fits into memory. The result is the same, up to
+        evaluation. "auto" takes the cheapest strategy that fits into memory. Results agree up to
         rounding.
     max_memory : float, default=None
-        Bytes that ``strategy="auto"`` may use; None: half of the free memory.
+        Bytes that ``strategy="auto"`` may use; None is half of the free memory.
     random_state : int, RandomState or None, default=None
-        For ``approximation``; the exact methods draw nothing.
+        Seed of ``approximation``. Exact models draw no random numbers.
     verbose : int, default=0
-        Print progress to standard error.
+        Whether to print progress to standard error.
 
     Attributes
     ----------
@@ -155,35 +153,36 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     dual_coef_ : ndarray of shape (n_rows, n_labels)
         Weights of the kernel model on the rows ``X_fit_``, or on random Fourier features.
     approximation_error_ : float
-        For "nystroem" the share of the trace of the kernel matrix that is left out, for "fourier"
-        the root mean square error of its entries.
+        For "nystroem", the share of the trace of the kernel matrix that is lost. For "fourier", the
+        root mean square error of its entries.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts.
     classes_ : ndarray of shape (n_labels, 2) or (n_classes,)
-        Both classes of every label; the classes of a 1-D ``y``.
+        Both classes of every label, or the classes of a 1-D ``y``.
     label_names_ : ndarray of object
         Names of the label columns.
     thresholds_ : ndarray of shape (n_labels,)
         Cutoffs of the scores in :meth:`predict`.
     label_covariance_ : LabelCovariance
-        Covariance of what the features leave unexplained, with ``coupling``.
+        Covariance of the labels given the features, with ``coupling``.
     class_prior_, class_prior_error_ : ndarray of shape (n_labels,)
-        Share of positives, given or estimated, and its standard error, with
+        Given or estimated share of positives and its standard error, with
         ``missing_as="unlabelled"``.
     objective_ : float
         The exact objective at the solution.
     objective_history_ : ndarray
         The exact objective at the start and after each iteration.
     n_iter_ : int
-        Iterations taken.
+        Number of iterations.
     n_evaluations_ : int
-        Evaluations of the objective.
+        Number of evaluations of the objective.
     statistics_ : GramStatistics
-        What :meth:`partial_fit`, or a fit with ``strategy="statistics"``, knows of all rows seen.
+        Sufficient statistics of all rows, after :meth:`partial_fit` or a fit with
+        ``strategy="statistics"``.
     n_features_in_ : int
-        Number of features seen.
+        Number of features.
     feature_names_in_ : ndarray
-        Names of features, if ``X`` had any.
+        Names of the features, if ``X`` had names.
 
     See Also
     --------
@@ -222,18 +221,19 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     def published(
         cls, kernel: str = "linear", *, lambda_d: float = 1e-5, sigma: float = 1.0, **others: Any
     ) -> Self:
-        """Return the paper's DM2L-l or DM2L-nl as it was run.
+        """Return the paper's DM2L-l or DM2L-nl with the settings of the published experiments.
 
-        No ridge, no intercept, identity start, global term over all rows, subgradients of
-        Algorithm 2; 24 steepest-descent steps (linear) or at most 9 rounds of conjugate gradients
-        (kernel). Unlike the released code it never sees hidden labels.
+        The model has no ridge and no intercept, starts at the identity, and has a global term over
+        all rows. It takes 24 steepest-descent steps (linear) or at most 9 rounds of conjugate
+        gradients (kernel) with the subgradients of Algorithm 2. Unlike the released code, it never
+        reads hidden labels.
 
         Parameters
         ----------
         kernel : {"linear", "rbf"}, default="linear"
-            DM2L-l or DM2L-nl.
+            "linear" gives DM2L-l and "rbf" gives DM2L-nl.
         lambda_d : float, default=1e-5
-            The paper's only hyper-parameter.
+            The only hyperparameter of the paper.
         sigma : float, default=1.0
             Width of the Gaussian kernel, ``gamma = 1 / (2 sigma^2)``.
         **others
@@ -242,7 +242,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Returns
         -------
         DM2LClassifier
-            Not fitted yet.
+            An estimator that is not fitted.
 
         Examples
         --------
@@ -264,7 +264,10 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.coupling == "joint" and self.solver == "published":
-            raise ValueError("solver='published' is that of the paper: it has no coupling='joint'.")
+            raise ValueError(
+                "solver='published' does not support coupling='joint'. Use coupling='residual', or "
+                "another solver."
+            )
         check_choice("strategy", self.strategy, "auto", "memory", "statistics", "passes")
         if self.max_memory is not None:
             check_number("max_memory", self.max_memory, positive=True)
@@ -289,7 +292,10 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
                 f"approximation={self.approximation!r} needs {wanted}, got kernel={named!r}."
             )
         if self.solver == "published":
-            raise ValueError("solver='published' works on the kernel matrix: no approximation.")
+            raise ValueError(
+                "solver='published' does not support approximation. Use approximation=None, or "
+                "another solver."
+            )
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -307,31 +313,37 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or RowBlocks
-            Inputs; no missing values. Or a source of row blocks with their labels, for more rows
-            than memory holds: see :class:`dm2l.outofcore.RowBlocks`.
+            Features without missing values; or blocks of rows with their labels, if the data do
+            not fit into memory: see :class:`dm2l.outofcore.RowBlocks`.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            The labels ``Y``: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where
-            they are missing; or one class per row. None with a source, which has its own.
+            Labels: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where they are
+            missing; or one class per row. None if ``X`` is RowBlocks.
         label_mask : array-like of bool of the shape of ``y``, default=None
-            True where a label may be used. What stands under False is never read.
+            True where a label may be used. Other entries are never read.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice. See :doc:`/guide/weights`.
+            Nonnegative weights of the rows. A weight of 2 equals repeating the row. See
+            :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
-            Weights of the entries, >= 0, multiplied by those of their rows: 0 is a missing label.
+            Nonnegative weights of the entries, which are multiplied by the weights of their rows.
+            An entry of weight 0 is missing.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        blocks = sys.modules.get("dm2l.outofcore")  # loaded if there are any
+        blocks = sys.modules.get("dm2l.outofcore")  # None if X cannot be RowBlocks
         if blocks is None or not isinstance(X, blocks.RowBlocks):
             return self._fit_arrays(X, y, label_mask, sample_weight, label_weight)
         if not (y is label_mask is sample_weight is label_weight is None):
-            raise ValueError("Row blocks bring their labels: pass no Y, mask or weights.")
+            raise ValueError(
+                "RowBlocks contain their labels. Pass neither y nor label_mask nor weights."
+            )
         self._check_parameters()
         if self.missing_as == "unlabelled":
-            raise ValueError("missing_as='unlabelled' needs X and Y as arrays, not row blocks.")
+            raise ValueError(
+                "missing_as='unlabelled' does not support RowBlocks. Pass X and y as arrays."
+            )
         return self._fit_source(X)
 
     def _learn(self, X: Any, labels: LabelMatrix) -> SolverResult:
@@ -340,7 +352,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         if self.missing_as == "unlabelled" and strategy not in ("auto", "memory"):
             raise ValueError(f"strategy={strategy!r}: {trainer.needs_rows}.")
         if strategy == "auto":
-            # Statistics do not pay for fewer rows than this.
+            # Sufficient statistics are not faster with fewer rows.
             many = X.shape[0] > X.shape[1] * labels.signs.shape[1]
             strategy = self._strategy_in_memory(X, labels) if many else "memory"
         if strategy == "memory":
@@ -354,7 +366,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         return self._keep_result(fit_arrays(trainer, X, T, strategy, last, rows), stacklevel=5)
 
     def _strategy_in_memory(self, X: Any, labels: LabelMatrix) -> str:
-        """Statistics for dense float64 rows, if there are very many; else memory."""
+        """Statistics for very many dense float64 rows, memory otherwise."""
         plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
         if not plain or self.kernel != "linear" or self.solver != "lbfgs" or self.warm_start:
             return "memory"
@@ -392,15 +404,15 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         return self
 
     def _last(self) -> WarmStart | None:
-        """Weights of the last fit, if a warm start is wanted."""
+        """Weights of the last fit, for a warm start."""
         name = "coef_" if self.kernel == "linear" else "dual_coef_"
         if not self.warm_start or not hasattr(self, name):
             return None
         return WarmStart(self.coef_.T if name == "coef_" else self.dual_coef_, self.intercept_)
 
     def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
-        """Set fitted attributes, and warn about solutions that are not one."""
-        # Also delete what another kernel needed in an earlier fit.
+        """Set fitted attributes, and warn if the solver did not converge."""
+        # Attributes of an earlier fit with another kernel are deleted.
         for name, value in zip(FITTED, result.weights, strict=True):
             if value is not None:
                 setattr(self, name, value)
@@ -415,16 +427,15 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
         if not solution.converged:
             warnings.warn(
-                f"{self.solver} stopped after {solution.n_iter} iterations (max_iter="
-                f"{self.max_iter}) before the objective settled to tol={self.tol}. Raise max_iter, "
-                "or scale the features.",
+                f"{self.solver} did not converge to tol={self.tol} in {solution.n_iter} iterations "
+                f"(max_iter={self.max_iter}). Raise max_iter, or scale the features.",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
         if not solution.objective >= -1e-6:
             warnings.warn(
-                f"The objective fell to {solution.objective:.3g}: over all rows it has no lower "
-                "bound. Lower lambda_d, or use solver='lbfgs', whose objective has one.",
+                f"The objective is {solution.objective:.3g}, because with this solver it has no "
+                "lower bound. Lower lambda_d, or use solver='lbfgs'.",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )

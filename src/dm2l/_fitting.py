@@ -1,8 +1,4 @@
-"""DM2L as a score model: from a feature map to a problem, its solution, and weights that predict.
-
-:class:`Trainer` is what the classifier, the search and fits by blocks of rows have in common;
-labels are a :class:`LabelMatrix` here, and estimators are not known.
-"""
+"""Training of DM2L models, for the classifier, the search and fits by blocks of rows."""
 
 from __future__ import annotations
 
@@ -40,6 +36,7 @@ from dm2l._solvers.problem import (
     SmoothProblem,
     Solution,
     conjugate_gradients,
+    masked_ridge,
 )
 from dm2l._utils.arrays import (
     WORTH_FACTORING,
@@ -57,21 +54,21 @@ from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
-if TYPE_CHECKING:  # loaded where it is needed: linear fits do without
+if TYPE_CHECKING:  # imported by the methods that need it
     from dm2l.pu import PUTargets
 
-# Fits with nuclear norms to the filled targets; a third hardly improves new rows.
+# Fits with nuclear norms to imputed targets; more rounds hardly improve new rows.
 _JOINT_ROUNDS = 2
-# Those whose matrices are positive semi-definite without a look at them.
+# Kernels whose matrices are positive semi-definite for any inputs.
 SAFE_KERNELS = ("rbf", "laplacian", "cosine", "tanimoto")
-# Least ridge, in units of the trace of the kernel matrix, that leaves its factor enough digits.
+# A smaller ridge, relative to the trace of the kernel matrix, makes its factor imprecise.
 _LEAST_RIDGE = 1e-9
-# What "scale" means where similarities lie between 0 and 1 whatever the columns.
+# Value of gamma="scale", because Tanimoto similarities lie between 0 and 1 for any columns.
 _TANIMOTO_GAMMA = 3.0
 
 
 class WarmStart(NamedTuple):
-    """Coefficients (m, c) and intercepts (c,) of an earlier fit, where the next may start."""
+    """Coefficients (m, c) and intercepts (c,) of an earlier fit."""
 
     coefficients: Any
     intercept: Any
@@ -79,27 +76,27 @@ class WarmStart(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SolverResult(FitResult):
-    """What a fit of DM2L leaves behind."""
+    """Result of a fit of DM2L."""
 
     mask: LearnableMask
     solution: Solution | None  # None if no label can be learnt
     weights: Weights
-    prior: Any = None  # ClassPrior of the learnt labels, from positive-unlabelled ones
-    statistics: dict[str, Any] | None = None  # state of the statistics that the fit gathered
+    prior: Any = None  # ClassPrior of the learnt labels, with missing_as="unlabelled"
+    statistics: dict[str, Any] | None = None  # state of the Gram statistics, if there are any
 
 
 @dataclass
 class Workspace:
-    """Features and groups of the training rows: what all fits to them share."""
+    """Features and objective of the training rows, which several fits can share."""
 
     feature_map: FeatureMap
     features: Features
     objective: Objective
     pu: PUTargets | None = None
-    gram: Any = None  # of the features, once a preconditioner has needed it
+    gram: Any = None  # Gram matrix of the features, if a preconditioner has used it
 
     def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
-        """The problem with this ridge, and weight of the norms if it changes; one at a time."""
+        """The problem with these hyperparameters, which replaces the last one."""
         if self.pu is not None:
             self.objective.fill(self.pu.targets(alpha))
         if lambda_d is not None:
@@ -108,7 +105,7 @@ class Workspace:
         return kind(self.features, self.objective, alpha)
 
     def preconditioner(self, problem: Problem, *, single: bool = False) -> Preconditioner:
-        """Of one of the problems, to be followed by others; ``single`` precision for kernels."""
+        """Preconditioner of a problem, for kernels optionally in single precision."""
         if isinstance(problem, KernelProblem):
             return KernelPreconditioner(problem, keep=True, single=single)
         if self.gram is None:
@@ -147,22 +144,19 @@ class Trainer:
 
     @property
     def needs_rows(self) -> str:
-        """Why a fit cannot go by blocks of rows; empty where it can."""
+        """Why a fit needs all rows at once; empty if it can use blocks of rows."""
         if self.solver == "published":
-            return "solver='published' works on all rows"
+            return "solver='published' needs all rows"
         if self.missing_as == "unlabelled":
-            return "missing_as='unlabelled' learns from all rows at once"
+            return "missing_as='unlabelled' needs all rows"
         if self.kernel == "precomputed":
-            return "a precomputed kernel matrix belongs to all rows"
+            return "kernel='precomputed' needs all rows"
         if self.kernel != "linear" and self.approximation is None:
-            return (
-                "an exact kernel model grows with every row; use approximation='nystroem' or "
-                "'fourier'"
-            )
+            return "an exact kernel needs all rows; use approximation='nystroem' or 'fourier'"
         return ""
 
     def blas_threads(self, X: Any) -> AbstractContextManager[Any]:
-        """Context of a fit to these rows: one thread of BLAS unless much is factored."""
+        """Context with one thread of BLAS, unless the matrix to be factored is large."""
         n = X.shape[0]
         if self.kernel == "linear":
             size, worth = n * min(X.shape) ** 2, WORTH_SHARING
@@ -171,19 +165,19 @@ class Trainer:
             size, worth = n * columns**2, WORTH_FACTORING
         return one_blas_thread() if size < worth else nullcontext()
 
-    # -- the whole way --------------------------------------------------------------------------
+    # -- fits -----------------------------------------------------------------------------------
 
     def fit(self, X: Any, labels: LabelMatrix, last: WarmStart | None = None) -> SolverResult:
-        """Fit the labels with both classes observed; ``last`` is where to start, if it fits."""
+        """Fit the labels with both classes observed, starting at ``last`` if its shape fits."""
         mask = LearnableMask.of(labels.signs)
         if not mask.learnable.any():
             return self.nothing(X, mask)
         X, labels = mask.rows(X, pairwise=self.kernel == "precomputed"), mask.labels(labels)
         T, entries = labels.signs, labels.entries
         with self.blas_threads(X):
-            # If rows were left out X is a copy.
             own = self.class_prior is not None
             chosen = replace(self, class_prior=mask.of_labels(self.class_prior)) if own else self
+            # X is a copy, and may be overwritten, if rows were left out.
             work = chosen.prepare(X, T, entries, scratch=not mask.keep.all())
             rows, alpha = work.objective.rows, self.alpha
             if isinstance(alpha, str) and self.kernel == "linear":
@@ -197,8 +191,6 @@ class Trainer:
                 entries = EntryWeights.of(T, targets=work.pu.targets(alpha))
 
             def ridge() -> Any:
-                from dm2l._solvers.problem import masked_ridge
-
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(asarray_like(W, problem.example))
 
@@ -231,11 +223,9 @@ class Trainer:
         *,
         exact: bool = False,
     ) -> NDArray[np.float64]:
-        """Leave-one-out scores of the masked ridge solution that the solver started from.
-
-        ``features`` and signs ``T`` are those of rows of the problem. The curvature of the norms is
-        not used: labels are shifted by the mean difference of DM2L and ridge at missing entries.
-        """
+        """Leave-one-out scores from the masked ridge solution that the solver started from."""
+        # The curvature of the norms is not used: scores of each label are shifted by the mean
+        # difference between DM2L and ridge at missing entries.
         factor = solution.factor or Preconditioner(problem)
         W = solution.ridge
         if W is None:
@@ -251,10 +241,7 @@ class Trainer:
     def _solve_jointly(
         self, problem: Problem, feature_map: FeatureMap, T: Signs, entries: EntryWeights | None
     ) -> tuple[Solution, NDArray[np.float64]]:
-        """Fill missing targets by ridge and label correlation, then fit to them with the norms.
-
-        Targets by ridge alone would undo the norms: they are moved by what the norms change.
-        """
+        """Impute missing targets by ridge and label correlation, then fit with the norms."""
         factor = (
             KernelPreconditioner(problem, keep=True)
             if isinstance(problem, KernelProblem)
@@ -270,6 +257,7 @@ class Trainer:
         filled = problem.objective.filled
         goal = T if entries is None or entries.targets is None else entries.targets
         for _ in range(_JOINT_ROUNDS):
+            # Targets imputed by ridge would cancel the norms, so the effect of the norms is added.
             moved = to_numpy(float64(problem.features.scores(norms - W)))
             problem.objective.fill(np.where(T != 0, goal, filled + moved))
             solution = self.solve(problem, feature_map, lambda: W, norms, factor)
@@ -285,7 +273,7 @@ class Trainer:
         X: Any,
         last: WarmStart | None = None,
     ) -> SolverResult:
-        """Fit to rows that are elsewhere; ``X`` gives library and dtype, ``ridge`` a start."""
+        """Fit a problem whose rows are read in blocks; ``X`` has their library and dtype."""
         start = None if last is None else self._start(problem, feature_map, last, mask)
         solution = self.solve(problem, feature_map, ridge, start)
         W = problem.to_original(solution.W)
@@ -293,7 +281,7 @@ class Trainer:
         return SolverResult(mask=mask, solution=solution, weights=weights)
 
     def nothing(self, X: Any, mask: LearnableMask) -> SolverResult:
-        """The result where no label can be learnt."""
+        """The result if no label can be learnt."""
         xp, n_labels = namespace(X), len(mask.learnable)
 
         def as_X(array: NDArray[Any]) -> Any:
@@ -310,7 +298,7 @@ class Trainer:
     # -- feature map ----------------------------------------------------------------------------
 
     def kernel_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
-        """The map of a kernel for these inputs, of rows with these weights, not fitted yet."""
+        """A map of the kernel for these inputs, which is not fitted."""
         from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap
 
         kernel = self.kernel_for(X, weights)
@@ -321,13 +309,13 @@ class Trainer:
         return KernelColumns(kernel) if self.solver == "published" else KernelMap(kernel)
 
     def fixed_map(self, X: Any) -> FeatureMap:
-        """A map fitted to these inputs that any further rows can go through too."""
+        """A map fitted to these inputs that can transform any rows."""
         feature_map = LinearMap(reduce=False) if self.kernel == "linear" else self.kernel_map(X)
         feature_map.fit(X)
         return feature_map.fixed(X)
 
     def stored_map(self, weights: Weights, n_features: int) -> FeatureMap | None:
-        """The fixed map of a fitted estimator; None where there is none."""
+        """The fixed map of a fitted estimator, if it has one."""
         if self.kernel == "linear":
             return self.fixed_map(np.zeros((1, n_features)))
         if self.approximation == "fourier":
@@ -340,7 +328,7 @@ class Trainer:
         return LandmarkMap(weights.kernel, weights.X_fit, weights.landmark_factor, error)
 
     def kernel_for(self, X: Any, weights: NDArray[np.float64] | None = None) -> Kernel:
-        """The kernel, with what ``gamma`` means for these inputs."""
+        """The kernel, with the value of ``gamma`` for these inputs."""
         return Kernel(self.kernel, self._gamma_value(X, weights), self.degree, self.coef0)
 
     def _gamma_value(self, X: Any, weights: NDArray[np.float64] | None) -> float:
@@ -351,7 +339,7 @@ class Trainer:
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
         if weights is not None:
-            # Of all numbers: how far they are from the means of their columns, and these apart.
+            # Variance of all entries: mean variance of the columns plus variance of their means.
             share = weights / weights.sum()
             means = to_numpy(asarray_like(share, X) @ float64(X))
             variance = float(column_variances(X, weights).mean() + np.var(means))
@@ -377,10 +365,8 @@ class Trainer:
         safe: bool = False,
         alphas: Sequence[float] | None = None,
     ) -> Workspace:
-        """What alpha and lambda_d do not change; there may be several ``alphas``.
-
-        ``scratch``: ``X`` may be overwritten; ``safe``: a kernel matrix that needs no check.
-        """
+        """Features and objective for any hyperparameters, or for kernels with these ``alphas``."""
+        # If `scratch`, X may be overwritten; if `safe`, a kernel matrix is not checked.
         published = self.solver == "published"
         workers = 1 if one_blas_thread.inside else blas_thread_count()
         rows = None if entries is None else entries.rows
@@ -431,15 +417,15 @@ class Trainer:
 
     @property
     def _in_scores(self) -> bool:
-        """Whether the variables of an exact kernel model are its scores, as the norms prefer."""
+        """Whether an exact kernel model has scores as variables, which is faster with norms."""
         plain = self.approximation is None and self.kernel != "linear"
-        pu = self.missing_as == "unlabelled"  # whose targets come from features
+        pu = self.missing_as == "unlabelled"  # targets are computed from features
         norms = bool(self.local and self.lambda_d)
         worth = norms or self.coupling == "joint"
         return plain and not pu and self.solver == "lbfgs" and worth
 
     def ridge(self, variances: Any) -> float:
-        """The ridge, or what "scale" means for features of these variances."""
+        """The ridge, with the value of "scale" for features of these variances."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
         if self.kernel == "linear":
@@ -457,7 +443,7 @@ class Trainer:
         start: Any,
         preconditioner: Preconditioner | None = None,
     ) -> Solution:
-        """Minimise, wherever the rows are; ``ridge`` solves the problem without norms."""
+        """Minimise the objective; ``ridge`` returns the solution without norms."""
         if not problem.lambda_d:
             W = ridge()
             value = problem.exact(W)
@@ -465,14 +451,13 @@ class Trainer:
         report = self._report if self.verbose else None
         limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
         if preconditioner is None:
-            # That of a kernel takes the place of the kernel matrix.
+            # The preconditioner of a kernel problem overwrites the kernel matrix.
             preconditioner = (
                 KernelPreconditioner(problem)
                 if isinstance(problem, KernelProblem)
                 else Preconditioner(problem)
             )
-        # From here on the workers of features and objective share the cores; threads of BLAS,
-        # which go on spinning for a while after every product, would only be in their way.
+        # Threads of BLAS would compete with the workers of features and objective.
         with one_blas_thread():
             first = None
             if self.solver == "cccp":
@@ -507,7 +492,7 @@ class Trainer:
         last: WarmStart,
         mask: LearnableMask,
     ) -> Any:
-        """Weights of the last fit, if they fit this problem."""
+        """Weights of the last fit, if their shape fits this problem."""
         learnable, A = mask.learnable, last.coefficients
         if A.shape != (feature_map.n_coefficients, len(learnable)):
             return None
@@ -536,13 +521,13 @@ class Trainer:
     # -- weights --------------------------------------------------------------------------------
 
     def weights(self, X: Any, W: Any, feature_map: FeatureMap, mask: LearnableMask) -> Weights:
-        """Weights of all labels from ``W`` (size, c), for a map that was fitted to ``X``."""
+        """Weights of all labels from ``W`` (size, c), for a map fitted to ``X``."""
         xp, learnable = namespace(X), mask.learnable
         intercept = mask.constant.copy()
         intercept[learnable] = to_numpy(W[-1, :]) if self.fit_intercept else 0.0
         found = W[:-1, :] if self.fit_intercept else W
         found = found if feature_map.plain else feature_map.coefficients(found)
-        # Constant labels have zero weights: they take the column after the last.
+        # Constant labels have zero weights, which are in an extra last column.
         column = np.full(len(learnable), found.shape[1])
         column[learnable] = np.arange(found.shape[1])
         padded = xp.concat([found, xp.zeros_like(found[:, :1])], axis=1)
@@ -552,10 +537,10 @@ class Trainer:
         b = xp.astype(asarray_like(intercept, coef), X.dtype, copy=False)
         if self.kernel == "linear":
             return Weights(b, coef=xp.astype(coef.T, X.dtype, copy=True))
-        # In float64 whatever X is: kernel weights are large and cancel.
+        # In float64 for any X, because kernel weights are large and cancel.
         return self.map_weights(feature_map, X)._replace(intercept=b, dual_coef=coef)
 
     def map_weights(self, feature_map: FeatureMap, X: Any = None) -> Weights:
-        """What is kept of a feature map that was fitted to ``X``."""
+        """Fields of the weights for a feature map fitted to ``X``."""
         error = None if self.approximation is None else float(feature_map.error)
         return Weights(None, **feature_map.stored(X), approximation_error=error)

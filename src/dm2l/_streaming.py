@@ -1,4 +1,4 @@
-"""Fits by blocks of rows: statistics that grow and shrink, and a model of all rows so far."""
+"""Fits by blocks of rows, from sufficient statistics that rows are added to and removed from."""
 
 from __future__ import annotations
 
@@ -19,34 +19,33 @@ from dm2l._utils.inputs import check_inputs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu import PositiveUnlabelledClassifier
 
-if TYPE_CHECKING:  # loaded by the methods that need it
+if TYPE_CHECKING:  # imported by the methods that need it
     from dm2l.labels._matrix import LabelForm
     from dm2l.outofcore import GramStatistics
     from dm2l.outofcore._fits import Stream
 
 
 def _by_blocks(model: StreamingClassifier) -> bool:
-    """Whether a model can be fitted block by block; raises an error that says why not."""
+    """Whether a model can be fitted by blocks; raises an error that says why not."""
     reason = model._needs_rows()
     if reason:
-        raise AttributeError(f"With these parameters it needs all rows at once: {reason}.")
+        raise AttributeError(f"This model cannot be fitted by blocks of rows: {reason}.")
     return True
 
 
 class StreamingClassifier(PositiveUnlabelledClassifier):
-    """Base of a classifier that can be fitted block by block: its methods for that."""
+    """Base of classifiers that can be fitted by blocks of rows."""
 
-    kernel: Any
     _statistics: Any  # state of the statistics of all blocks; None after other fits
     _last: Any
     _keep_result: Any
 
     def _needs_rows(self) -> str:
-        """Why a fit cannot go by blocks; empty where it can."""
-        looking = ""
+        """Why a fit needs all rows at once; empty if it can use blocks of rows."""
+        reason = ""
         if self.calibration is not None or self.threshold == "f1" or self.coupling == "joint":
-            looking = "calibration, threshold='f1' and coupling='joint' look at rows again"
-        return Trainer.of(self).needs_rows or looking
+            reason = "calibration, threshold='f1' and coupling='joint' need all rows"
+        return Trainer.of(self).needs_rows or reason
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -60,31 +59,31 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         forgetting: float = 1.0,
         solve: bool = True,
     ) -> Self:
-        """Add a block of rows to those seen before and fit to all of them.
+        """Add a block of rows to the earlier blocks and fit to all of them.
 
-        The model is what :meth:`fit` would make of all these rows at once, in any order; with
-        ``warm_start`` it agrees to ``tol`` only. Labels that have shown one class so far get a
-        constant score, without a warning. After a fit in memory, which keeps no statistics, a new
-        stream begins (``strategy="statistics"`` keeps them). With ``approximation`` the first block
-        fixes the features, so it should be a fair sample. Exact kernels have no statistics.
+        The result is that of :meth:`fit` on all rows at once, in any order; with ``warm_start`` it
+        agrees to ``tol`` only. Labels with one class so far get a constant score, without a
+        warning. A fit in memory keeps no statistics, so the next call begins anew; a fit with
+        ``strategy="statistics"`` keeps them. With ``approximation``, the first block determines the
+        features, so it should be a representative sample. Exact kernels are not supported.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows of the block.
+            Features of the block.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Their labels; a block may have nothing observed.
+            Labels of the block, all of which may be missing.
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used.
         classes : array-like, default=None
-            All classes of a 1-D ``y``, needed at the first call. With a label matrix it may name
-            one for each label.
+            All classes of a 1-D ``y``, which the first call needs; or optional names of the labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice.
+            Nonnegative weights of the rows. A weight of 2 equals repeating the row.
         forgetting : float, default=1.0
-            Factor of the weights of all rows seen before, for streams that drift.
+            Factor for the weights of all earlier rows, for distributions that drift.
         solve : bool, default=True
-            False only adds to the statistics; a later block or :meth:`fit_statistics` solves.
+            False only updates the statistics. A later block or :meth:`fit_statistics` fits the
+            model.
 
         Returns
         -------
@@ -119,23 +118,23 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def unlearn(self, X: Any, y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
-        """Take a block away from the rows seen so far and fit to what is left.
+        """Remove rows of earlier blocks and fit to the remaining rows.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows that were part of an earlier block, exactly as they were.
+            Features of the rows, exactly as they were added.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Their labels, as they were.
+            Labels of the rows, as they were added.
         label_mask : array-like of bool of the shape of ``y``, default=None
-            The mask that was used.
+            Mask that the rows were added with.
         sample_weight : array-like of shape (n_samples,), default=None
-            The weights that they had.
+            Weights that the rows were added with.
 
         Returns
         -------
         self
-            The estimator, as if it had never seen these rows, up to rounding.
+            The estimator, fitted as if these rows had never been added, up to rounding.
 
         Examples
         --------
@@ -146,24 +145,28 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         """
         self._check_parameters()
         if not self._has_statistics:
-            raise NotFittedError("There are no statistics to take rows away from.")
+            raise NotFittedError(
+                "unlearn needs the statistics of earlier rows. Call partial_fit first, or fit with "
+                "strategy='statistics'."
+            )
         X, T, _, stream, rows = self._read_block(X, y, label_mask, None, sample_weight)
         stream.remove(X, T, rows)
         return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def fit_statistics(self, statistics: GramStatistics) -> Self:
-        """Fit to statistics that were gathered before, here or elsewhere.
+        """Fit to sufficient statistics that were gathered before.
 
         Parameters
         ----------
         statistics : GramStatistics
-            Of the rows to fit to. They are copied.
+            Statistics of the rows to fit to. They are copied.
 
         Returns
         -------
         self
-            The fitted estimator; it keeps names and coding of labels if it had as many before.
+            The fitted estimator. It keeps the names and the coding of labels of an earlier fit
+            with the same number of labels.
 
         Examples
         --------
@@ -195,13 +198,13 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
 
     @property
     def statistics_(self) -> GramStatistics:
-        """Sufficient statistics of all rows seen, a copy; absent after a fit in memory."""
+        """A copy of the sufficient statistics of all rows; absent after a fit in memory."""
         from dm2l.outofcore import GramStatistics
 
         if not self._has_statistics:
             raise AttributeError(
-                f"{type(self).__name__} has no statistics_: they are gathered by partial_fit and "
-                "by a fit with strategy='statistics'."
+                f"{type(self).__name__} has no statistics_. Call partial_fit, or fit with "
+                "strategy='statistics'."
             )
         return deepcopy(GramStatistics.from_state(self._statistics))
 
@@ -210,7 +213,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return getattr(self, "_statistics", None) is not None
 
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
-        """The stream of the blocks so far, with its own statistics or others."""
+        """The stream of the blocks so far, optionally with other statistics."""
         from dm2l.outofcore import GramStatistics
         from dm2l.outofcore._fits import Stream
 
@@ -223,12 +226,12 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def _read_block(
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
     ) -> tuple[Any, Any, LabelForm, Stream, Any]:
-        """A block of rows, and the stream that it belongs to, which the first one founds."""
+        """A checked block of rows, and its stream, which begins with the first block."""
         from dm2l.labels._matrix import LabelForm
         from dm2l.outofcore._fits import Stream
 
         if is_non_numpy(X):
-            raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
+            raise TypeError("Fits by blocks of rows need numpy arrays. Convert X to numpy first.")
         first = not self._has_statistics
         X = check_inputs(self, X, reset=first, follows=False)
         check_magnitude(X)
@@ -247,12 +250,12 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return X, T, form, stream, None if entries is None else entries.rows
 
     def _block_trainer(self, labels: LabelMatrix) -> Trainer:
-        """How blocks are fitted: a 1-D ``y`` has no label correlation, so that no rows are kept."""
+        """The trainer for blocks, which need no sample of rows for a 1-D ``y``."""
         trainer = Trainer.of(self)
         return trainer if labels.kind == "multilabel" else replace(trainer, coupling=None)
 
     def _keep_without_rows(self, result: SolverResult, *, stacklevel: int) -> Self:
-        """Keep a fit whose rows are gone, but for a sample that it may have."""
+        """Keep the result of a fit by blocks, which may include a sample of the rows."""
         self._keep_result(result, stacklevel=stacklevel + 1)
         none = np.empty((0, len(result.mask.learnable)), dtype=np.int8)
         self._completer = self._fit_completer(None, replace(self._labels, signs=none), result)
@@ -261,7 +264,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def _check_fitted(self) -> None:
         if self._has_statistics and not hasattr(self, "_learnable"):
             raise NotFittedError(
-                "Statistics were gathered with solve=False and nothing was solved yet: add a block "
-                "with solve=True, or call fit_statistics(model.statistics_)."
+                "This model has statistics but is not fitted, because partial_fit was called with "
+                "solve=False. Add a block with solve=True, or call "
+                "fit_statistics(model.statistics_)."
             )
         super()._check_fitted()

@@ -1,7 +1,6 @@
-"""Active learning: which missing entries to query next, in the manner of scikit-activeml."""
+"""Active learning: a query strategy for missing labels, with the API of scikit-activeml."""
 
 import warnings
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from dm2l._classifier import DM2LClassifier
+from dm2l._utils.inputs import check_count
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.tables._suggestion import answer_values, choose_batch
 
@@ -16,20 +16,20 @@ __all__ = ["EntrySampling"]
 
 
 class EntrySampling(BaseEstimator):
-    """Query strategy for pairs of a row and a label, by expected information gain.
+    """Query strategy for missing entries of a label matrix, by expected information gain.
 
-    The value of an entry is the number of mistakes that its label is expected to avoid in imputing,
-    as in ``dm2l suggest``. Entries of a batch are chosen one after the other, given those before,
-    so that similar rows, and labels of one row, are not queried together.
+    The utility of an entry is the expected number of imputation errors that its label avoids, as in
+    ``dm2l suggest``. Entries of a batch are chosen one after the other, given those before, so that
+    a batch rarely contains similar rows or several labels of one row.
 
     Parameters
     ----------
     missing_label : scalar, default=np.nan
-        Value that marks a missing label. ``MISSING_LABEL`` of scikit-activeml is NaN.
+        Value that marks a missing label. It is NaN in scikit-activeml too.
 
     See Also
     --------
-    dm2l.tables.suggest_entries : The same values for a table, each entry by itself.
+    dm2l.tables.suggest_entries : Utilities of single entries of a table.
 
     Examples
     --------
@@ -63,55 +63,53 @@ class EntrySampling(BaseEstimator):
         X : array or sparse matrix of shape (n_rows, n_features)
             Features of all rows.
         Y : array of shape (n_rows, n_labels)
-            1, 0, and ``missing_label``.
+            Labels 1, 0 and ``missing_label``.
         clf : DM2LClassifier or AutoClassifier, default=None
-            None for a :class:`dm2l.DM2LClassifier` with probabilities and label correlation.
+            Classifier that predicts the labels. None is a :class:`dm2l.DM2LClassifier` with
+            calibration and label correlation.
         fit_clf : bool, default=True
-            Whether a copy of it is fitted to ``X`` and ``Y`` first; otherwise it is fitted.
+            Whether a clone of ``clf`` is fitted to ``X`` and ``Y``. If False, ``clf`` must be
+            fitted.
         candidates : array of shape (n_candidates, 2) of int, or mask of ``Y``'s shape, default=None
-            Entries that may be queried, as pairs or as a mask; None for all that are missing.
+            Entries that may be queried, as pairs of row and label or as a mask. None means all
+            missing entries.
         batch_size : int, default=1
-            Number of entries; fewer if fewer may be queried.
+            Maximum number of entries to choose.
         return_utilities : bool, default=False
-            Whether to return the values, too.
+            Whether to return the utilities too.
 
         Returns
         -------
         query_indices : ndarray of int of shape (batch_size, 2)
-            Pairs of row and label, the most valuable first.
+            Pairs of row and label, in falling order of utility.
         utilities : ndarray of shape (batch_size, n_rows, n_labels)
-            Values of the entries given those chosen before; NaN for what may not be queried. Only
-            with ``return_utilities=True``.
+            Utilities given the entries chosen before, NaN for entries that cannot be queried.
+            Returned only if ``return_utilities=True``.
         """
-        if isinstance(batch_size, bool) or not isinstance(batch_size, Integral):
-            raise TypeError(f"batch_size must be an integer, got {batch_size!r}.")
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
+        check_count("batch_size", batch_size)
         read = LabelMatrix.from_array(Y, missing_label=self.missing_label)
         if read.kind != "multilabel":
-            raise ValueError("Y must have a row for each of X and a column a label, got 1-D.")
+            raise ValueError("Y must be a matrix with a column for each label, got a 1-D array.")
         missing = read.signs == 0
         labels = np.where(missing, np.nan, read.signs > 0)
         asked = missing if candidates is None else _mask(candidates, missing)
         if not asked.any():
-            raise ValueError("There is nothing to ask for: no entry of Y is missing.")
+            raise ValueError("No entry can be queried: Y or candidates has no missing entries.")
         model = DM2LClassifier(calibration="sigmoid", coupling="residual") if clf is None else clf
         if fit_clf:
             with warnings.catch_warnings():
-                # Few labels are known at the beginning of a loop; its queries change that.
+                # Few labels are known in the first iterations of active learning.
                 warnings.simplefilter("ignore", ConstantLabelWarning)
                 model = clone(model).fit(X, labels)
         if not hasattr(model, "_learnable") or not hasattr(model, "predict_proba"):
-            raise ValueError(
-                f"clf must be a DM2LClassifier with calibration or an AutoClassifier, got {model}."
-            )
+            raise ValueError(f"clf must be a DM2LClassifier or an AutoClassifier, got {model!r}.")
         values = answer_values(model, X, labels)
         pairs, utilities = choose_batch(values, missing, asked, int(batch_size))
         return (pairs, np.stack(utilities)) if return_utilities else pairs
 
 
 def _mask(candidates: Any, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mask of the entries that may be queried, all of them missing."""
+    """Mask of the entries that may be queried."""
     given = np.asarray(candidates)
     if given.dtype == bool and given.shape == missing.shape:
         mask = given
@@ -120,10 +118,13 @@ def _mask(candidates: Any, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         try:
             mask[tuple(given.T)] = True
         except IndexError as error:
-            raise ValueError(f"candidates has a pair that is not in Y: {error}.") from error
+            raise ValueError(f"A pair of candidates is outside of Y: {error}.") from error
     else:
         raise ValueError("candidates must be pairs of row and label, or a mask of the shape of Y.")
     if (mask & ~missing).any():
         i, k = np.argwhere(mask & ~missing)[0]
-        raise ValueError(f"candidates has row {i}, label {k}, which is known in Y.")
+        raise ValueError(
+            f"candidates contains row {i}, label {k}, which is observed in Y. Pass missing entries "
+            "only."
+        )
     return mask

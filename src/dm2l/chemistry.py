@@ -1,7 +1,4 @@
-"""Molecules as features: SMILES become Morgan fingerprints, and groups of one scaffold.
-
-They need RDKit, the extra ``chem``.
-"""
+"""Molecules as features: Morgan fingerprints of SMILES, and groups by scaffold; needs RDKit."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,26 +17,26 @@ from dm2l._utils.inputs import check_counts
 
 __all__ = ["MorganFingerprints", "is_valid_smiles", "scaffold_groups"]
 
-MOST_BITS = 2**20  # a model file may ask for any number, and so for all memory
+MOST_BITS = 2**20  # limits the memory that a model file can ask for
 ABSENT = (
-    "Molecules are read by RDKit, which is not installed: pip install 'dm2l[chem]'. Without it a "
-    "column of SMILES is no feature: leave it out, or bring fingerprints as columns of 0 and 1."
+    "SMILES need RDKit, which is not installed: pip install 'dm2l[chem]'. Without it, leave the "
+    "column out, or add fingerprints as columns of 0 and 1."
 )
 
 
 @dataclass(eq=False, repr=False)
 class MorganFingerprints(TransformerMixin, BaseEstimator):
-    """Morgan fingerprints of molecules that are written as SMILES.
+    """Morgan fingerprints of molecules given as SMILES, for ``kernel="tanimoto"``.
 
-    A bit is set if some neighbourhood of an atom, up to ``radius`` bonds wide, occurs in the
-    molecule (ECFP4 at a radius of 2). They suit ``kernel="tanimoto"``.
+    A bit is 1 if the molecule contains a certain neighbourhood of an atom, of up to ``radius``
+    bonds. ``radius=2`` corresponds to ECFP4.
 
     Parameters
     ----------
     radius : int, default=2
-        Bonds around an atom.
+        Number of bonds around an atom.
     n_bits : int, default=2048
-        Columns; neighbourhoods are hashed into them.
+        Number of columns that neighbourhoods are hashed to.
 
     Examples
     --------
@@ -64,11 +61,12 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}.")
 
     def transform(self, X: ArrayLike) -> sp.csr_array:
-        """Fingerprints of SMILES as 0 and 1; a blank has none, what RDKit cannot read is an error.
+        """Fingerprints of SMILES of shape (n,) or (n, 1), as a sparse matrix of 0 and 1.
 
-        ``X`` has shape (n,) or (n, 1); :func:`is_valid_smiles` tells which rows to leave out.
+        Blank SMILES have a row of zeros. SMILES that RDKit cannot read raise an error; use
+        :func:`is_valid_smiles` to find them.
         """
-        self._check()  # a model file may hold anything
+        self._check()  # again, because parameters may come from a model file
         texts = _texts(X)
         with _rdkit() as parse:
             module = import_module("rdkit.Chem.rdFingerprintGenerator")
@@ -78,11 +76,11 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
                 molecule = parse(text)
                 if molecule is None:
                     raise ValueError(
-                        f"{text!r} in row {number} is no molecule that RDKit can read; "
-                        "dm2l.chemistry.is_valid_smiles tells which rows to leave out."
+                        f"{text!r} in row {number} is not a molecule that RDKit can read. Leave "
+                        "out the rows where dm2l.chemistry.is_valid_smiles is False."
                     )
                 bits.append(generator.GetFingerprint(molecule).GetOnBits())
-        ends = np.cumsum([0, *map(len, bits)], dtype=np.int32)  # of a wider index trees take none
+        ends = np.cumsum([0, *map(len, bits)], dtype=np.int32)  # trees do not accept int64
         places = np.fromiter((bit for row in bits for bit in row), dtype=np.int32, count=ends[-1])
         return sp.csr_array((np.ones(len(places)), places, ends), shape=(len(texts), self.n_bits))
 
@@ -98,7 +96,7 @@ def has_rdkit() -> bool:
 
 
 def is_valid_smiles(smiles: ArrayLike) -> NDArray[np.bool_]:
-    """Whether RDKit can read each SMILES of a column; False for a blank.
+    """Return whether RDKit can read each SMILES of a column; False for blank ones.
 
     Examples
     --------
@@ -112,10 +110,10 @@ def is_valid_smiles(smiles: ArrayLike) -> NDArray[np.bool_]:
 
 
 def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
-    """Number the scaffolds of molecules, for folds that keep a series of compounds together.
+    """Number the Bemis-Murcko scaffolds of molecules, as groups for cross-validation.
 
-    Bemis-Murcko scaffolds, from 0 in the order of their first rows; molecules without a ring share
-    one. What RDKit cannot read is a group of its own.
+    Scaffolds are numbered from 0 in the order of their first rows. Molecules without a ring share
+    one number. Each row that RDKit cannot read has its own number.
 
     Examples
     --------
@@ -133,18 +131,18 @@ def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
 
 
 def _texts(smiles: Any) -> list[str]:
-    """SMILES of one column, without the spaces around them; what is missing is blank."""
+    """SMILES of one column without surrounding spaces; missing ones are blank."""
     values = np.asarray(smiles, dtype=object)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise ValueError(f"Molecules are one column of SMILES, got shape {values.shape}.")
+        raise ValueError(f"SMILES must be in one column, got shape {values.shape}.")
     return ["" if value is None or value != value else str(value).strip() for value in values]
 
 
 @contextmanager
 def _rdkit() -> Iterator[Callable[[str], Any]]:
-    """Parse SMILES with RDKit, which is silent: callers report what cannot be read."""
+    """The parser of RDKit without its log messages, because callers report errors."""
     if not has_rdkit():
         raise ImportError(ABSENT)
     with import_module("rdkit.rdBase").BlockLogs():

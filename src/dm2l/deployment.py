@@ -1,4 +1,4 @@
-"""Fitted models as ONNX graphs, for places without Python or without this library."""
+"""Export of fitted models as ONNX graphs, which run without Python and without dm2l."""
 
 import json
 from math import pi
@@ -19,30 +19,31 @@ from dm2l.pu import PUCompleter
 
 __all__ = ["to_onnx"]
 
-# Of 2022, and read by every runtime since; nothing newer is used.
+# Versions of 2022, which all current runtimes read.
 _OPSET, _IR = 17, 8
 _KERNELS = ("rbf", "poly", "polynomial", "sigmoid", "cosine", "tanimoto")
 
 
 def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
-    """Write a fitted model as an ONNX graph.
+    """Convert a fitted model to an ONNX graph.
 
-    The graph takes ``X``, float32, and returns ``scores``, ``probabilities`` (float32) and
-    ``labels`` (int64), as ``decision_function``, ``predict_proba`` and ``predict`` do. It computes
-    in float64. Names of labels and columns are in its metadata.
+    The input of the graph is ``X`` (float32). The outputs ``scores``, ``probabilities`` (float32)
+    and ``labels`` (int64) are those of ``decision_function``, ``predict_proba`` and ``predict``.
+    The graph computes in float64, and contains the names of labels and columns as metadata.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted linear or kernel model of dm2l, or a pipeline of StandardScaler, MaxAbsScaler and
-        such a model.
+        A fitted linear or kernel model of dm2l, or a pipeline of StandardScaler or MaxAbsScaler
+        and such a model.
     max_bytes : int, default=2**28
-        Limit of the size of the graph, at most ``2**31``. Exact kernels keep their training rows.
+        Maximum size of the graph, at most ``2**31``. Graphs of exact kernels contain the training
+        rows.
 
     Returns
     -------
     onnx.ModelProto
-        The graph; ``onnx.save(graph, path)`` writes a file.
+        The graph, which ``onnx.save(graph, path)`` writes to a file.
 
     Examples
     --------
@@ -74,8 +75,8 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     if graph.n_bytes > max_bytes:
         raise ValueError(
             f"{type(last).__name__} cannot be exported: its graph has {graph.n_bytes} bytes, more "
-            f"than max_bytes={max_bytes}. Fit it with approximation='nystroem' or 'fourier', "
-            "or raise max_bytes, to 2**31 at most."
+            f"than max_bytes={max_bytes}. Fit it with approximation='nystroem' or 'fourier', or "
+            "raise max_bytes to at most 2**31."
         )
     names = getattr(steps[0], "feature_names_in_", None)
     about = {"label_names": list(map(str, last.label_names_))}
@@ -84,7 +85,7 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
 
 
 class _Graph:
-    """Nodes in the order in which they were asked for; constants come as arrays."""
+    """Nodes of a graph, whose inputs are names of nodes or arrays."""
 
     def __init__(self) -> None:
         self._onnx = require("onnx", "onnx")
@@ -94,7 +95,7 @@ class _Graph:
         self.n_bytes = 0
 
     def __call__(self, operator: str, *inputs: Any, **attributes: Any) -> str:
-        """Name of what an operator gives."""
+        """Add a node; returns its name."""
         names = [one if isinstance(one, str) else self._constant(one) for one in inputs]
         name = f"{operator.lower()}_{len(self._nodes)}"
         node = self._onnx.helper.make_node(operator, names, [name], **attributes)
@@ -109,7 +110,7 @@ class _Graph:
         return name
 
     def squares(self, X: str) -> str:
-        """Sum of the squares of each row, as a column."""
+        """Sums of the squares of each row, as a column."""
         return self("ReduceSum", self("Mul", X, X), np.array([1]), keepdims=1)
 
     def model(self, found: tuple[str, str, str], n_features: int, about: dict[str, Any]) -> Any:
@@ -131,20 +132,20 @@ class _Graph:
 
 
 def _check(model: Any) -> None:
-    """Raise an error that says why a model cannot be exported."""
+    """Raise an error if a model cannot be exported."""
     why = ""
     if isinstance(model, MissingLabelClassifier):
         check_is_fitted(model)
     if not isinstance(model, MissingLabelClassifier):
-        why = "it is no linear or kernel model of dm2l"
+        why = "only linear and kernel models of dm2l are supported"
     elif hasattr(model, "label_vectors_"):
-        why = "its answers are sparse, which ONNX has no form for"
+        why = "its predictions are sparse, which ONNX does not support"
     elif not hasattr(model, "coef_") and not hasattr(model, "dual_coef_"):
-        why = "it asks other estimators, and has no weights of its own"
+        why = "it consists of other estimators, which are not supported"
     elif model._labels.kind != "multilabel":
-        why = "it was fitted to a 1-D y, and graphs are written for label matrices"
+        why = "it was fitted to a 1-D y; only label matrices are supported"
     elif hasattr(model, "dual_coef_") and model._kernel.kernel not in _KERNELS:
-        why = f"kernel={model._kernel.kernel!r} has no graph; {', '.join(_KERNELS)} have one"
+        why = f"kernel={model._kernel.kernel!r} is not one of {', '.join(_KERNELS)}"
     if why:
         raise ValueError(f"{type(model).__name__} cannot be exported: {why}.")
 
@@ -154,8 +155,8 @@ def _prepare(graph: _Graph, X: str, step: Any) -> str:
         return X
     if not isinstance(step, StandardScaler | MaxAbsScaler):
         raise ValueError(
-            f"The pipeline cannot be exported: {type(step).__name__} has no graph, only "
-            "StandardScaler and MaxAbsScaler have. Export the last step, and prepare its inputs."
+            f"The pipeline cannot be exported: {type(step).__name__} is neither StandardScaler nor "
+            "MaxAbsScaler. Export the last step only, and transform its inputs."
         )
     check_is_fitted(step)
     if getattr(step, "with_mean", False):
@@ -175,7 +176,7 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
 
 
 def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:
-    """Scores below the class prior, as :func:`dm2l.pu.correct_scores` has them."""
+    """The scores of :func:`dm2l.pu.correct_scores`."""
     pi = np.where(prior > 0, prior, 1.0)
     p = graph("Div", graph("Add", scores, 1.0), 2 * pi)
     small = graph("Exp", graph("Sub", graph("Min", p, 1.0), 1.0))
@@ -187,14 +188,14 @@ def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> s
 def _fourier_features(graph: _Graph, X: str, waves: Any) -> str:
     frequencies = to_numpy(waves.frequencies)
     m = frequencies.shape[1]
-    # A cosine is a sine a quarter of a turn ahead; an odd number of features lacks the last sine.
+    # cos(x) = sin(x + pi/2). With an odd number of features, the last sine is left out.
     both = np.hstack([frequencies, frequencies[:, : waves.n_components - m]])
     ahead = np.where(np.arange(both.shape[1]) < m, pi / 2, 0.0)
     return graph("Div", graph("Sin", graph("Add", graph("MatMul", X, both), ahead)), m**0.5)
 
 
 def _kernel(graph: _Graph, X: str, model: Any) -> str:
-    """The kernel with the rows that the model keeps."""
+    """Kernel matrix between ``X`` and the rows that the model keeps."""
     kernel, P = model._kernel, model.X_fit_
     P = float64(P.toarray() if sp.issparse(P) else to_numpy(P))
     gamma, squares = float(kernel.gamma), (P * P).sum(axis=1)
@@ -232,12 +233,12 @@ def _probabilities(graph: _Graph, scores: str, calibrator: Any) -> str:
         slope[fitted], level[fitted] = calibrator.slopes, calibrator.offsets
         line = graph("Mul", scores, slope)
         curve = graph("Sigmoid", graph("Add", line, np.nan_to_num(level)))
-    # Of a label of which nothing was observed there is no rate.
+    # Labels without observed entries have no rate.
     return graph("Where", np.isnan(rates), plain, curve)
 
 
 def _polygons(graph: _Graph, scores: str, calibrator: Any) -> str:
-    """Isotonic curves, linear between knots: the first value, and each rise as far as it is."""
+    """Isotonic calibration maps: the first value plus the rise of each segment up to a score."""
     first = np.nan_to_num(calibrator.rates)
     start = np.zeros((len(first), max(1, calibrator.lengths.max(initial=1) - 1)))
     width, rise = np.ones_like(start), np.zeros_like(start)

@@ -1,11 +1,11 @@
-"""Hide known labels, to study methods for missing labels.
+"""Simulate missing labels, to evaluate methods for them.
 
-Every function takes labels and returns them with some hidden. Counts are exact, and masks of one
-seed are nested: what a small ``rho`` keeps, a larger one keeps too. An entry that was missing
-before stays missing.
+Every function returns labels with some observed entries hidden. The numbers of hidden entries are
+exact. With the same seed, a larger ``rho`` keeps all entries that a smaller one keeps. Missing
+entries stay missing.
 """
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from dm2l._utils.inputs import check_choice, check_count
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
 
@@ -31,29 +32,29 @@ Mask = NDArray[np.bool_]
 def simulate_uniform(
     Y: Any, rho: float, *, return_mask: bool = False, random_state: Any = None
 ) -> Any:
-    r"""Hide entries uniformly at random: the setting of the paper's text.
+    r"""Hide entries uniformly at random, as described in the text of the paper.
 
-    Of the :math:`m` observed entries exactly :math:`\lceil \rho m \rceil` stay observed, every
-    subset of that size with the same probability.
+    Of the :math:`m` observed entries exactly :math:`\lceil \rho m \rceil` stay observed, and every
+    subset of that size has the same probability.
 
     Parameters
     ----------
     Y : array-like, data frame, signed sparse matrix or LabelMatrix of shape (n, c)
-        Labels 0/1 or -1/+1, NaN where missing.
+        Labels 0/1 or -1/+1, with NaN where they are missing.
     rho : float in [0, 1]
         Share of the observed entries that stays observed.
     return_mask : bool, default=False
-        Return the mask of kept entries too.
+        Whether to return the mask of kept entries too.
     random_state : int, RandomState instance or None, default=None
-        Seed. The mask depends on the labels and on the seed, not on the container.
+        Seed. The mask depends on the labels and the seed, but not on the container.
 
     Returns
     -------
     Y_hidden : ndarray of float64 of shape (n, c)
-        Labels with 1, 0 and NaN (missing). A pandas data frame comes back as one with the same
-        index and columns, a sparse matrix as signed CSR.
+        Labels with 1, 0 and NaN (missing): a data frame with the same index and columns if ``Y`` is
+        a data frame, and signed CSR if ``Y`` is sparse.
     mask : ndarray of bool of shape (n, c)
-        True where the entry is kept. Only with ``return_mask=True``.
+        True where the entry is kept. Returned only if ``return_mask=True``.
 
     Examples
     --------
@@ -70,11 +71,11 @@ def simulate_uniform(
 def simulate_per_row(
     Y: Any, rho: float, *, return_mask: bool = False, random_state: Any = None
 ) -> Any:
-    r"""Hide entries within each row, positives and negatives apart.
+    r"""Hide the same share of positives and of negatives in each row.
 
     A row with :math:`p` observed positives and :math:`q` observed negatives keeps exactly
     :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them, so that every row with a
-    positive keeps one. This is the rule of the code released with the paper.
+    positive keeps at least one. The code released with the paper uses this mechanism.
 
     Arguments and results are those of :func:`simulate_uniform`.
 
@@ -92,11 +93,11 @@ def simulate_per_row(
 def simulate_per_label(
     Y: Any, rho: float, *, return_mask: bool = False, random_state: Any = None
 ) -> Any:
-    r"""Hide entries within each label, positives and negatives apart.
+    r"""Hide the same share of positives and of negatives in each label.
 
     A label with :math:`p` observed positives and :math:`q` observed negatives keeps exactly
-    :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them, so that no label loses
-    its last positive. This is the rule of the code of GLOCAL.
+    :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them, so that every label with
+    a positive keeps at least one. The code of GLOCAL uses this mechanism.
 
     Arguments and results are those of :func:`simulate_uniform`.
 
@@ -120,22 +121,22 @@ def simulate_missing_positives(
     return_mask: bool = False,
     random_state: Any = None,
 ) -> Any:
-    r"""Hide positives only; observed negatives stay as they are, unless all become unlabelled.
+    r"""Hide positives, which become missing, negative or unlabelled.
 
     Of :math:`p` observed positives of a label exactly :math:`\lceil \rho p \rceil` are kept.
-    Results are those of :func:`simulate_uniform`; the mask is False for a hidden positive even if
-    it became a negative.
+    Results are those of :func:`simulate_uniform`. The mask is False for all hidden positives, also
+    if they become negative.
 
     Parameters
     ----------
     Y, return_mask, random_state
         As in :func:`simulate_uniform`.
     rho : float in [0, 1], or array-like of shape (c,)
-        Share of the observed positives that is kept; or one for every label.
+        Share of the observed positives that is kept, for all labels or for each.
     become : {"missing", "negative", "unlabelled"}, default="missing"
-        What a hidden positive turns into. ``"negative"`` makes label errors, as annotators do who
-        stop early. With ``"unlabelled"`` negatives become missing too, which leaves
-        positive-unlabelled data.
+        What hidden positives become. ``"negative"`` simulates annotators who overlook positives.
+        With ``"unlabelled"``, all negatives become missing too, which gives positive-unlabelled
+        data.
 
     Examples
     --------
@@ -145,12 +146,14 @@ def simulate_missing_positives(
     >>> np.nansum(simulate_missing_positives(Y, 0.5), axis=0)
     array([2., 1.])
     """
-    if become not in ("missing", "negative", "unlabelled"):
-        raise ValueError(f"become must be 'missing', 'negative' or 'unlabelled', got {become!r}.")
+    check_choice("become", become, "missing", "negative", "unlabelled")
     T, keys = _signs_and_keys(Y, random_state)
     if np.ndim(rho) == 1:
         if len(rho) != T.shape[1]:
-            raise ValueError(f"rho must be a number, or one for each of {T.shape[1]} labels.")
+            raise ValueError(
+                f"rho must be a number or have one number for each of {T.shape[1]} labels, got "
+                f"{len(rho)} numbers."
+            )
         rho = np.array([_share(share) for share in np.asarray(rho).tolist()])
     else:
         rho = _share(rho)
@@ -163,19 +166,19 @@ def simulate_missing_positives(
 def simulate_truncated(
     Y: Any, k: int, *, order: Any = "random", return_mask: bool = False, random_state: Any = None
 ) -> Any:
-    """Keep the first ``k`` positives of every row, and no negatives: annotators who stop.
+    """Keep ``k`` positives of every row and no negatives, as from annotators who stop early.
 
-    With ``k=1`` these are single-positive labels. Results are those of :func:`simulate_uniform`.
+    ``k=1`` gives single-positive labels. Results are those of :func:`simulate_uniform`.
 
     Parameters
     ----------
     Y, return_mask, random_state
         As in :func:`simulate_uniform`.
     k : int
-        Number of positives of a row, at most.
+        Maximum number of positives of a row.
     order : {"random", "popularity"} or array-like of shape (c,) or (n, c), default="random"
-        Which positives are named first: any; those of frequent labels; or those with the highest
-        numbers (salience). Ties are broken at random.
+        Which positives of a row are kept: random ones, those of frequent labels, or those with the
+        highest of the given numbers. Ties are broken at random.
 
     Examples
     --------
@@ -183,16 +186,17 @@ def simulate_truncated(
     >>> simulate_truncated([[1, 1, 1], [0, 0, 1]], 2, order="popularity", random_state=0)[1]
     array([nan, nan,  1.])
     """
-    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
+    check_count("k", k)
     T, keys = _signs_and_keys(Y, random_state)
     if isinstance(order, str):
-        if order not in ("random", "popularity"):
-            raise ValueError(f"order must be 'random', 'popularity' or numbers, got {order!r}.")
+        check_choice("order", order, "random", "popularity")
         order = (T > 0).sum(axis=0) if order == "popularity" else np.zeros(T.shape[1])
     first = np.asarray(order, dtype=np.float64)
     if first.shape not in (T.shape, T.shape[1:]) or not np.isfinite(first).all():
-        raise ValueError(f"order must hold a finite number for each entry or label of {T.shape}.")
+        raise ValueError(
+            f"order must have a finite number for each label, or for each entry of {T.shape}; got "
+            f"shape {first.shape}."
+        )
     score = np.where(T > 0, np.broadcast_to(first, T.shape), -np.inf)
     best = np.lexsort((keys, -score), axis=1)[:, : int(k)]
     kept = np.zeros(T.shape, dtype=bool)
@@ -201,16 +205,16 @@ def simulate_truncated(
 
 
 def infer_skipped_negatives(Y: Any, order: Any) -> Any:
-    """Negatives implied by an ordered list of labels: those above the last positive of a row.
+    """Infer negatives from an ordered list of labels: those before the last positive of a row.
 
-    Other entries become missing; the result is that of :func:`simulate_uniform`.
+    Labels after the last positive become missing. Results are those of :func:`simulate_uniform`.
 
     Parameters
     ----------
     Y : array-like, data frame, signed sparse matrix or LabelMatrix of shape (n, c)
         Observed positives.
     order : array-like of int of shape (c,) or (n, c)
-        Labels from the top of the list to its end; or of every row's own list.
+        Numbers of the labels in the order of the list, for all rows or for each.
 
     Examples
     --------
@@ -221,7 +225,7 @@ def infer_skipped_negatives(Y: Any, order: Any) -> Any:
     T, _ = _signs_and_keys(Y, 0)
     listed = np.broadcast_to(np.asarray(order), T.shape)
     if not np.array_equal(np.sort(listed, axis=1), np.tile(np.arange(T.shape[1]), (len(T), 1))):
-        raise ValueError(f"order must name each of {T.shape[1]} labels once.")
+        raise ValueError(f"order must contain each number from 0 to {T.shape[1] - 1} once.")
     place = np.argsort(listed, axis=1)
     last = np.where(T > 0, place, -1).max(axis=1, keepdims=True)
     signs = np.where(T > 0, 1, np.where(place < last, -1, 0)).astype(np.int8)
@@ -229,12 +233,11 @@ def infer_skipped_negatives(Y: Any, order: Any) -> Any:
 
 
 def _signs_and_keys(Y: Any, random_state: Any) -> tuple[Signs, NDArray[np.intp]]:
-    """Signs, and one number per entry, all different, in random order."""
+    """Signs, and a random permutation of the numbers of the entries."""
     labels = parse_labels(Y)
     if labels.kind != "multilabel":
         raise ValueError(
-            "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1; a 1-D y of "
-            "classes has no entries that could be hidden one by one."
+            "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1, got a 1-D y."
         )
     T = labels.signs
     return T, check_random_state(random_state).permutation(T.size).reshape(T.shape)
@@ -253,7 +256,7 @@ def _keep(eligible: Mask, keys: NDArray[np.intp], rho: float | NDArray[np.float6
     """Choose the ``ceil(rho * m)`` smallest keys of the ``m`` eligible entries of each row."""
     last = keys.size
     keys = np.where(eligible, keys, last)
-    # 0.1 * 30 is 3.0000000000000004 and must keep 3.
+    # The factor removes rounding errors: 0.1 * 30 is 3.0000000000000004.
     quota = np.ceil(rho * eligible.sum(axis=1) * (1 - 1e-12)).astype(np.intp)
     limit = np.sort(keys, axis=1)[np.arange(len(keys)), quota - 1]
     return keys <= np.where(quota > 0, limit, -1)[:, None]
@@ -269,7 +272,7 @@ def _hide(Y: Any, T: Signs, kept: Mask, return_mask: bool, hidden: int = 0) -> A
     else:
         result = np.where(signs == 0, np.nan, (signs > 0).astype(np.float64))
         if hasattr(Y, "iloc"):
-            import pandas as pd  # the caller has it: Y is a pandas data frame
+            import pandas as pd  # installed, because Y is a data frame
 
             result = pd.DataFrame(result, index=Y.index, columns=Y.columns)
     return (result, kept) if return_mask else result

@@ -316,7 +316,7 @@ def test_coupling_is_one_of_three(estimator, data):
 def test_other_estimators_couple_when_asked_by_folds(estimator, data):
     X, Y, _ = data
     assert estimator.coupling is None
-    with pytest.raises(ValueError, match="has no coupling='joint'"):
+    with pytest.raises(ValueError, match="does not support coupling='joint'"):
         clone(estimator).set_params(coupling="joint").fit(X, Y)
     model = clone(estimator).set_params(coupling="residual", cv=2).fit(X, Y)
     assert model.label_covariance_.matrix().shape == (4, 4)

@@ -50,7 +50,7 @@ def check(model, inputs, seed, one_row_per_class):
         assert np.allclose(alike, alike[0], atol=1e-6)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(
     case=st.sampled_from(CASES),
     seed=st.integers(0, 10**6),
@@ -65,7 +65,7 @@ def test_a_search_survives_a_kernel_matrix_of_ones(seed):
     check(DM2LClassifierCV(kernel="rbf", cv=2), "zero columns", seed, one_row_per_class=False)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(
     case=st.sampled_from(CASES),
     seed=st.integers(0, 10**6),

@@ -115,7 +115,7 @@ def test_scores_of_new_rows_that_overflow_are_refused():
     X, Y = 1e-60 * rng.standard_normal((30, 2)), labels(rng, 30)
     model = MaskedRidgeClassifier(alpha=0.0).fit(X, Y)
     X[3, 1] = 1e290
-    with pytest.raises(ValueError, match=r"Absolute values reach 1e\+290 in column 1"):
+    with pytest.raises(ValueError, match=r"Absolute values of X reach 1e\+290 in column 1"):
         model.decision_function(X)
 
 

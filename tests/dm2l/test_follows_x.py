@@ -500,7 +500,7 @@ def test_inputs_that_live_elsewhere_are_refused_with_both_homes_named(kernel, me
     library = {"torch": "torch on cpu"}.get(place, "array_api_strict on ")
     with pytest.raises(ValueError, match=f"fitted to arrays of {library}.*X is one of numpy"):
         getattr(model, method)(X)
-    message = f"fitted to arrays of numpy, X is one of {library}"
+    message = f"fitted to arrays of numpy, but X is one of {library}"
     with pytest.raises(ValueError, match=message):
         getattr(numpy_model, method)(there)
     with pytest.raises(ValueError, match=message):

@@ -731,11 +731,13 @@ def test_groups_are_spread_as_evenly_as_rows_would_be():
 
 def test_groups_that_make_no_sense_are_refused():
     Y = np.tile([[0.0], [1.0]], (5, 1))
-    with pytest.raises(ValueError, match="'duplicates' or one value a row"):
+    with pytest.raises(ValueError, match="'duplicates' or an array with one value per row"):
         next(MultilabelKFold(2, groups="rows").split(Y, Y))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         next(MultilabelKFold(2, groups=[1, 2]).split(Y, Y))
     with pytest.raises(ValueError, match=r"MultilabelKFold\(groups=...\)"):
         next(MultilabelKFold(2).split(Y, Y, groups=np.arange(10)))
-    with pytest.raises(ValueError, match="3 folds need as many groups of rows; there are 2"):
+    with pytest.raises(
+        ValueError, match="3 folds need at least 3 groups of rows, but groups has 2"
+    ):
         next(MultilabelKFold(3, groups="duplicates").split(Y, Y))

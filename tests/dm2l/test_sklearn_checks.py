@@ -21,12 +21,7 @@ def why_not(estimator):
     if isinstance(estimator, AutoClassifier):
         return dict.fromkeys(EQUIVALENCE, "scales, settings and folds go by rows")
     if isinstance(estimator, GLOCALClassifier):
-        reason = "starts from random numbers for every row"
-        others = []
-        if estimator.published:
-            reason = "the released code knows no weights"
-            others = ["check_sample_weights_list", "check_sample_weights_not_overwritten"]
-        return dict.fromkeys([*EQUIVALENCE, *others], reason)
+        return dict.fromkeys(EQUIVALENCE, "starts from random numbers for every row")
     inner = getattr(estimator, "estimator", None)
     if isinstance(estimator, MaskedOneVsRestClassifier) and isinstance(
         inner, DecisionTreeClassifier
@@ -39,9 +34,7 @@ def why_not(estimator):
 # The checks fit degenerate data on purpose; what our warnings say about it is tested elsewhere.
 @pytest.mark.filterwarnings("ignore::dm2l.ConstantLabelWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
-    [*ESTIMATORS, GLOCALClassifier(published=True, max_iter=3)], expected_failed_checks=why_not
-)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=why_not)
 def test_scikit_learn_common_check(estimator, check):
     check(estimator)
 

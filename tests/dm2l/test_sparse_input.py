@@ -38,7 +38,7 @@ def parts(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"indices": [0, 1, 4]}, "indices go from 0 to 4, but the matrix has 4 columns"),
+        ({"indices": [0, 1, 4]}, "indices go from 0 to 4, but must be from 0 to 3"),
         ({"indices": [0, 1, -5]}, "indices go from -5 to 1"),
         (
             {"indices": np.array([0, 1, 2**64 - 5], dtype=np.uint64)},
@@ -50,23 +50,26 @@ def parts(**changes):
             "a 1-D array of integers, not 1-D float64",
         ),
         ({"indices": [[0, 1, 2]]}, "not 2-D"),
-        ({"indptr": [0, 1, 3]}, "indptr has 3 entries for 3 rows, not 4"),
-        ({"indptr": [1, 1, 1, 3]}, "without falling"),
-        ({"indptr": [0, 2, 1, 3]}, "without falling"),
-        ({"indptr": [0, 1, 1, 4]}, "without falling"),
-        ({"indptr": [0, 1, 1, 2]}, "without falling"),
+        ({"indptr": [0, 1, 3]}, "indptr must have 4 entries, not 3"),
+        ({"indptr": [1, 1, 1, 3]}, "indptr must rise"),
+        ({"indptr": [0, 2, 1, 3]}, "indptr must rise"),
+        ({"indptr": [0, 1, 1, 4]}, "indptr must rise"),
+        ({"indptr": [0, 1, 1, 2]}, "indptr must rise"),
         # The difference of these wraps, so that scipy finds nothing wrong with them.
         (
             {"indptr": np.array([0, 1, LOW, -1, 3], dtype=np.int32), "shape": (4, 4)},
-            "without falling",
+            "indptr must rise",
         ),
         (
             {"indptr": np.array([0, 1, -(2**63), -1, 3]), "shape": (4, 4)},
-            "without falling",
+            "indptr must rise",
         ),
         # Ends in 0: scipy looks no further.
-        ({"data": [], "indices": np.array([], dtype=int), "indptr": [0, 2000, 0, 0]}, "falling"),
-        ({"data": np.ones(3) * 1j}, "data has to be a 1-D array of real numbers, not 1-D complex"),
+        (
+            {"data": [], "indices": np.array([], dtype=int), "indptr": [0, 2000, 0, 0]},
+            "indptr must rise",
+        ),
+        ({"data": np.ones(3) * 1j}, "data must be a 1-D array of real numbers"),
         ({"data": np.array([1, None, 2])}, "1-D object"),
         ({"data": 1.0}, "0-D"),
         ({"shape": 3}, "two integers"),
@@ -74,7 +77,7 @@ def parts(**changes):
         ({"shape": [3]}, "two integers"),
         ({"shape": [3, 4, 1]}, "two integers"),
         ({"shape": [3.0, 4.0]}, "two integers"),
-        ({"shape": [2**62, 4]}, "indptr has 4 entries for 4611686018427387904 rows"),
+        ({"shape": [2**62, 4]}, "indptr must have 4611686018427387905 entries"),
         ({"shape": np.array([3, 2**64 - 1], dtype=np.uint64)}, "two integers"),
     ],
 )

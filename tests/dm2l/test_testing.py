@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import re
 import sys
 import warnings
@@ -24,6 +25,7 @@ from dm2l.labels._matrix import parse_labels
 from dm2l.testing import (
     _CHECKS,
     CheckResult,
+    _Trial,
     check_missing_label_estimator,
     parametrize_with_missing_label_checks,
 )
@@ -31,9 +33,29 @@ from dm2l.testing import (
 
 @parametrize_with_missing_label_checks(ESTIMATORS)
 def test_label_contract(estimator, check):
-    if isinstance(estimator, AutoClassifier) and "check_sparse_features" in str(check):
-        pytest.skip("it standardises dense columns and leaves sparse ones uncentred: other models")
     check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_sparse_features_give_about_the_scores_of_dense_ones(estimator):
+    if isinstance(estimator, AutoClassifier):
+        pytest.skip("it standardises dense columns and leaves sparse ones uncentred: other models")
+    trial = _Trial(estimator)
+    trial.X[np.abs(trial.X) < 0.5] = 0
+    sparse = sp.csr_array(trial.X)
+    found = trial.fitted(X=sparse).decision_function(sparse)
+    # Sparse products are other routines, and iterative solvers amplify that to their tolerance.
+    expected = trial.fitted().decision_function(trial.X)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * max(1, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_a_second_fit_and_a_pickled_model_give_the_same_scores_to_the_last_bit(estimator):
+    trial = _Trial(estimator)
+    model = trial.fitted()
+    expected = model.decision_function(trial.X)
+    for other in (trial.fitted(), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.decision_function(trial.X), expected)
 
 
 # ------------------------------------------------------------------------- sound estimators
@@ -147,7 +169,6 @@ def test_what_an_estimator_lacks_is_skipped_with_the_reason(make):
         "check_predict_proba": "the estimator has no predict_proba",
         "check_coding_bool_with_label_mask": "fit takes no label_mask",
         "check_hidden_labels_are_not_read": "fit takes no label_mask",
-        "check_sparse_features": "the estimator's tags do not declare sparse input",
         "check_complete": "the estimator has no complete",
         "check_complete_keeps_its_arguments": "the estimator has no complete",
         "check_complete_reads_label_mask": "the estimator has no complete",
@@ -331,11 +352,6 @@ class Misreads(Sound):
         return super().fit(X, Y, label_mask)
 
 
-class DropsSmallEntries(Sound):
-    def _score_labels(self, X):
-        return super()._score_labels(X * 1.01 if sp.issparse(X) else X)
-
-
 class IgnoresTheMask(Sound):
     def fit(self, X, Y, label_mask=None):
         return super().fit(X, Y)
@@ -408,12 +424,6 @@ class CompletesUnderTheMask(Sound):
         return super().complete(X, Y, method=method)
 
 
-class LooksAtTheBatch(Sound):
-    def decision_function(self, X):
-        found = super().decision_function(X)
-        return found - 1e-3 * found.mean(axis=0)
-
-
 class Corrects(Sound):
     """Overwrites observed labels by predictions."""
 
@@ -464,18 +474,6 @@ class Remembers(Sound):
         result = super()._fit_labels(X, labels)
         self.weights_ += 0.01 * before
         return result
-
-
-class LosesBits(Sound):
-    def __getstate__(self):
-        state = super().__getstate__()
-        return {**state, "weights_": state["weights_"].astype(np.float32).astype(float)}
-
-
-class ChangesParameter(Sound):
-    def fit(self, X, Y, label_mask=None):
-        self.alpha = 2.0
-        return super().fit(X, Y, label_mask)
 
 
 CODINGS = [name for name in NAMES if name.startswith("check_coding_")]
@@ -529,7 +527,6 @@ MUTANTS = [
     (Misreads("frame"), ["check_coding_nullable_frame"], "against 0/1 with NaN: expected"),
     (Misreads("masked"), ["check_coding_masked_array"], "against 0/1 with NaN: expected"),
     (Misreads("csr"), ["check_coding_signed_csr"], "Unexpected ValueError: Y mixes"),
-    (DropsSmallEntries(), ["check_sparse_features"], "decision_function of a sparse X"),
     (
         IgnoresTheMask(),
         ["check_hidden_labels_are_not_read", "check_coding_bool_with_label_mask"],
@@ -544,7 +541,6 @@ MUTANTS = [
     (ReadsUnderTheMask(), ["check_hidden_labels_are_not_read"], "ValueError: 7 is not a label"),
     (IgnoresTheMaskOfIntegers(), ["check_hidden_labels_are_not_read"], "of int64 labels with the"),
     (CompletesUnderTheMask(), ["check_complete_reads_label_mask"], "label_mask against NaN"),
-    (LooksAtTheBatch(), ["check_rows_stand_alone"], "decision_function of seven rows alone"),
     (IgnoresOneLabel(), ["check_observed_labels_are_read"], r"got none for labels \[0\]"),
     (WritesLabels(), ["check_fit_keeps_its_arguments"], r"Y after the call: expected nan at"),
     (WritesFeatures(), ["check_fit_keeps_its_arguments"], r"X after the call: expected"),
@@ -560,12 +556,10 @@ MUTANTS = [
     (LosesIndex(), ["check_complete_of_frame"], r"Expected index \['row 0', .* got \[0, "),
     (
         Drifts(),
-        ["check_fit_is_deterministic", "check_hidden_labels_are_not_read"],
-        "of the second fit: expected",
+        ["check_hidden_labels_are_not_read"],
+        "of float64 labels with the truth",
     ),
     (Remembers(), ["check_refit_forgets"], "of a refitted model: expected"),
-    (LosesBits(), ["check_pickle"], "of the loaded model: expected"),
-    (ChangesParameter(), ["check_parameters"], r"survive fit, got other \['alpha'\]"),
 ]
 
 
@@ -611,7 +605,7 @@ def test_without_a_failure_the_results_are_returned_either_way():
 
 @pytest.mark.parametrize("thing", [Sound, None, "ridge"])
 def test_what_is_no_estimator_is_refused_at_once(thing):
-    with pytest.raises(TypeError, match="An estimator with a fit method is needed, got "):
+    with pytest.raises(TypeError, match="Expected an estimator with a fit method, got "):
         check_missing_label_estimator(thing, on_fail="return")
 
 

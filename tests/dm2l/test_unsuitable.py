@@ -78,15 +78,11 @@ RAGGED[:] = [np.ones(2), np.ones(1), np.ones(2), np.ones(2)]
 @pytest.mark.parametrize(
     ("make", "error", "parts"),
     [
-        (
-            lambda: [[1, 2], [3, 10**400], [0, 1], [1, 0]],
-            ValueError,
-            ["Column 1", "row 2", "1e400"],
-        ),
-        (lambda: [[1, 2], [3, -(10**5000)], [0, 1], [1, 0]], ValueError, ["-1e5000", "logarithm"]),
-        (lambda: [[Fraction(10**400), 1]] * 4, ValueError, ["Column 0", "row 1", "1e400"]),
+        (lambda: [[1, 2], [3, 10**400], [0, 1], [1, 0]], ValueError, ["Column 1", "row 2"]),
+        (lambda: [[1, 2], [3, -(10**5000)], [0, 1], [1, 0]], ValueError, ["float64", "logarithm"]),
+        (lambda: [[Fraction(10**400), 1]] * 4, ValueError, ["Column 0", "row 1", "float64"]),
         (lambda: [[1, 2], [3], [1, 2], [1, 2]], ValueError, ["row 1 has 2, row 2 has 1", "Each"]),
-        (lambda: [[1, 2], 3, [1, 2], [1, 2]], ValueError, ["row 2 is no list"]),
+        (lambda: [[1, 2], 3, [1, 2], [1, 2]], ValueError, ["row 2 is not a list"]),
         (lambda: RAGGED, ValueError, ["row 1 has 2, row 2 has 1"]),
         (lambda: [[[1, 2], 3]] * 4, TypeError, ["Column 0", "type list", "row 1", "one number"]),
         (lambda: {"a": [1, 2, 3, 4]}, TypeError, ["X is a dict", "pandas.DataFrame(X)"]),
@@ -131,7 +127,7 @@ def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(model, make, error
 @pytest.mark.parametrize(
     ("column", "error", "parts"),
     [
-        ([1, 10**400, 2, 3], ValueError, ["Column 'other'", "row 2", "1e400"]),
+        ([1, 10**400, 2, 3], ValueError, ["Column 'other'", "row 2", "float64"]),
         ([1.0, {}, 2.0, 3.0], TypeError, ["Column 'other'", "type dict", "row 2"]),
         ([[1, 2], [1, 2], [3], 1], TypeError, ["Column 'other'", "type list", "one number"]),
         (["gas", 1, 2, 3], ValueError, ["Column 'other'", "'gas' in row 1"]),

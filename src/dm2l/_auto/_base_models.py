@@ -1,4 +1,4 @@
-"""The base models of the ensemble: construction, estimated costs, held-out scores."""
+"""Base models of the ensemble: construction, estimated costs and out-of-fold scores."""
 
 import time
 import warnings
@@ -23,7 +23,7 @@ from dm2l.metrics._ranking import label_discrimination
 
 Report = Callable[[str], None]
 
-# Seconds between two reports while labels are fitted one by one.
+# Seconds between two progress reports while labels are fitted one by one.
 SILENCE = 5.0
 
 
@@ -33,20 +33,20 @@ class OutOfTimeError(Exception):
 
 @dataclass(frozen=True)
 class Effort:
-    """What may be spent."""
+    """Limits on the size and the cost of the base models."""
 
     folds: int
-    sample: int  # rows on which hyperparameters are chosen
-    kernels: int  # in the ensemble
-    exact: int  # rows up to which a kernel is exact
-    components: int  # columns that approximate it beyond
-    trees: int  # of a forest and a label
-    fold_trees: int  # the same in a fold
-    rounds: int  # of boosting
-    most_trees: int  # of all forests and labels, which bounds the model file
-    work: float  # seconds of one core that trees may take, roughly
-    labels: int  # with more there are no nuclear norms, which cost their square
-    thorough: bool = False  # whether to try what seldom helps
+    sample: int  # number of rows on which hyperparameters are chosen
+    kernels: int  # number of kernel models in the ensemble
+    exact: int  # number of rows up to which kernel matrices are exact
+    components: int  # number of components of the approximation beyond
+    trees: int  # number of trees per forest and label
+    fold_trees: int  # number of trees per forest and label in a fold
+    rounds: int  # number of boosting rounds
+    most_trees: int  # number of trees of all labels, which limits the size of the model file
+    work: float  # approximate seconds of one core for trees
+    labels: int  # number of labels up to which nuclear norms are used
+    thorough: bool = False  # whether to try models that seldom help
 
 
 EFFORTS = {
@@ -57,98 +57,87 @@ EFFORTS = {
 
 
 class TimeBudget:
-    """Progress, and the time that has passed and is left; ``report`` gets a line for each step."""
+    """Time limit and progress of a fit; ``report`` is called with a line for each step."""
 
     def __init__(self, limit: float | None, report: Report | None) -> None:
         self.start = time.monotonic()
         self.limit = float("inf") if limit is None else float(limit)
         self._report = report
-        # Estimated seconds of all work, and of the step that each advance completes.
+        # Estimated seconds of all work, and of the step that the next advance completes.
         self.planned = self.step = self._done = 0.0
         self.binding = False  # whether the limit stops the current base model
-        # Estimated seconds of what follows the last candidate: the ensemble, and the fits to all
-        # rows. Candidates that ended at the limit would end the fit beyond it.
+        # Estimated seconds of the work after the last candidate: the stack and fits to all rows.
         self.reserved = 0.0
+        self._reported = 0.0
 
     @property
     def passed(self) -> float:
-        """Seconds since the start."""
+        """Seconds since the fit started."""
         return time.monotonic() - self.start
 
     @property
     def ahead(self) -> float:
-        """Estimated seconds of the work that is planned and not done."""
+        """Estimated seconds of the remaining work."""
         return self.planned - self._done
 
     def advance(self) -> None:
-        """Count a step as done."""
+        """Count the current step as done."""
         self._done += self.step
 
     def allows(self, seconds: float) -> bool:
-        """Whether work of so many estimated seconds leaves the time that is reserved."""
+        """Whether there is time for work of this many estimated seconds and the reserved work."""
         return self.passed + (seconds + self.reserved) * self._pace() <= self.limit
 
     def check(self) -> None:
-        """Stop a base model, unless it is the first, that would use reserved time."""
+        """Raise an error if the current base model, unless it is the first, uses reserved time."""
         if self.binding and not self.allows(0.0):
             raise OutOfTimeError
 
     def _pace(self) -> float:
-        """Seconds that an estimated second takes, by the work done so far."""
-        # The first candidate is small and not typical of the others: the plan counts for a tenth.
+        """Actual seconds per estimated second, from the work done so far."""
+        # The first candidate is small and not typical, so a tenth of the plan is added to the work.
         known = 0.1 * self.planned
         return (self.passed + known) / (self._done + known) if known else 1.0
 
     def report(self, line: str) -> None:
-        """Report a step, with the time that it took so far and the time that is left."""
+        """Report a step with the elapsed and the estimated remaining time."""
+        passed = self._reported = self.passed
         if self._report is not None:
-            passed = self.passed
             left = min(max(self.ahead * self._pace(), 0.0), max(self.limit - passed, 0.0))
             self._report(f"{line} ({passed:.0f} s, about {left:.0f} s left)")
 
-
-class LabelProgress:
-    """Reports from time to time how many labels are fitted, and stops at the time limit."""
-
-    def __init__(self, budget: TimeBudget, line: str, *, stops: bool = True) -> None:
-        self._budget, self._line, self._stops = budget, line, stops
-        self._next = budget.passed + SILENCE
-
-    def __call__(self, done: int, of: int) -> None:
-        """Count labels that are done."""
-        if done == of:
-            return
-        if self._budget.passed >= self._next:
-            self._budget.report(f"{self._line}, label {done} of {of}")
-            self._next = self._budget.passed + SILENCE
-        if self._stops:
-            self._budget.check()
+    def after_label(self, line: str, stops: bool, done: int, of: int) -> None:
+        """Report the number of fitted labels every few seconds; check the limit if ``stops``."""
+        if done < of and self.passed >= self._reported + SILENCE:
+            self.report(f"{line}, label {done} of {of}")
+        if done < of and stops:
+            self.check()
 
 
 Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
-# Seconds of one core (benchmarks/wide_table.py), of a tree on n rows times n log2(n) sqrt(d); a
-# round of boosting times n d; a product or factor times n^3; a tree and a round on any rows; a
-# label with missing entries of its own times n d, in as many fits as a search makes.
+# Seconds of one core (benchmarks/wide_table.py): of a tree on n rows per n log2(n) sqrt(d), of a
+# boosting round per n d, of a matrix product or factor per n^3, of a tree or round on few rows, and
+# of a label with its own missing entries per n d. SEARCHED is the number of fits of a search.
 TREE, ROUND, CUBE, LEAST, LABEL = 1.25e-8, 6e-9, 1.5e-11, 1.5e-3, 7e-10
 SEARCHED = 24
-# Numbers of a sparse matrix that may be written out for boosting.
+# Largest number of entries of a sparse matrix that is made dense for boosting.
 DENSE = 2e7
-# Rows squared times columns that the Laplacian kernel, which no BLAS speeds up, may take.
+# Largest number of rows squared times columns for the Laplacian kernel, which no BLAS speeds up.
 MANHATTAN = 1e10
 FEWEST_TREES = 20
-# Folds after which a base model that gains nothing is dropped.
+# Number of folds after which a base model with negligible weight is dropped.
 TRIAL = 2
-# Labels up to which their covariance is learnt with the weights.
+# Number of labels up to which their covariance is learnt together with the weights.
 COUPLED = 100
-# Weights of the norms to choose from, and most folds to choose by.
+# Candidate weights of the nuclear norms, and the largest number of folds that select among them.
 LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 CHOOSING_FOLDS = 3
 
 
 class Sample(NamedTuple):
-    """Rows to choose hyperparameters by, their labels, and the folds."""
+    """Rows on which hyperparameters are chosen, their labels and the folds."""
 
     X: Any
     labels: LabelMatrix
@@ -157,13 +146,13 @@ class Sample(NamedTuple):
 
 @dataclass
 class EnsembleContext:
-    """What all base models share."""
+    """Data and limits that all base models share."""
 
-    X: Any  # encoded columns, NaN where missing, for trees
-    F: Any  # features for the other models
-    bits: bool  # whether columns are mostly 0/1
+    X: Any  # encoded columns for trees, NaN where a value is missing
+    F: Any  # features of the other models
+    bits: bool  # whether most columns hold 0 and 1 only
     T: Signs
-    entries: EntryWeights | None  # weights of the base models
+    entries: EntryWeights | None  # entry weights of the base models
     folds: Folds
     weights: Floats | None  # entry weights of the stack
     effort: Effort
@@ -174,23 +163,22 @@ class EnsembleContext:
 
     @property
     def fold(self) -> NDArray[np.intp]:
-        """The fold in which a row is held out, -1 without one."""
+        """Fold in which each row is held out; -1 if there is none."""
         fold = np.full(len(self.T), -1)
         for number, (_, test) in enumerate(self.folds):
             fold[test] = number
         return fold
 
     def sample(self) -> Sample:
-        """Rows on which hyperparameters are chosen."""
-        # Ridge, kernel width and weight of the norms depend on the noise of the labels and the
-        # scale of the features rather than on the number of rows.
+        """Draw the rows on which hyperparameters are chosen."""
+        # A sample suffices: the best hyperparameters hardly depend on the number of rows.
         rows = np.arange(len(self.T))
         if len(rows) > self.effort.sample:
             order = np.random.default_rng(self.seed).permutation(len(rows))
             rows = np.sort(order[: self.effort.sample])
         mask = LearnableMask.of(self.T[rows])
         labels = mask.labels(LabelMatrix.of_signs(self.T[rows]))
-        # The folds of the ensemble, merged to a few, so that groups of rows stay together.
+        # The folds of the ensemble are merged, so that groups of rows stay together.
         fold = self.fold[rows][mask.keep]
         n_folds = int(fold.max()) + 1
         merged = fold * min(CHOOSING_FOLDS, n_folds) // max(n_folds, 1)
@@ -202,20 +190,20 @@ class EnsembleContext:
 
 @dataclass(eq=False)
 class BaseModel:
-    """A model of the ensemble, fitted or to be fitted to all rows."""
+    """A model of the ensemble, which is fitted in folds and then to all rows."""
 
     name: str
-    settings: str  # for the leaderboard
+    settings: str  # hyperparameters, for the leaderboard
     model: Any
     inputs: str = "features"  # or "columns", or "dense" columns
     shares: bool = False  # whether scores are 2 p - 1 with a share p of trees
-    in_folds: Any = None  # replaces the model in folds, if not None
-    kernel: Kernel | None = None  # its matrix is shared by the folds
+    in_folds: Any = None  # model to use in folds; None for ``model``
+    kernel: Kernel | None = None  # all folds share its matrix
 
     def held_out(
         self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
     ) -> Floats | None:
-        """Held-out scores, or NaN; None if ``helps`` says no to those of the first folds."""
+        """Out-of-fold scores, NaN without a fold; None if ``helps`` rejects the first folds."""
         X, model, pairwise = rows_for(self.inputs, context.X, context.F), self.model, False
         if self.in_folds is not None:
             model = self.in_folds
@@ -232,7 +220,7 @@ class BaseModel:
             context.budget.check()
             line = f"{self.name}: fold {number} of {len(context.folds)}"
             context.budget.report(line)
-            progress = _progress(model, context.budget, line)
+            progress = _progress(model, context.budget, line, stops=True)
             scores[test] = model._score_fold(X, labels, train, test, pairwise, **progress)
             context.budget.advance()
         return scores
@@ -247,14 +235,14 @@ class BaseModel:
         self.model._fit_arrays(X, labels, label_weight=weights, **progress)
 
 
-def _progress(model: Any, budget: TimeBudget, line: str, stops: bool = True) -> dict[str, Any]:
-    """The argument of ``_learn`` that reports labels, for models that fit one after the other."""
+def _progress(model: Any, budget: TimeBudget, line: str, *, stops: bool) -> dict[str, Any]:
+    """Keyword arguments of a fit that report labels, for models that fit them one by one."""
     labelwise = isinstance(model, MaskedOneVsRestClassifier)
-    return {"after_label": LabelProgress(budget, line, stops=stops)} if labelwise else {}
+    return {"after_label": partial(budget.after_label, line, stops)} if labelwise else {}
 
 
 def rows_for(inputs: str, X: Any, F: Any) -> Any:
-    """Encoded columns ``X`` or features ``F``, as a base model takes them."""
+    """Select the inputs of a base model: encoded columns ``X`` or features ``F``."""
     if inputs == "features":
         return F
     return X.toarray() if inputs == "dense" and sp.issparse(X) else X
@@ -262,16 +250,16 @@ def rows_for(inputs: str, X: Any, F: Any) -> Any:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Base models that may be tried together, and their estimated seconds of one core."""
+    """Base models that are tried together, with their estimated cost in seconds of one core."""
 
     name: str
-    choosing: float  # of choosing hyperparameters
-    seconds: float  # of that and all fits
+    choosing: float  # cost of choosing hyperparameters
+    seconds: float  # total cost of choosing hyperparameters and of all fits
     make: Callable[[], list[BaseModel]]
 
 
 def candidates(context: EnsembleContext) -> Iterator[Candidate]:
-    """What to try, the most useful for its time first."""
+    """Yield the candidate models, starting with the most useful for their cost."""
     n, d = context.F.shape
     c = context.T.shape[1]
     size = min(n, context.effort.sample)
@@ -290,8 +278,8 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
     seen = (context.T != 0).sum(axis=0).astype(np.float64)
     tree = TREE * float((seen * np.log2(seen + 2)).sum()) * np.sqrt(context.X.shape[1]) + LEAST * c
     share = context.effort.fold_trees / context.effort.trees
-    # On bits, which have one cut, a forest is extra trees of fewer rows, and boosting is the most
-    # expensive model and the weakest (benchmarks/study.py: SIDER, Tmc2007-500, Tox21).
+    # Columns of 0 and 1 have one split, so that random forests resemble extra trees. Boosting is
+    # the most expensive and weakest model on them (benchmarks/study.py: SIDER, Tmc2007-500, Tox21).
     plain = context.bits and not context.effort.thorough
     for name in ("extra trees", "random forest"):
         if name == "random forest" and plain:
@@ -307,8 +295,8 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
 
 
 def skill(labels: Any, scores: Floats) -> float:
-    """Label discrimination, 0 where no label shows both answers."""
-    # Correlations alone choose kernels that are too wide and norms that are too weak
+    """Label discrimination; 0 if no label has both classes."""
+    # Correlations alone select kernels that are too wide and norms that are too weak
     # (benchmarks/study.py, Tox21).
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -317,7 +305,7 @@ def skill(labels: Any, scores: Floats) -> float:
 
 
 class _SkillSearch(DM2LClassifierCV):
-    # A callable for scoring would read the labels again at each call.
+    # A callable ``scoring`` would parse the labels again at each call.
     def _metric(self, T: Signs) -> Callable[..., float]:
         return skill
 
@@ -328,15 +316,15 @@ def choose(
     gammas: Sequence[float] | None = None,
     ridge: DM2LClassifierCV | None = None,
 ) -> DM2LClassifierCV:
-    """The best ridge and width of a kernel without nuclear norms, or the norms for this ridge."""
+    """Choose ridge and kernel width without nuclear norms, or the norms given a ``ridge``."""
     search = _SkillSearch(
         LAMBDAS, None, gammas, kernel=kernel, cv=sample.cv, refit=False, coupling=None
     )
-    # Where norms help, more shrinkage usually does too. A smaller ridge gains nothing and takes
-    # many more steps (benchmarks/study.py: Social, Tox21, SIDER).
+    # Where norms help, a larger ridge usually helps too. A smaller one gains nothing and needs many
+    # more steps (benchmarks/study.py: Social, Tox21, SIDER).
     alphas = None if ridge is None else (ridge.alpha_, 3 * ridge.alpha_)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of labels with one class in a fold
+        warnings.simplefilter("ignore")  # labels may have a single class in a fold
         return search_stage(search, sample.X, sample.labels, ridge, alphas)
 
 
@@ -363,13 +351,12 @@ def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
 def _tuned(
     context: EnsembleContext, sample: Sample, found: DM2LClassifierCV, exact: bool = True
 ) -> BaseModel:
-    """The model with this ridge, and with norms unless there are too many labels for them."""
+    """The model with this ridge, and with nuclear norms unless there are too many labels."""
     n, c = context.T.shape
     if c <= context.effort.labels:
         found = choose(sample, found.kernel, ridge=found)
     gamma = "" if found.gamma_ is None else f", gamma {found.gamma_:.3g}"
     words = f"lambda_d {found.lambda_d_:g}, alpha {found.alpha_:.3g}{gamma}"
-    # Weights are learnt together with the covariance of a moderate number of labels.
     coupling = "joint" if 1 < c <= COUPLED else None
     model = DM2LClassifier(coupling=coupling, **found.best_params_)
     if found.kernel == "linear":
@@ -386,7 +373,7 @@ def _tuned(
 
 
 def _widths(context: EnsembleContext) -> Iterator[tuple[str, list[float]]]:
-    """Kernels and widths to try."""
+    """Yield the kernels to try and their parameters ``gamma``."""
     F = context.F
     n, d = F.shape
     if sp.issparse(F):
@@ -402,7 +389,7 @@ def _widths(context: EnsembleContext) -> Iterator[tuple[str, list[float]]]:
     yield "rbf", [scale * share for share in ((0.3, 1.0) if quick else (0.1, 0.3, 1.0, 3.0))]
     wide = sp.issparse(F) or float(n) * n * d > MANHATTAN
     if not quick and not wide and not context.bits:
-        # A mean distance of standard columns is about 1.1 d.
+        # The mean distance of rows of d standardized columns is about 1.1 d.
         yield "laplacian", [share / d for share in (0.1, 0.3, 1.0)]
 
 
@@ -412,11 +399,11 @@ def _forest(context: EnsembleContext, name: str, trees: int) -> list[BaseModel]:
     if trees < FEWEST_TREES:
         return []
     kind = RandomForestClassifier if name == "random forest" else ExtraTreesClassifier
-    # Two rows a leaf: one gives probabilities of 0 and 1, which rank worse (benchmarks/study.py).
+    # Leaves of one row give probabilities of 0 and 1, which rank worse (benchmarks/study.py).
     base = kind(trees, min_samples_leaf=2, random_state=context.seed)
     share = context.effort.fold_trees / context.effort.trees
     few = clone(base).set_params(n_estimators=max(FEWEST_TREES, int(trees * share)))
-    # Labels in processes: threads share warning filters, so trees in threads would print warnings.
+    # Labels are fitted in processes, since threads share filters and would print warnings.
     model, in_folds = (
         MaskedOneVsRestClassifier(each, n_jobs=context.n_jobs) for each in (base, few)
     )

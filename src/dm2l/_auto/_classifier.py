@@ -1,4 +1,4 @@
-"""One estimator that tries the library's models and combines them."""
+"""AutoClassifier: an ensemble of the library's models."""
 
 import sys
 import warnings
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -25,86 +24,89 @@ from dm2l._auto._leaderboard import (
     on_new_rows,
     try_all,
 )
-from dm2l._auto._stack import Stack, row_weights
+from dm2l._auto._stack import Floats, Stack, row_weights
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
-from dm2l.model_selection._cross_val import label_folds
-
-Floats = NDArray[np.float64]
+from dm2l.model_selection import label_folds
 
 # Share of the weights below which a base model is left out of the stack.
 NEGLIGIBLE = 0.02
-# Seconds of one core for an observed entry of the stack, and for the correlations of labels times
-# their number cubed (benchmarks/wide_table.py).
+# Seconds of one core to fit the stack per observed entry, and to learn label correlations per cubed
+# number of labels (benchmarks/wide_table.py).
 STACKING, CORRELATING = 1.6e-5, 2.3e-7
-# With fewer rows nothing is held out: there is the linear model with default hyperparameters only.
+# With fewer rows there are no folds, and only a linear model is fitted.
 FEWEST_ROWS = 6
 
 
 @dataclass(eq=False, repr=False)
 class AutoClassifier(MissingLabelClassifier):
-    r"""Ensemble of the library's models, chosen and weighted within a given time.
+    r"""Ensemble of the library's models, selected and weighted by cross-validation.
 
-    Linear and kernel DM2L, forests and boosted trees are fitted in folds. Their held-out scores are
-    calibrated label by label and added with non-negative weights, so that :meth:`predict_proba` is
-    calibrated. The residuals of this stack give the label correlations for :meth:`complete`.
+    Linear and kernel DM2L models, forests and boosted trees are fitted in folds. Their out-of-fold
+    scores are calibrated for each label and added with non-negative weights, so that
+    :meth:`predict_proba` is calibrated. The residuals of this stack give the label correlations
+    that :meth:`complete` uses.
 
     Parameters
     ----------
     effort : {"quick", "normal", "best"}, default="normal"
-        "quick" has the linear model and one kernel; "normal" adds trees; "best" tries more kernels,
-        rows and trees.
+        "quick" fits the linear model and one kernel model; "normal" adds trees; "best" tries more
+        kernels and uses more rows and trees.
     time_limit : float, default=None
-        Seconds. Models that would not be done in time are left out, the linear model never.
+        Time limit in seconds. Models that would exceed it are left out, except the linear model.
     max_memory : float, default=None
-        Bytes to use, which decide whether kernels are exact; None: three quarters of what is free.
+        Memory in bytes; kernels that need more are approximated. None is three quarters of the free
+        memory.
     categorical_features : array-like of str, int or bool, default=None
-        Columns that are categories although they hold numbers, beside those of text.
+        Columns of numbers that are categories. Columns of text always are.
     coupling : {"residual", None}, default="residual"
         Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
     threshold : None, float or "f1", default=None
-        Cutoff of :meth:`predict`; scores are ``2 p - 1``.
+        Decision threshold of :meth:`predict` for scores ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds of the held-out scores; None: 3 for "quick", else 5. With groups, as of
-        :class:`dm2l.model_selection.MultilabelKFold`, large groups get smaller weights.
+        Folds for the out-of-fold scores; None is 3 for "quick" and 5 otherwise. If ``cv`` has
+        groups, see :class:`dm2l.model_selection.MultilabelKFold`, rows of large groups have smaller
+        weights in the stack.
     n_jobs : int, default=None
-        Processes that fit forests, a label each, as joblib counts them.
+        Number of processes that fit the labels of forests, as in joblib.
     missing_label, missing_as, random_state
         As in :class:`dm2l.DM2LClassifier`.
     verbose : int, default=0
-        Print progress, time and remaining time to standard error.
+        If positive, print progress and the estimated remaining time to standard error.
 
     Attributes
     ----------
     leaderboard_ : dict of list
-        Columns of a table with a row for each model and one for the stack: held-out quality,
-        weight, what the stack gains by the model, seconds, and a note.
+        Columns of a table with a row for each model and for the stack: out-of-fold quality, weight,
+        gain of the stack due to the model, seconds, and a note.
     estimate_ : dict of Interval
-        ``label_auc``, ``log_loss`` and ``brier`` of the stack on held-out rows, with a 95 %
-        prediction interval for as many new rows as a fold has.
+        Out-of-fold ``label_auc``, ``log_loss`` and ``brier`` of the stack, with a 95 % prediction
+        interval for as many new rows as a fold has.
     label_quality_ : dict
-        For each label counts, AUC with a 95 % confidence interval, average precision and log-loss.
+        Counts, AUC with a 95 % confidence interval, average precision and log loss of each label.
     held_out_, held_out_folds_ : ndarray
-        Held-out probabilities (n_rows, n_labels), NaN where there are none, and the fold of each
-        row, -1 for rows that have none.
-    models_, stack_ : dict and Stack
-        The fitted models that have a weight, by name, and the linear one; their calibration and
-        weights.
+        Out-of-fold probabilities (n_rows, n_labels) and the fold of each row; NaN and -1 for rows
+        without a fold.
+    models_ : dict
+        Fitted models by name: the linear model, and all others with a positive weight.
+    stack_ : Stack
+        Calibration and weights of the models.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_
         As in :class:`dm2l.DM2LClassifier`.
 
     See Also
     --------
-    dm2l.DM2LClassifierCV : One kind of model, its hyperparameters chosen on a grid.
+    dm2l.DM2LClassifierCV : Grid search over the hyperparameters of one model.
 
     Notes
     -----
-    NaN in ``X`` is a missing value: linear and kernel models get the median and an indicator.
-    Columns of 0 and 1 stay as they are, others are standardised, or scaled if sparse.
+    NaN in ``X`` is a missing value, which linear and kernel models replace by the median and an
+    indicator column. Columns of 0 and 1 are not changed; others are standardized, or scaled if
+    sparse.
 
     Examples
     --------
@@ -131,7 +133,7 @@ class AutoClassifier(MissingLabelClassifier):
     verbose: int = 0
 
     def __sklearn_tags__(self) -> Tags:
-        """Capabilities that scikit-learn asks about."""
+        """Estimator tags of scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -148,7 +150,7 @@ class AutoClassifier(MissingLabelClassifier):
     # -- inputs ---------------------------------------------------------------------------------
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        """Encode columns as numbers; NaN may stay."""
+        """Check ``X`` and encode its columns as numbers, with NaN for missing values."""
         if not reset:
             check_is_fitted(self)
         X = to_numpy(X) if is_non_numpy(X) else X
@@ -161,8 +163,8 @@ class AutoClassifier(MissingLabelClassifier):
                     self, X, accept_sparse="csr", dtype=np.float64, reset=reset, **finite
                 )
         if sp.issparse(X) and np.isnan(X.data).any():
-            raise ValueError("A sparse X must not hold NaN; what is not stored counts as 0.")
-        if sp.issparse(X) and X.indptr.dtype != np.int32 and X.nnz < 2**31:  # trees take no other
+            raise ValueError("A sparse X must not contain NaN. Pass a dense X with missing values.")
+        if sp.issparse(X) and X.indptr.dtype != np.int32 and X.nnz < 2**31:  # trees need int32
             narrow = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
             X = sp.csr_array(narrow, shape=X.shape)
         if reset:
@@ -180,11 +182,11 @@ class AutoClassifier(MissingLabelClassifier):
         return coded
 
     def _groups(self, X: Any) -> Any:
-        """Group of each training row, if ``cv`` keeps groups together."""
+        """Group of each training row if ``cv`` has groups, else None."""
         groups = getattr(self.cv, "groups", None)
         if isinstance(groups, str):
             return duplicate_groups(X)
-        return None if groups is None else np.asarray(groups)[self._keep]  # given for all rows
+        return None if groups is None else np.asarray(groups)[self._keep]
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -235,7 +237,7 @@ class AutoClassifier(MissingLabelClassifier):
         return FitResult(leave_one_out_scores=mask.spread(2 * p - 1), out_of_fold=True)
 
     def _fit_ensemble(self, context: EnsembleContext) -> Floats:
-        """Fit the stack; returns out-of-fold log-odds."""
+        """Fit the base models and the stack, and return out-of-fold log-odds."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
         budget.planned += stacking + correlating
@@ -258,7 +260,7 @@ class AutoClassifier(MissingLabelClassifier):
         else:
             stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
         stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
-        # The linear model stays whatever its weight: it explains predictions by columns.
+        # The linear model is always kept, since it explains predictions by columns.
         kept = list(dict.fromkeys([tried[0], *stacked]))
         budget.step = stacking
         budget.advance()
@@ -284,8 +286,9 @@ class AutoClassifier(MissingLabelClassifier):
         return eta
 
     def _column_weights(self, X: Any) -> Floats:
-        """Signed effect (c, d) of one standard deviation of each column in the linear model."""
-        # A category counts by its strongest value; labels that could not be learnt have 0.
+        """Effects (c, d) of one standard deviation of each column in the linear model."""
+        # A categorical column has the effect of its strongest value. Labels that could not be
+        # learnt have the effect 0.
         X = self._check_X(X)
         F = self._features.transform(X)
         F = F.toarray() if sp.issparse(F) else F
@@ -300,7 +303,7 @@ class AutoClassifier(MissingLabelClassifier):
         return result
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> Floats:
-        # Those of the fit, where they differ from the model's own.
+        # The out-of-fold scores of the fit replace those of training rows.
         rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
         return own if rows is None else rows.hold_out(X, labels.signs, own)
 

@@ -1,4 +1,4 @@
-"""Columns of a data frame or matrix as numbers, and as features of linear and kernel models."""
+"""Encoding of columns as numbers, and as features of linear and kernel models."""
 
 import warnings
 from collections import Counter
@@ -13,28 +13,28 @@ from dm2l._utils.inputs import explain_unsuitable
 
 Floats = NDArray[np.float64]
 
-# Values of a category that get a code of their own; rarer ones count as unknown.
+# Number of values of a category that have a code; rarer values count as unknown.
 MOST_VALUES = 200
-# Larger integers are no float64: they are categories by their digits.
+# Larger integers do not fit into float64, and become categories.
 MOST = 10**308
-# Standard deviations at which values are clipped: one slip of a decimal point must not decide the
-# distances of a row.
+# Values are clipped at this many standard deviations, so that one misplaced decimal point does not
+# dominate the distances of a row.
 FARTHEST = 10.0
-# Share of columns that hold nothing but 0 and 1 in data that count as binary.
+# Share of columns that hold only 0 and 1 from which data count as binary.
 MOSTLY = 0.9
 
 
 @dataclass(frozen=True)
 class CategoryEncoder:
-    """Codes of the categories in each column; NaN stays."""
+    """Codes of the categories in each column."""
 
-    # For each column None if it holds numbers, else its values: code j stands for value j, NaN for
-    # a missing value or one that was not seen.
+    # None for a column of numbers, else the values of the column: code j stands for value j, and
+    # NaN for missing and unknown values.
     categories: list[list[Any] | None]
 
     @classmethod
     def of(cls, X: Any, chosen: Any = None) -> Self:
-        """Learn from a data frame or a matrix; ``chosen`` columns are categories."""
+        """Learn the categories of a data frame or matrix, and of its ``chosen`` columns."""
         frame = hasattr(X, "iloc")
         names = list(X.columns) if frame else list(range(X.shape[1]))
         wanted = _places(chosen, names)
@@ -50,7 +50,7 @@ class CategoryEncoder:
         return cls(found)
 
     def encode(self, X: Any) -> Any:
-        """The same columns as float64, or CSR as it is."""
+        """Encode the columns as float64; a sparse matrix is returned unchanged."""
         if sp.issparse(X):
             return X
         frame = hasattr(X, "iloc")
@@ -78,13 +78,17 @@ def _places(chosen: Any, names: list[Any]) -> set[int]:
     if chosen.dtype == bool:
         if chosen.shape != (len(names),):
             raise ValueError(
-                f"categorical_features has shape {chosen.shape}; X has {len(names)} columns."
+                f"A boolean categorical_features must have shape ({len(names)},), one value per "
+                f"column of X; got {chosen.shape}."
             )
         return set(np.flatnonzero(chosen).tolist())
     places = {name: j for j, name in enumerate(names)} | dict(enumerate(range(len(names))))
     missing = [value for value in chosen.tolist() if value not in places]
     if missing:
-        raise ValueError(f"categorical_features names {missing[0]!r}, which X does not have.")
+        raise ValueError(
+            f"categorical_features contains {missing[0]!r}, which is not a column of X. Pass names "
+            "or positions of columns."
+        )
     return {places[value] for value in chosen.tolist()}
 
 
@@ -94,34 +98,33 @@ def _is_numeric(column: Any, name: Any) -> bool:
         return True
     if kind in "mMc":
         raise ValueError(
-            f"Column {name!r} of X holds {column.dtype}; turn it into numbers (year, weekday, days "
-            "since) or leave it out."
+            f"Column {name!r} of X has the type {column.dtype}, which is not supported. Convert it "
+            "to numbers, such as a year or a number of days, or drop it."
         )
     return False
 
 
 def _warn_of_texts(counts: Counter[Any], name: Any) -> None:
-    """Warn about a column of text with too many values for a category."""
+    """Warn about a text column with too many values for a category."""
     rows = counts.total()
     if len(counts) > max(MOST_VALUES, rows // 2):
         first = str(next(iter(counts)))[:40]
         warnings.warn(
-            f"Column {name!r} of X has {len(counts)} different values in {rows} rows, for "
-            f"example {first!r}, and is read as a category. For texts, dates and "
-            "numbers that are spelt in words, use dm2l.tables.make_table_pipeline(X, "
-            "AutoClassifier()), or leave the column out.",
+            f"Column {name!r} of X is read as a category, but has {len(counts)} different values "
+            f"in {rows} rows, for example {first!r}. For texts and dates use "
+            "dm2l.tables.make_table_pipeline(X, AutoClassifier()), or drop the column.",
             UserWarning,
             stacklevel=4,
         )
 
 
 def _plain(column: Any) -> list[Any]:
-    """Values as objects, None where missing."""
+    """Values of a column as objects, with None for missing ones."""
     return list(column.astype(object).where(column.notna(), None))
 
 
 def _key(value: Any) -> Any:
-    """A value as JSON stores it, so that a model file keeps it."""
+    """Convert a value to one that JSON, and so a model file, can store."""
     if value is None or (isinstance(value, (float, np.floating)) and np.isnan(value)):
         return None
     if isinstance(value, (bool, np.bool_)):
@@ -133,22 +136,22 @@ def _key(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class FeatureEncoder:
-    """Imputed and standardised numbers, missing-value indicators, one column for a category."""
+    """Imputed and standardized numbers, missing-value indicators and one-hot categories."""
 
-    # Columns of 0 and 1 stay as they are: with unit variance a rare bit would outweigh all others
-    # (benchmarks/study.py, Tox21). Columns of a sparse matrix are divided by their largest value,
-    # so that they stay sparse.
+    # Columns of 0 and 1 are not scaled: with unit variance a rare 1 would outweigh all others
+    # (benchmarks/study.py, Tox21). Columns of a sparse matrix are only divided by their largest
+    # value, which keeps them sparse.
 
-    median: Floats  # replaces a missing value
+    median: Floats  # replaces missing values
     centre: Floats
     scale: Floats
     gaps: NDArray[np.intp]  # columns that have an indicator
     levels: NDArray[np.intp]  # number of values of a category, 0 for numbers
-    bits: bool  # whether nearly all columns hold 0 and 1 only
+    bits: bool  # whether nearly all columns hold only 0 and 1
 
     @classmethod
     def of(cls, X: Any, levels: NDArray[np.intp]) -> Self:
-        """Learn from rows whose categories are codes."""
+        """Learn from encoded columns."""
         d = X.shape[1]
         zero, one = np.zeros(d), np.ones(d)
         if sp.issparse(X):
@@ -179,7 +182,7 @@ class FeatureEncoder:
         return cls(median, centre, scale, gaps, levels, bool(bit.sum() >= MOSTLY * d))
 
     def transform(self, X: Any) -> Any:
-        """Features of rows: dense float64, or CSR for CSR."""
+        """Features of rows as dense float64, or as CSR for a sparse ``X``."""
         if sp.issparse(X):
             if (self.scale == 1).all():
                 return X
@@ -201,7 +204,7 @@ class FeatureEncoder:
         return np.hstack(blocks)
 
     def sources(self) -> NDArray[np.intp]:
-        """The column that each feature comes from."""
+        """Column that each feature is made from."""
         numbers = self.levels == 0
         columns = [np.flatnonzero(numbers), self.gaps]
         columns += [np.full(self.levels[j], j) for j in np.flatnonzero(~numbers)]

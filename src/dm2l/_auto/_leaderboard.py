@@ -1,4 +1,4 @@
-"""Trying the candidates in turn, and the quality of their held-out probabilities."""
+"""Fit the candidate models in folds, and measure the quality of out-of-fold probabilities."""
 
 from functools import partial
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score
 
 from dm2l._auto._base_models import (
     TRIAL,
     BaseModel,
-    Candidate,
     EnsembleContext,
     OutOfTimeError,
     candidates,
@@ -27,7 +27,7 @@ Z95 = 1.959964
 def cross_fitted(
     scores: Floats, T: Signs, shares: Bools, fold: FoldOfRow, weights: Floats | None = None
 ) -> Floats:
-    """Log-odds of a stack of held-out scores that was fitted to the other folds."""
+    """Out-of-fold log-odds: the stack that predicts a fold is fitted to the other folds."""
     result = np.full(T.shape, np.nan)
     for number in range(int(fold.max()) + 1):
         here = fold == number
@@ -39,12 +39,12 @@ def cross_fitted(
 
 
 def log_loss(eta: Floats, T: Signs) -> Interval:
-    """Mean of observed entries, with an interval by rows."""
+    """Log loss of observed entries, with a confidence interval over rows."""
     return _mean_loss(*_losses(eta, T))
 
 
 def _losses(eta: Floats, T: Signs) -> tuple[Bools, Floats]:
-    """Observed entries that have a probability, and their log-loss, 0 elsewhere."""
+    """Mask of observed entries with a probability, and their log loss, 0 elsewhere."""
     known = (T != 0) & np.isfinite(eta)
     return known, np.where(known, np.logaddexp(0.0, -T * np.where(known, eta, 0.0)), 0.0)
 
@@ -52,9 +52,9 @@ def _losses(eta: Floats, T: Signs) -> tuple[Bools, Floats]:
 def label_auc(
     eta: Floats, T: Signs, fold: FoldOfRow | None = None
 ) -> tuple[Interval, Floats, Floats]:
-    """Mean over labels with a confidence interval, and AUC and standard error of each label."""
-    # Standard errors are those of DeLong, DeLong and Clarke-Pearson (1988), with rows as the units
-    # of all labels together. Rows are paired within their fold: models of folds differ in level.
+    """Mean AUC of labels with a confidence interval, and AUC and standard error of each label."""
+    # Standard errors follow DeLong, DeLong and Clarke-Pearson (1988), with rows as units. Rows are
+    # compared within folds only, since the levels of scores differ between the models of folds.
     n, c = T.shape
     value, error, by_row = np.full(c, np.nan), np.full(c, np.nan), np.zeros(n)
     for k in range(c):
@@ -80,19 +80,17 @@ def label_auc(
 
 
 def _wins(s: Floats, positive: Bools) -> Floats:
-    """Share of each row's pairs with the other class that are in order, NaN without pairs."""
+    """Share of each row's pairs with the other class in the right order; NaN without pairs."""
     if positive.all() or not positive.any():
         return np.full(len(s), np.nan)
-    wins = np.empty(len(s))
-    for side, sign in ((positive, 1.0), (~positive, -1.0)):
-        mine, others = sign * s[side], np.sort(sign * s[~side])
-        below = np.searchsorted(others, mine), np.searchsorted(others, mine, side="right")
-        wins[side] = (below[0] + below[1]) / (2 * len(others))  # ties count half
-    return wins
+    below = rankdata(s)
+    for side in (positive, ~positive):  # ties count half
+        below[side] = (below[side] - rankdata(s[side])) / (~side).sum()
+    return np.where(positive, below, 1 - below)
 
 
 def label_table(eta: Floats, T: Signs, names: Any, fold: FoldOfRow | None = None) -> dict[str, Any]:
-    """Counts, AUC with interval, average precision and log-loss of every label."""
+    """Counts, AUC with its interval, average precision and log loss of every label."""
     _, value, error = label_auc(eta, T, fold)
     known, loss = _losses(eta, T)
     count = np.maximum(known.sum(axis=0), 1)
@@ -113,7 +111,7 @@ def label_table(eta: Floats, T: Signs, names: Any, fold: FoldOfRow | None = None
 
 
 def brier(eta: Floats, T: Signs) -> Interval:
-    """Mean squared error of probabilities of observed entries, with an interval by rows."""
+    """Brier score of observed entries, with a confidence interval over rows."""
     known = (T != 0) & np.isfinite(eta)
     return _mean_loss(known, np.where(known, (expit(eta) - (T > 0)) ** 2, 0.0))
 
@@ -128,10 +126,9 @@ def _mean_loss(known: Bools, loss: Floats) -> Interval:
 
 
 def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
-    """Prediction interval for as many new rows as one of K folds has."""
-    # With the variance v of the mean, a value of new rows differs from it with the variance
-    # v (1 + K + K / (K - 1)); the last term is for training rows that folds share (Nadeau and
-    # Bengio).
+    """Prediction interval for as many new rows as a fold has."""
+    # With K folds and variance v of the mean, the difference to the value of new rows has variance
+    # v (1 + K + K / (K - 1)). The last term is due to shared training rows (Nadeau and Bengio).
     half = max(found.mean - found.low, found.high - found.mean)
     half *= np.sqrt(1 + folds + folds / max(folds - 1, 1))
     return _interval(found.mean, half, most)
@@ -145,97 +142,78 @@ Board = dict[str, list[Any]]
 
 NUMBERS = ("label_auc", "log_loss", "weight", "auc_gain", "log_loss_gain", "seconds")
 COLUMNS = {"model": "", "settings": "", **dict.fromkeys(NUMBERS, np.nan), "note": ""}
-# Share of the log-odds after a few folds below which a base model is not worth the rest
-# (benchmarks/study.py, scene).
+# Share of the log-odds after a few folds below which a base model is dropped (benchmarks/study.py,
+# scene).
 WORTHWHILE = 0.1
 DISCARDED = f"dropped: negligible weight after {TRIAL} folds"
 
 
 def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
-    """Base models in the order tried, their held-out scores, and the leaderboard."""
-    trials, budget = _Trials(context), context.budget
-    # Where nothing can be held out there is the linear model alone.
-    wanted = list(candidates(context))[: None if context.folds else 1]
+    """Fit all candidates in folds: base models, their out-of-fold scores, and the leaderboard."""
+    budget, n_folds = context.budget, len(context.folds)
+    models: list[BaseModel] = []
+    scores: list[Floats] = []
+    rows: list[dict[str, Any]] = []  # of the leaderboard
+    skipped: list[dict[str, Any]] = []  # rows of models without scores
+    # Without folds there is only the linear model.
+    wanted = list(candidates(context))[: None if n_folds else 1]
+    budget.planned += sum(candidate.seconds for candidate in wanted)
     for candidate in wanted:
-        budget.planned += candidate.seconds
-    for candidate in wanted:
-        budget.binding = candidate is not wanted[0]
-        if budget.binding and not budget.allows(candidate.seconds):
-            trials.skip(candidate, "no time left")
-        else:
-            trials.run(candidate)
-    rows = [*trials.rows, {"model": "stack", "weight": 1.0}, *trials.skipped]
-    board = {name: [row.get(name, none) for row in rows] for name, none in COLUMNS.items()}
-    return trials.models, np.stack(trials.scores), board
-
-
-class _Trials:
-    """What was tried so far."""
-
-    def __init__(self, context: EnsembleContext) -> None:
-        self.models: list[BaseModel] = []
-        self.scores: list[Floats] = []
-        self.rows: list[dict[str, Any]] = []  # of the leaderboard, as the next
-        self.skipped: list[dict[str, Any]] = []
-        self._context, self._budget = context, context.budget
-
-    def run(self, candidate: Candidate) -> None:
-        """Hold out the models of a candidate; those that stay reserve time for their last fit."""
-        context, budget, folds = self._context, self._budget, len(self._context.folds)
-        start, reserved = budget.passed, budget.reserved
+        start, reserved, note = budget.passed, budget.reserved, ""
+        budget.binding, budget.step = candidate is not wanted[0], candidate.choosing
         found: list[BaseModel] = []
-        budget.step = candidate.choosing
         try:
-            found = candidate.make()
-            budget.advance()
-            if not found:
-                self.skip(candidate, "too many labels and rows for trees")
-                return
-            a_fit = (candidate.seconds - candidate.choosing) / (folds + 1) / len(found)
-            budget.step = a_fit
+            if budget.binding and not budget.allows(candidate.seconds):
+                note = "no time left"
+            else:
+                found = candidate.make()
+                budget.advance()
+                note = "" if found else "too many labels and rows for trees"
             for model in found:
-                budget.reserved = reserved + a_fit
-                race = folds >= 2 * TRIAL and bool(self.models)
-                helps = partial(_helps, context, [*self.models, model], self.scores)
-                scores = model.held_out(context, helps if race else None)
+                # Models that stay in the ensemble reserve the time of their last fit.
+                a_fit = (candidate.seconds - candidate.choosing) / (n_folds + 1) / len(found)
+                budget.step, budget.reserved = a_fit, reserved + a_fit
+                race = n_folds >= 2 * TRIAL and bool(models)
+                helps = partial(_helps, context, [*models, model], scores)
+                held_out = model.held_out(context, helps if race else None)
                 row = {"model": model.name, "settings": model.settings}
-                if scores is None:
-                    self.skipped.append(row | {"note": DISCARDED})
-                    budget.planned -= a_fit * (folds + 1 - TRIAL)
+                if held_out is None:
+                    skipped.append(row | {"note": DISCARDED})
+                    budget.planned -= a_fit * (n_folds + 1 - TRIAL)
                     continue
-                self.models.append(model)
-                self.scores.append(scores)
-                seconds, start, reserved = budget.passed - start, budget.passed, budget.reserved
-                self.rows.append(row | {"seconds": seconds})
+                models.append(model)
+                scores.append(held_out)
+                rows.append(row | {"seconds": budget.passed - start})
+                start, reserved = budget.passed, budget.reserved
         except OutOfTimeError:
-            self.skipped.append({"model": candidate.name, "note": "the time limit came first"})
-            if not any(model in self.models for model in found):
-                budget.planned -= candidate.seconds
+            note = "stopped by the time limit"
         budget.reserved = reserved
-
-    def skip(self, candidate: Candidate, note: str) -> None:
-        """Leave out a candidate, and its time in the plan."""
-        self.skipped.append({"model": candidate.name, "note": note})
-        self._budget.planned -= candidate.seconds
+        if note:
+            skipped.append({"model": candidate.name, "note": note})
+            if not any(model in models for model in found):
+                budget.planned -= candidate.seconds
+    rows += [{"model": "stack", "weight": 1.0}, *skipped]
+    board = {name: [row.get(name, none) for row in rows] for name, none in COLUMNS.items()}
+    return models, np.stack(scores), board
 
 
 def _helps(
     context: EnsembleContext, models: list[BaseModel], scores: list[Floats], new: Floats
 ) -> bool:
-    """Whether the last model gets a relevant weight, by the rows that have its scores."""
+    """Whether the last model gets a relevant weight on the rows that it has scores for."""
     rows = np.isfinite(new).any(axis=1)
     weights = None if context.weights is None else context.weights[rows]
     shares = np.array([model.shares for model in models])
     both = np.stack([*scores, new])[:, rows]
     stack = Stack.fit(both, context.T[rows], shares, weights)
-    share = (stack.weights * stack.slope).mean(axis=1)  # of scores that have one spread
+    share = (stack.weights * stack.slope).mean(axis=1)  # effects of standardized scores
     return bool(share[-1] >= WORTHWHILE * share.sum())
 
 
 def add_gains(
     board: Board, context: EnsembleContext, scores: Floats, shares: Bools, eta: Floats
 ) -> None:
-    """Quality of each base model and the stack, and what the stack loses without each model."""
+    """Add the quality of each base model and of the stack, and the gain due to each model."""
     T, fold, weights, m = context.T, context.fold, context.weights, len(scores)
     for j in range(m):
         alone = cross_fitted(scores[[j]], T, shares[[j]], fold, weights)
@@ -243,7 +221,7 @@ def add_gains(
         board["log_loss"][j] = log_loss(alone, T).mean
     auc, loss = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
     board["label_auc"][m], board["log_loss"][m] = auc, loss
-    # Only where fitting that many stacks takes no time.
+    # Gains need a stack without each model, which takes too long for large data.
     for j in range(m if m > 1 and scores.size <= MOST_ENTRIES else 0):
         rest = np.arange(m) != j
         without = cross_fitted(scores[rest], T, shares[rest], fold, weights)

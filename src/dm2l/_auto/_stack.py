@@ -1,16 +1,16 @@
-r"""Stacking: scores of the base models on one scale, and the weights of their sum.
+r"""Stacking: calibrated and weighted sums of the scores of the base models.
 
-With the score :math:`s_{ikm}` of row i, label k and model m, standardised by label,
+With the score :math:`s_{ikm}` of row i, label k and model m, standardized by label,
 
 .. math:: z_{ikm} = b_{km} + a_{km} s_{ikm}, \qquad
           \log\frac{p_{ik}}{1 - p_{ik}} = \beta_k + \sum_m w_{km} z_{ikm}, \qquad a, w \ge 0.
 
-Both are logistic regressions on held-out scores of observed labels,
+Both are logistic regressions on out-of-fold scores of observed labels,
 
 .. math:: \min_{w, b} \sum_{ik} \ell(b_k + w'z_{ik}) + \tfrac{\gamma}{2} \|w - w_0\|^2
           + \tfrac{\eta}{2} \sum_k (b_k - \beta_k)^2
 
-for weights that all labels share, then the same with :math:`w_k` shrunk to that :math:`w`.
+for weights that all labels share; then :math:`w_k` of each label is shrunk to that :math:`w`.
 """
 
 from dataclasses import dataclass
@@ -23,28 +23,28 @@ from scipy.special import logit
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# Penalties, in units of the log-likelihood: of slopes and weights of a label that differ from the
-# common ones, and of common weights that differ from equal ones.
+# Penalties in units of the log-likelihood: of differences between the slopes and weights of a label
+# and the common ones, and of differences between common weights and equal ones.
 HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 100.0, 1.0
-# Least slope of a label, relative to the common one: held-out scores that fall with the label,
-# mostly by chance, must not make all rows equal (benchmarks/study.py, Arts).
+# Smallest slope of a label relative to the common one. Negative slopes are mostly due to chance and
+# would make the scores of all rows equal (benchmarks/study.py, Arts).
 FLATTEST = 0.01
-# Shares of trees of 0 and 1 become this, and 1 less this.
+# Shares of trees are scaled to the range from this value to one minus this value.
 SURE = 0.005
-# Entries of a fit; more cost time and gain nothing.
+# Largest number of entries of a fit; more take longer without improving it.
 MOST_ENTRIES = 4_000_000
-# Correlation within a group: however large, a group counts for at most ten single rows
+# Correlation within a group, by which no group counts for more than ten single rows
 # (benchmarks/groups.py).
 WITHIN = 0.1
-# Least gain in log-likelihood of a step that another one follows, most steps, and the shortest.
+# Relative decrease of the objective at which steps end, most steps, and the shortest step.
 TOLERANCE, MOST_STEPS, SHORTEST = 1e-9, 50, 1e-6
 
 
 def row_weights(groups: Any) -> Floats:
-    """Weights of the rows, 1 on average, where predictions are for new groups."""
-    # Rows of a group of size n count for n / (1 + (n - 1) rho) independent ones: Kish's design
-    # effect. Scores of models that never saw a group are off by a shift, to which a large group
-    # would fit the stack if all rows counted alike.
+    """Weights of rows, 1 on average, for predictions of new groups."""
+    # By Kish's design effect, n rows of a group count as n / (1 + (n - 1) rho) independent rows.
+    # Scores of a new group are shifted, and with equal weights the stack would fit to the shift of
+    # a large group.
     _, number, size = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
     if (size == size[0]).all():
         return np.ones(len(number))
@@ -54,10 +54,10 @@ def row_weights(groups: Any) -> Floats:
 
 @dataclass(frozen=True)
 class Stack:
-    """Calibrated and weighted scores of m models for c labels."""
+    """Calibration and weights of m models for c labels."""
 
-    shares: Bools  # (m,), models whose scores are 2 p - 1 with a share p of trees
-    centre: Floats  # (m, c), as are the next three: from scores to log-odds
+    shares: Bools  # (m,), whether scores are 2 p - 1 with a share p of trees
+    centre: Floats  # (m, c), like the next three, which map scores to log-odds
     scale: Floats
     slope: Floats
     offset: Floats
@@ -69,12 +69,12 @@ class Stack:
     def fit(
         cls, scores: Floats, T: NDArray[Any], shares: Bools, weights: Floats | None = None
     ) -> Self:
-        """Fit to held-out scores (m, n, c), NaN where there are none, signs and weights (n, c)."""
+        """Fit to out-of-fold scores (m, n, c), with NaN where absent, signs and weights (n, c)."""
         known = (T != 0) & np.isfinite(scores).all(axis=0)
         step = max(1, int(known.sum() * len(scores) // MOST_ENTRIES))
         rows = known.any(axis=1)
         rows[np.flatnonzero(rows)[np.arange(rows.sum()) % step != 0]] = False
-        # Entries of a label follow each other.
+        # Entries are sorted by label.
         label, place = np.nonzero(known[rows].T)
         place, count = np.flatnonzero(rows)[place], known[rows].sum(axis=0)
         t = T[place, label].astype(np.float64)
@@ -105,13 +105,13 @@ class Stack:
 
     @classmethod
     def plain(cls, n_labels: int) -> Self:
-        """A single least-squares model without calibration: ``p = (1 + tanh(s)) / 2``."""
+        """Stack of a single least-squares model without calibration: ``p = (1 + tanh(s)) / 2``."""
         zero, one = np.zeros((1, n_labels)), np.ones((1, n_labels))
         common, intercept = np.ones(1), np.zeros(n_labels)
         return cls(np.zeros(1, dtype=bool), zero, one, 2 * one, zero, one, common, intercept)
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Log-odds (n, c) from the scores (m, n, c) of all models; NaN where one has none."""
+        """Log-odds (n, c) from the scores (m, n, c) of all models; NaN where a score is NaN."""
         total = np.tile(self.intercept, (scores.shape[1], 1))
         for j, S in enumerate(_linked(scores, self.shares)):
             Z = (S - self.centre[j]) / self.scale[j]
@@ -125,28 +125,28 @@ def _linked(scores: Floats, shares: Bools) -> Floats:
 
 
 class Shrinkage(NamedTuple):
-    """Targets of the common weights and the intercepts, and the strength of each penalty."""
+    """Targets of the common weights and of the intercepts, and the strength of each penalty."""
 
-    prior: Floats  # of the common weights
-    rate: Floats  # of the intercepts
+    prior: Floats  # target of the common weights
+    rate: Floats  # target of the intercepts
     common: float
-    own: float  # of the weights of a label, whose target is the common weights
+    own: float  # penalty of the weights of a label, whose target is the common weights
     intercept: float
 
 
 class ObservedEntries:
-    """Observed entries, grouped by label: ``Z`` (m, N), ``t`` (N,) and their numbers by label."""
+    """Observed entries sorted by label: scores (m, N), signs (N,), and their count per label."""
 
     def __init__(
         self, Z: Floats, t: Floats, count: NDArray[np.intp], weights: Floats | None = None
     ) -> None:
-        self._rows = [*Z, np.ones(len(t))]  # the last is the intercept's
+        self._rows = [*Z, np.ones(len(t))]  # the last row belongs to the intercept
         self._t, self._count = t, count
         self._weights = np.ones(len(t)) if weights is None else weights
         self._label = np.repeat(np.arange(len(count)), count)
 
     def terms(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Log-loss (c,), gradient (c, m + 1), second derivatives at weights and intercepts."""
+        """Log loss (c,), its gradient (c, m + 1) and its second derivatives at ``theta``."""
 
         def by_label(values: Floats) -> Floats:
             sums = np.bincount(self._label, values, len(self._count))
@@ -193,7 +193,7 @@ def _fit_shared(entries: ObservedEntries, shrinkage: Shrinkage) -> tuple[Floats,
     for _ in range(MOST_STEPS):
         gw = gradient[:, :m].sum(axis=0) + shrinkage.common * (w - shrinkage.prior)
         gb = gradient[:, m] + shrinkage.intercept * (b - shrinkage.rate)
-        # Intercepts of different labels do not meet: they are eliminated one by one.
+        # No entry has the intercepts of two labels, so each is eliminated on its own.
         own, across = curvature[:, m, m] + shrinkage.intercept, curvature[:, :m, m]
         H = curvature[:, :m, :m].sum(axis=0) + shrinkage.common * np.eye(m)
         H -= (across / own[:, None]).T @ across

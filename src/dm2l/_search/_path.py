@@ -1,4 +1,4 @@
-"""All hyperparameters on one fold: shared features, one path over ``lambda_d`` for each ridge."""
+"""Scores of a grid on one fold: shared features, and a path over ``lambda_d`` for each ridge."""
 
 import itertools
 import time
@@ -28,25 +28,25 @@ from dm2l._utils.arrays import (
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import correct_scores
 
-# Smoothing adds no more to the objective than the usual tolerance of a search.
+# Smoothing that adds no more to the objective than the usual tolerance of a search.
 SMOOTHING = 1e-2
-# Gradient of ridge at the end, in roots of the tolerance, which is that of objectives.
+# Final gradient of a ridge regression, relative to the square root of the objective's tolerance.
 PRECISE = 0.1
-# Disagreement of scores and coefficients that float32 may leave.
+# Largest difference between scores and coefficients at which float32 factors are used.
 DRIFT = 1e-3
-# Variance of the features of a kernel, in ridges, below which scores of float32 are rounding.
+# Variance of kernel features relative to the ridge below which float32 scores are rounding errors.
 FLAT = 1e-4
-# Relative rounding of an objective.
+# Relative rounding error of an objective.
 ROUNDING = 1e-12
-# Beyond this ratio of two lambda_d the norms at the larger are rounding of those at the smaller.
+# Largest ratio of two lambda_d at which the norms at the smaller say something about the larger.
 FAR = 1e4
-# Weights of a path follow each other in steps of this factor at most, the first being FIRST; a
-# larger step has as many iterations as the steps that it leaves out.
+# Largest usual ratio of successive lambda_d on a path, and the first lambda_d. A larger ratio gets
+# the iterations of all steps that it skips.
 STEP, FIRST = 10.0, 0.1
-# The factor of one ridge serves others that are so many times smaller: of four that span a factor
-# of 33 it costs a tenth more steps.
+# Ridges up to this many times smaller share the factor of the largest; four ridges that span a
+# factor of 33 then take a tenth more steps.
 ALIKE = 100.0
-# Rows from which on a factor costs more than some steps, and threads less than a system.
+# Number of rows from which a factor costs more than a few steps, and threads are worthwhile.
 MANY = 1000
 
 
@@ -62,7 +62,7 @@ def score_paths(
     *,
     safe: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Scores and seconds of all alphas and lambdas on one fold; ``safe``: ``X`` needs no check."""
+    """Scores and seconds of all alphas and lambdas on one fold; a ``safe`` ``X`` is not checked."""
     if labels_test.entries is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=labels_test.entries.rows)
     scores, seconds = (np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2))
@@ -75,12 +75,7 @@ def score_paths(
     kept = selection.labels(labels)
     with fitting.blas_threads(X), _threads(1, **np.geterr()) as pool:
         prepared = fitting.prepare(
-            X,
-            kept.signs,
-            kept.entries,
-            scratch=not selection.keep.all(),
-            safe=safe,
-            alphas=alphas,
+            X, kept.signs, kept.entries, scratch=not selection.keep.all(), safe=safe, alphas=alphas
         )
         last, scored = None, []
         for batch in _paths(fitting, prepared, alphas, lambdas):
@@ -89,10 +84,10 @@ def score_paths(
             found = iter(_scores(fitting, prepared, X, X_test, selection, fresh))
             for fit in batch:
                 if fit.W is not last:
-                    # A device goes on while the host looks at scores.
+                    # A device continues with the path while the host computes scores.
                     submit = pool.submit if is_non_numpy(X) else _at_once
                     score, last = submit(metric, truth, next(found)), fit.W
-                scored.append((fit._replace(W=None), score))  # weights take memory
+                scored.append((fit._replace(W=None), score))  # frees the memory of the weights
         for fit, score in scored:
             scores[fit.alpha, fit.place] = score.result()
             seconds[fit.alpha, fit.place] = fit.seconds
@@ -100,7 +95,7 @@ def score_paths(
 
 
 def _threads(count: int, **errors: Any) -> ThreadPoolExecutor:
-    """Threads with this handling of floating-point errors: they do not inherit the caller's."""
+    """Threads with this handling of floating-point errors, which threads do not inherit."""
     return ThreadPoolExecutor(count, initializer=partial(np.seterr, **errors))
 
 
@@ -112,7 +107,7 @@ def _scores(
     selection: LearnableMask,
     weights: list[Any],
 ) -> list[NDArray[np.float64]]:
-    """Test scores of several weights, by one product with the features of the test rows."""
+    """Test scores of several weights, from one product with the features of the test rows."""
     if not weights:
         return []
     k = len(weights)
@@ -135,14 +130,14 @@ def _scores(
 
 
 def _at_once(metric: Callable[..., float], *given: Any) -> Future[float]:
-    """A score that is computed in this thread."""
+    """Compute a score in this thread."""
     score: Future[float] = Future()
     score.set_result(metric(*given))
     return score
 
 
 class _Weights(NamedTuple):
-    """Weights, the indices of their ``alpha`` and ``lambda_d``, and seconds."""
+    """Weights of one candidate, the indices of its ``alpha`` and ``lambda_d``, and seconds."""
 
     alpha: int
     place: int
@@ -153,13 +148,13 @@ class _Weights(NamedTuple):
 def _paths(
     fitting: Trainer, prepared: Workspace, alphas: list[float], lambdas: list[float]
 ) -> Iterator[list[_Weights]]:
-    """Weights of all hyperparameters, one ridge after the other, in batches."""
+    """Yield the weights of all hyperparameters in batches of one or more ridges."""
     features = prepared.features
     few = not isinstance(features, KernelOperator) or features.n < MANY
     for group in [[a] for a in range(len(alphas))] if few else _alike(alphas):
         problem = prepared.problem(alphas[group[0]], 0.0)
         if not isinstance(features, KernelOperator) or is_non_numpy(features.example):
-            # A GPU gains little by float32, and loses digits in the inverse it multiplies with.
+            # float32 saves little on a GPU, where products with an inverse would lose digits.
             factor = prepared.preconditioner(problem)
             for a in group:
                 for one in _path(fitting, prepared, factor, a, alphas[a], lambdas):
@@ -178,8 +173,8 @@ def _paths(
                 found = list(_path(fitting, prepared, factor, group[0], alphas[group[0]], lambdas))
             else:
                 found = _together(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
-            # A ranking needs few digits, unless the ridge is so small that few become none: the
-            # last is the smallest, and its first weights are the largest.
+            # float32 suffices for scores unless the ridge is too small. The last ridge is the
+            # smallest, and the first weights of its path are the largest.
             smallest = found[-len(lambdas)].W
             if not single or features.drift(smallest) <= DRIFT:
                 break
@@ -188,7 +183,7 @@ def _paths(
 
 
 def _alike(alphas: list[float]) -> list[list[int]]:
-    """Indices of ridges that share a factor, from the largest on."""
+    """Groups of indices of ridges that share a factor, from the largest ridge on."""
     groups: list[list[int]] = []
     for a in sorted(range(len(alphas)), key=lambda a: -alphas[a]):
         if not groups or alphas[a] * ALIKE < alphas[groups[-1][0]]:
@@ -204,10 +199,10 @@ def _together(
     alphas: dict[int, float],
     lambdas: list[float],
 ) -> list[_Weights]:
-    """The paths of several ridges in threads, which solve their systems together."""
+    """Compute the paths of several ridges in threads, which solve their systems together."""
 
     def one(member: KernelPreconditioner, a: int, alpha: float) -> list[_Weights]:
-        own = replace(prepared, objective=copy(prepared.objective))  # whose weight changes
+        own = replace(prepared, objective=copy(prepared.objective))  # its lambda_d changes
         try:
             return list(_path(fitting, own, member, a, alpha, lambdas))
         finally:
@@ -227,17 +222,17 @@ def _path(
     alpha: float,
     lambdas: list[float],
 ) -> Iterator[_Weights]:
-    """Weights along rising ``lambda_d``, with their indices in ``lambdas``."""
-    # A solution is kept, as the same object, for larger lambda_d up to which it is within the
-    # tolerance of the minimum. Whether it is costs no evaluation: the norms of the last lambda_d
-    # are reweighted.
+    """Yield the weights for increasing ``lambda_d``."""
+    # A solution is reused, as the same object, for larger lambda_d while it is within the tolerance
+    # of the minimum. The check needs no evaluation, since the norms of the last lambda_d are
+    # reweighted.
     begin = time.perf_counter()
     problem = prepared.problem(alpha, 0.0)
     precise = 0.0 in lambdas
     with one_blas_thread():
         start = None
         if isinstance(preconditioner, KernelPreconditioner) and preconditioner.alpha != alpha:
-            # The factor of another ridge does not give the solution, even of complete labels.
+            # With the factor of another ridge, a single step does not solve complete labels.
             start = preconditioner.step(problem.right()) if preconditioner.rho == 1.0 else None
         V = conjugate_gradients(
             problem,
@@ -247,7 +242,7 @@ def _path(
             start=start,
         )
     W = plain = known = None
-    enough, last = -np.inf, 0.0  # lambda_d up to which the last weights will do, and theirs
+    enough, last = -np.inf, 0.0  # lambda_d up to which the last weights suffice, and their own
     for place in np.argsort(lambdas, kind="stable"):
         problem = prepared.problem(alpha, lambdas[place])
         lambda_d = problem.objective.lambda_d
@@ -275,7 +270,7 @@ def _path(
             known, last = solution.known, lambda_d
             enough = -np.inf
             if solution.converged:
-                # The largest to which this solution is good.
+                # The largest lambda_d at which this solution is within the tolerance.
                 norms = max(solution.objective - plain.value, ROUNDING * solution.objective)
                 slack = fitting.tol * solution.objective / norms if norms > 0 else np.inf
                 enough = lambda_d * (1 + slack)
@@ -284,6 +279,6 @@ def _path(
 
 
 def _steps(lambda_d: float, last: float) -> int:
-    """Number of usual steps of a path since the last ``lambda_d`` that was solved for."""
+    """Number of usual steps of a path since the last solved ``lambda_d``."""
     ratio = lambda_d / max(last, FIRST / STEP)
     return int(np.clip(np.ceil(np.log(ratio) / np.log(STEP) - 1e-9), 1, 100))

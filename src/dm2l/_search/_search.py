@@ -1,11 +1,11 @@
-"""Choosing ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation on shared factorisations."""
+"""DM2LClassifierCV: cross-validated choice of hyperparameters with shared factorizations."""
 
 import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import wraps
+from functools import partial, wraps
 from numbers import Integral
 from typing import Any, Self
 
@@ -26,12 +26,15 @@ from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.inputs import check_counts, check_number, check_numbers
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
-from dm2l.model_selection import get_scorer_names
-from dm2l.model_selection._cross_val import label_folds
-from dm2l.model_selection._scorers import check_pu_scoring, get_selection_metric
+from dm2l.model_selection import (
+    check_pu_scoring,
+    get_scorer_names,
+    label_folds,
+    selection_score,
+)
 
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # times ridge_value; times 10 for kernels
+RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # for the linear model, times ridge_value
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 Scores = NDArray[np.float64]
@@ -41,35 +44,37 @@ Scores = NDArray[np.float64]
 class DM2LClassifierCV(DM2LParameters):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
-    Fits on the same rows share features and factorisations, and each fit of a path over
-    ``lambda_d`` starts from the previous one. Folds and metric use observed labels only.
+    Fits on the same rows share features and factorizations, and each fit of a path over
+    ``lambda_d`` starts from the previous one. Folds and scores use observed labels only.
 
     Parameters
     ----------
     lambda_ds : sequence of float, default=None
-        Weights of the nuclear norms to try. None: 0 (masked ridge) and ten values from 0.01 to 10.
+        Weights of the nuclear norms to try. None tries 0 (masked ridge) and ten values from 0.01
+        to 10.
     alphas : sequence of float, default=None
-        Ridges to try. None: for the linear model 1/30, 1/10, 1/3, 1 and 3 times ``alpha="scale"``
-        of :class:`DM2LClassifier`; for a kernel 1/3, 1, 10/3, 10 and 30, times a tenth.
+        Ridge penalties to try. None tries 1/30, 1/10, 1/3, 1 and 3, and for the linear model these
+        numbers times the value of ``alpha="scale"``.
     gammas : sequence of float or "scale", default=None
-        Kernel parameters to try. None: "scale" alone. Unused by linear and precomputed kernels.
+        Kernel parameters to try. None tries "scale". Linear and precomputed kernels ignore it.
     kernel, degree, coef0, approximation, n_components, fit_intercept, discriminant, max_iter, tol
-        As in :class:`DM2LClassifier`; ``tol`` is that of the final fit.
+        As in :class:`DM2LClassifier`; ``max_iter`` and ``tol`` are those of the final fit.
     search_tol : float, default=1e-3
-        Relative tolerance of the objective during the search, which needs less than a final fit.
+        Relative tolerance of the objective in fits of the search.
     search_iter : int, default=5
-        Most iterations of each fit in the search, for each factor of ten in ``lambda_d``.
+        Maximum number of iterations in fits of the search, for each factor of ten in ``lambda_d``.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
-        missing) and scores that is larger for better scores. None is "ranking_and_discrimination",
-        or "label_discrimination" if complete rows would have less than one positive, or less than
-        one negative, on average; "neg_ranking_loss" with ``missing_as="unlabelled"``.
+        missing) and scores that returns larger values for better scores. None is
+        "ranking_and_discrimination", or "label_discrimination" if complete rows would have less
+        than one positive or less than one negative on average. With ``missing_as="unlabelled"``
+        None is "neg_ranking_loss".
     cv : int, splitter or iterable of splits, default=5
-        Folds; a number makes :class:`dm2l.model_selection.MultilabelKFold`.
+        Folds; a number stands for :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
-        Processes for folds and gammas, as joblib counts them. Arrays on a device take one.
+        Number of processes for folds and gammas, as in joblib. Arrays on a device use one process.
     refit : bool, default=True
-        Whether to fit the best hyperparameters to all rows, to predict with.
+        Whether to fit a model with the best hyperparameters to all rows.
     threshold, calibration, coupling, missing_label, missing_as, class_prior, random_state, verbose
         As in :class:`DM2LClassifier`.
 
@@ -78,12 +83,12 @@ class DM2LClassifierCV(DM2LParameters):
     lambda_d_, alpha_, gamma_ : float
         The best hyperparameters; ``gamma_`` is None for kernels without it.
     best_params_, best_index_, best_score_, best_estimator_, cv_results_, n_splits_
-        As in :class:`sklearn.model_selection.GridSearchCV`; ``mean_fit_time`` is without the work
+        As in :class:`sklearn.model_selection.GridSearchCV`; ``mean_fit_time`` excludes computations
         that fits share.
 
     See Also
     --------
-    DM2LClassifier : The model with given hyperparameters.
+    DM2LClassifier : The model with fixed hyperparameters.
 
     Examples
     --------
@@ -114,7 +119,7 @@ class DM2LClassifierCV(DM2LParameters):
             values = getattr(self, name)
             if values is not None and (np.ndim(values) != 1 or not len(values)):
                 raise ValueError(
-                    f"{name} must be a sequence of the values to try, or None for the usual; got "
+                    f"{name} must be None or a 1-D sequence with at least one value; got "
                     f"{values!r}."
                 )
             for value in () if values is None else values:
@@ -131,7 +136,7 @@ class DM2LClassifierCV(DM2LParameters):
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
 
     def _model(self, params: dict[str, Any], **others: Any) -> DM2LClassifier:
-        """The estimator with some hyperparameters of the grid."""
+        """Estimator with these hyperparameters of the grid."""
         shared = {field.name: getattr(self, field.name) for field in fields(DM2LParameters)}
         return DM2LClassifier(**(shared | {"verbose": 0} | params | others))
 
@@ -154,7 +159,7 @@ class DM2LClassifierCV(DM2LParameters):
         with checked_numbers(checked):
             folds = self._search(checked, labels)
         if self.refit:
-            # An iterable of splits may be a generator, which has them once.
+            # An iterable of splits may be a generator, which is exhausted by now.
             once = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
             again = {"cv": folds} if once else {}
             weights = {"sample_weight": sample_weight, "label_weight": label_weight}
@@ -165,13 +170,13 @@ class DM2LClassifierCV(DM2LParameters):
         return self
 
     def _search(self, X: Any, labels: LabelMatrix) -> Folds:
-        """Score the whole grid; returns the folds."""
+        """Score the whole grid and return the folds."""
         T = labels.signs
         n_rows = int((T != 0).any(axis=1).sum())
         if n_rows < 2:
             raise ValueError(
-                f"A search needs rows to fit and rows to score, got n_samples={n_rows} with "
-                "anything observed. Use DM2LClassifier."
+                f"A search needs at least 2 rows with observed labels, got n_samples={n_rows}. Use "
+                "DM2LClassifier to fit without a search."
             )
         folds = label_folds(self.cv, X, T)
         lambdas = [float(v) for v in (LAMBDAS if self.lambda_ds is None else self.lambda_ds)]
@@ -186,16 +191,13 @@ class DM2LClassifierCV(DM2LParameters):
             gammas = ["scale"] if self.gammas is None else list(self.gammas)
         found = []  # scores and seconds
         start, total = time.perf_counter(), len(gammas) * len(folds)
-        for path in self._paths(X, labels, folds, gammas, alphas, lambdas):
+        for done, path in enumerate(self._paths(X, labels, folds, gammas, alphas, lambdas), 1):
             found.append(path)
             if self.verbose:
-                done = len(found)
                 passed = time.perf_counter() - start
                 left = passed / done * (total - done)
-                sys.stderr.write(
-                    f"[DM2L search] {done} of {total} folds, {passed:.1f} s, about {left:.0f} s "
-                    "left\n"
-                )
+                progress = f"{done} of {total} folds, {passed:.1f} s, about {left:.0f} s left"
+                sys.stderr.write(f"[DM2L search] {progress}\n")
         self.n_splits_ = len(folds)
         grid = []
         for gamma, alpha, lambda_d in itertools.product(gammas, alphas, lambdas):
@@ -208,19 +210,19 @@ class DM2LClassifierCV(DM2LParameters):
         return folds
 
     def _metric(self, T: Signs) -> Callable[..., float]:
-        """Score of a LabelMatrix and scores, larger for better ones."""
+        """Function of a LabelMatrix and scores that is larger for better scores."""
         scoring = self.scoring
         if callable(scoring):
             return _on_arrays(scoring)
         if scoring is None:
             usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
             scoring = usual if self.missing_as == "unlabelled" else usual_scoring(T > 0, T < 0)
-        return get_selection_metric(scoring)
+        return partial(selection_score, scoring)
 
     def _paths(
         self, X: Any, labels: LabelMatrix, folds: Folds, gammas: list[Any], *grid: list[float]
     ) -> Iterator[tuple[Scores, Scores]]:
-        """Scores and seconds of the grid of alphas and lambdas, for each gamma and fold."""
+        """Yield scores and seconds of all alphas and lambdas for each gamma and fold."""
         metric = self._metric(labels.signs)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
@@ -230,13 +232,13 @@ class DM2LClassifierCV(DM2LParameters):
             inputs, safe = X, fitting.kernel in SAFE_KERNELS
             direct = fitting.kernel in ("linear", "precomputed")
             if not direct and self.approximation is None:
-                # Once for all folds.
+                # All folds share one kernel matrix.
                 weights = None if labels.entries is None else labels.entries.rows
                 inputs = fitting.kernel_for(X, weights)(X, X)
                 fitting = replace(fitting, kernel="precomputed")
             pairwise = fitting.kernel == "precomputed"
             if pairwise and type(inputs) is np.ndarray and effective_n_jobs(jobs) == 1:
-                # Folds share memory: new pages cost more than copies.
+                # Folds reuse one block of memory, since new pages cost more than copies.
                 most = max(len(train) for train, _ in folds)
                 scratch = np.empty(most**2, inputs.dtype) if scratch is None else scratch
             tasks = (
@@ -256,21 +258,21 @@ class DM2LClassifierCV(DM2LParameters):
     def _report_results(
         self, grid: list[dict[str, Any]], table: Scores, seconds: Scores, learnable: bool
     ) -> None:
-        """Keep the scores of the grid, one column for each fold, and the best hyperparameters."""
+        """Store the results of the grid, with one column per fold, and the best candidate."""
         defined = table[:, ~np.isnan(table).all(axis=0)]
         if not defined.size:
             if learnable:
                 raise ValueError(
-                    f"scoring={self.scoring!r} is undefined on every fold: too few labels are "
-                    "observed in the test rows. Use fewer folds or another metric."
+                    f"scoring={self.scoring!r} is undefined on every fold, because too few labels "
+                    "are observed in the test rows. Use fewer folds or another metric."
                 )
-            defined = np.zeros_like(table)  # constant labels: all are equally good
+            defined = np.zeros_like(table)  # all candidates are equally good for constant labels
         if np.isnan(defined).any(axis=1).all():
             raise ValueError(
-                f"scoring={self.scoring!r} is NaN on some fold for all hyperparameters; a metric "
-                "must be a number wherever other hyperparameters have one."
+                f"scoring={self.scoring!r} is NaN on some folds for every candidate. Use a metric "
+                "that is defined for all candidates of a fold or for none."
             )
-        mean = defined.mean(axis=1)  # NaN, and last, where a fold that others have is undefined
+        mean = defined.mean(axis=1)  # a candidate that is NaN on some fold ranks last
         losses = np.where(np.isnan(mean), np.inf, -mean)
         results: dict[str, Any] = {"params": grid}
         for name in grid[0]:
@@ -297,13 +299,13 @@ class DM2LClassifierCV(DM2LParameters):
     def _check_fitted(self) -> None:
         if hasattr(self, "cv_results_") and not hasattr(self, "best_estimator_"):
             raise NotFittedError(
-                "This search was made with refit=False: there is no model to predict with. Fit a "
-                "DM2LClassifier(**search.best_params_), or search with refit=True."
+                "This search has no fitted model because of refit=False. Use refit=True, or fit "
+                "DM2LClassifier(**search.best_params_)."
             )
         super()._check_fitted()
 
     def __getattr__(self, name: str) -> Any:
-        """Fitted attributes of the best estimator."""
+        """Return a fitted attribute of the best estimator."""
         fitted = "_" in (name[0], name[-1]) and not name.startswith("__")
         if fitted and name != "best_estimator_" and hasattr(self, "best_estimator_"):
             return getattr(self.best_estimator_, name)
@@ -317,7 +319,7 @@ class DM2LClassifierCV(DM2LParameters):
 
 
 def _on_arrays(metric: Callable[..., float]) -> Callable[..., float]:
-    """A user's function, which takes labels as an array with NaN where they are missing."""
+    """Call a user's function with labels as an array that has NaN for missing labels."""
 
     @wraps(metric)
     def on_arrays(labels: LabelMatrix, *given: Any, **options: Any) -> float:
@@ -334,7 +336,7 @@ def search_stage(
     ridge: DM2LClassifierCV | None = None,
     alphas: Sequence[float] | None = None,
 ) -> DM2LClassifierCV:
-    """One of two stages: masked ridge, which costs little; or norms at the ``ridge`` it chose."""
+    """First stage of a search (masked ridge), or the second (nuclear norms) given a ``ridge``."""
     if ridge is None:
         stage: dict[str, Any] = {"lambda_ds": (0.0,), "refit": False}
     else:
@@ -344,7 +346,7 @@ def search_stage(
 
 
 def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
-    """Default metric: "label_discrimination" unless complete rows have both classes on average."""
+    """Default metric, "label_discrimination" unless rows have both classes on average."""
     yes, no = positive.sum(axis=0), negative.sum(axis=0)
     share = yes / np.maximum(yes + no, 1)
     in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1

@@ -1,9 +1,9 @@
-"""Algorithm 1 of the paper, the concave-convex procedure: the reference solver, and as it was run.
+"""Algorithm 1 of the paper, the concave-convex procedure: to convergence, and as published.
 
-As it was run means few descent steps from the identity. Linear model: at most 24 rounds, each one
-line search along the negative subgradient of the surrogate. Kernel model: at most 9 rounds, each
+The published runs take few descent steps from the identity. Linear model: at most 24 rounds of one
+line search along the negative subgradient of the surrogate. Kernel model: at most 9 rounds of
 Polak-Ribiere conjugate gradients, restarted every 20 steps and ended by a relative-change test.
-Neither converges; the number of steps acts as the regulariser that the objective lacks.
+Neither converges: the limit of steps acts as the regulariser that the objective lacks.
 """
 
 import warnings
@@ -37,7 +37,7 @@ def solve_cccp(
     max_iter: int,
     report: Report | None = None,
 ) -> Solution:
-    """Linearise the concave part at ``W_t``, minimise the surrogate, repeat while ``J`` falls."""
+    """Linearise the concave part at ``W_t`` and minimise the surrogate, while ``J`` falls."""
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
     converged = False
@@ -76,7 +76,7 @@ def solve_published(
     problem: Problem, W: Any, *, steepest: bool, max_iter: int, report: Report | None = None
 ) -> Solution:
     """Run Algorithm 1 with the published inner solver and iteration limits."""
-    # The descent is scipy's, on the host; scores and norms are computed where the features are.
+    # scipy runs the descent on the host; scores and norms are computed on the device of X.
     shape, example = W.shape, problem.features.example
     w = np.asarray(to_numpy(W), dtype=np.float64).ravel()
 
@@ -107,7 +107,7 @@ def solve_published(
 
 
 class _Surrogate:
-    """Value and gradient at a flat point; remembers the last, as a line search asks for each."""
+    """Value and gradient of the surrogate at flat weights, cached for the line search."""
 
     def __init__(
         self, problem: Problem, linear: Any, weights: Callable[[NDArray[np.float64]], Any]
@@ -123,7 +123,7 @@ class _Surrogate:
         return self._result
 
     def best_step(self, gradient: NDArray[np.float64]) -> float:
-        """How far along the gradient the squared loss is least."""
+        """Step along the negative gradient that minimises the squared loss."""
         change = self._problem.features.scores(self._weights(gradient))
         seen = change * self._problem.objective.observed
         bend = float(self._problem.features.xp.sum(seen * change))
@@ -132,25 +132,21 @@ class _Surrogate:
 
 def _descend(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64] | None:
     value, gradient = surrogate(w)
-    # The search begins where the loss alone is least: features that are not of unit length want
-    # steps of 1e-5, which ten halvings of 1 do not reach. scipy takes its first trial from the
-    # value before the last step.
+    # The search begins at the minimum of the loss, because steps for features of large norm are
+    # far below 1. scipy computes its first step from the value before the last step.
     slope = float(gradient @ gradient)
     before = value + 0.5 * slope * surrogate.best_step(gradient) / 1.01
     with warnings.catch_warnings():
-        # No step found is an answer here: nothing is left to gain along the gradient.
+        # Failure of the line search means that the descent has converged.
         warnings.simplefilter("ignore", RuntimeWarning)
-        # c2 = 0.1 asks for a nearly exact minimum along the line.
+        # With c2 = 0.1 the line search is nearly exact.
         values, slopes = (lambda w: surrogate(w)[0]), (lambda w: surrogate(w)[1])
         step = line_search(values, slopes, w, -gradient, gradient, value, before, c2=0.1)[0]
     return None if step is None else w - step * gradient
 
 
 def _conjugate_gradients(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Conjugate gradients in blocks of ``RESTART`` steps, until a first step changes little.
-
-    The published runs nearly always met their test there, on a plain gradient step.
-    """
+    """Conjugate gradients in blocks of ``RESTART`` steps, until a first step changes little."""
     values: list[float] = []  # before the block, and after each of its steps
 
     def small() -> bool:

@@ -1,8 +1,8 @@
-"""Features: what the scores are linear in, maps to them, and how large their ridge is by default.
+"""Features that scores are linear in, the maps from inputs to features, and the default ridge.
 
 Scores are ``F = Phi W + 1 b'``. For the linear model ``Phi`` is ``X``; for a kernel model it is a
 factor of the kernel matrix, ``K = Phi Phi'``, so that ``||W||_F^2 = tr(A'KA)`` and the kernel
-model *is* the linear model on ``Phi``: see :mod:`dm2l._solvers.maps`.
+model is the linear model on ``Phi``: see :mod:`dm2l._solvers.maps`.
 """
 
 from __future__ import annotations
@@ -37,17 +37,16 @@ from dm2l._utils.arrays import (
 )
 from dm2l.labels._matrix import LearnableMask
 
-# Entries of a matrix from which on it is worth a look for zeros.
+# Dense matrices with fewer entries are not checked for zeros.
 WORTH_SPARSE = 2**16
-# Share of entries that are not zero up to which products of a sparse matrix are faster than those
-# of a dense one (benchmarks/blas.py).
+# Up to this share of nonzero entries, products of sparse matrices are faster (benchmarks/blas.py).
 FEW = 0.1
-# The same of the product with its own transpose, 76 ms instead of 23 on Enron, where it is 0.08.
+# Up to this share, the product of a sparse matrix with its own transpose is faster.
 FEW_IN_GRAM = 0.04
 
 
 class Features:
-    """``Phi`` with, if asked for, an implicit last column of ones."""
+    """A matrix ``Phi``, with an implicit last column of ones for the intercept."""
 
     def __init__(
         self,
@@ -57,12 +56,12 @@ class Features:
         workers: int = 1,
     ) -> None:
         self.xp = namespace(Phi)
-        # An array that stands for the library, device and dtype of the scores.
+        # An array with the library, device and dtype of the scores.
         self.example = np.empty(0, dtype=Phi.dtype) if sp.issparse(Phi) else Phi
         self.mean: Any = None
-        # Means that are still in Phi, because it is sparse, and that products subtract.
+        # Column means of a sparse Phi, which products subtract so that it stays sparse.
         self._implied: Any = None
-        self.variance: float | None = None  # of all columns, added up, where it is known
+        self.variance: float | None = None  # sum of the column variances, if it is known
         self.Phi = Phi
         self.intercept = intercept
         self.n, self.d = Phi.shape
@@ -75,11 +74,7 @@ class Features:
         self._workers = workers if is_numpy_array(Phi) else 1
 
     def centre(self, mean: Any = None, *, in_place: bool = False) -> Features:
-        """The same features with zero column means, or less ``mean``, if they have an intercept.
-
-        A sparse ``Phi`` stays sparse: products subtract what its means add. ``in_place`` is for a
-        ``Phi`` that nobody else needs.
-        """
+        """Features minus their column means, or minus ``mean``, if they have an intercept."""
         if not self.intercept or self.mean is not None:
             return self
         centred = copy(self)
@@ -100,7 +95,7 @@ class Features:
         return centred
 
     def to_original(self, W: Any) -> Any:
-        """Weights for the features as they were given."""
+        """Weights of centred features as weights of the features that were given."""
         if self.mean is None:
             return W
         mean = self.xp.astype(self.mean, W.dtype, copy=False)
@@ -108,7 +103,7 @@ class Features:
         return self.xp.concat([W[: self.d, :], moved], axis=0)
 
     def from_original(self, W: Any) -> Any:
-        """Weights for the features as they are held here."""
+        """Weights of the given features as weights of centred features."""
         if self.mean is None:
             return W
         mean = self.xp.astype(self.mean, W.dtype, copy=False)
@@ -116,13 +111,13 @@ class Features:
         return self.xp.concat([W[: self.d, :], moved], axis=0)
 
     def spread(self, weights: NDArray[np.float64] | None = None) -> float:
-        """Variances of all columns, added up."""
+        """Sum of the variances of all columns."""
         if self.variance is None:
             self.variance = float(column_variances(self.Phi, weights).sum())
         return self.variance
 
     def with_intercept(self, W: Any, other: Any) -> Any:
-        """``W`` with the intercept of other weights."""
+        """``W`` with the intercepts of other weights."""
         return self.xp.concat([W[: self.d, :], other[self.d :, :]], axis=0)
 
     def scores(self, W: Any) -> Any:
@@ -143,7 +138,7 @@ class Features:
         return F
 
     def _by_rows(self, work: Callable[[slice], Any]) -> list[Any]:
-        """Results of rows in about equal parts, two for each worker."""
+        """Results for about equal parts of the rows, two for each worker."""
         borders = np.linspace(0, self.n, 2 * self._workers + 1).astype(int)
         parts = [slice(*pair) for pair in itertools.pairwise(borders)]
         with one_blas_thread():
@@ -152,10 +147,9 @@ class Features:
     def adjoint(self, G: Any) -> Any:
         """``Phi' G``, with the column sums of ``G`` as the last row."""
         xp = self.xp
-        # In the dtype of Phi, or every product would begin with a copy of it in another.
+        # A product with another dtype would copy Phi.
         R = xp.astype(G, self.Phi.dtype, copy=False)
-        # (R'Phi)' is Phi'R without the strided pass over a row-major Phi: about half the time
-        # (benchmarks/blas.py).
+        # (R'Phi)' takes about half the time of Phi'R with a row-major Phi (benchmarks/blas.py).
         if self._transposed is not None:
             product = self._transposed @ R
         elif self._workers > 1 and self.n * self.d * R.shape[1] > WORTH_SHARING:
@@ -180,7 +174,7 @@ class Features:
         xp = self.xp
         Phi = self.Phi if rows is None else self.Phi[rows, :]
         if self._implied is not None:
-            # What the means add is subtracted afterwards: float32 would not leave enough digits.
+            # The means are subtracted afterwards, for which float32 has too few digits.
             Phi = Phi.astype(np.float64, copy=False)
         root = None if weights is None else np.sqrt(weights)
         Phi = Phi if root is None else scale_rows(Phi, root)
@@ -204,7 +198,7 @@ class Features:
             cross = sums * self._implied
             raw = np.diagonal(square).copy()
             square = square - cross - cross.T + count * np.outer(self._implied, self._implied)
-            # Of a nearly constant column rounding is all that is left: it counts as constant.
+            # Nearly constant columns, of which only rounding is left, count as constant.
             rounding = 10 * np.sqrt(Phi.shape[0]) * np.finfo(np.float64).eps
             constant = np.diagonal(square) <= rounding * raw
             square[constant, :] = square[:, constant] = 0.0
@@ -218,23 +212,20 @@ class Features:
 
 
 def without_zeros(X: Any) -> Any:
-    """``X`` as a sparse matrix where it is a dense numpy array of little but zeros.
-
-    Not where the mean square of a column is a hundred times its variance: a sparse matrix is
-    centred within products only, which costs such a column its digits.
-    """
+    """``X`` as a sparse matrix if it is a dense numpy array with few nonzero entries."""
     if not is_numpy_array(X):
         return X
-    some = X[:: 1 + len(X) // 64]  # tells most matrices apart without a pass over all rows
+    some = X[:: 1 + len(X) // 64]  # recognises most dense matrices by some of their rows
     if np.count_nonzero(some) > 2 * FEW * some.size or np.count_nonzero(X) > FEW * X.size:
         return X
     sparse = sp.csr_array(X)
     mean, variance = mean_variance_axis(sparse, axis=0)
+    # Sparse matrices are centred within products, which is imprecise for large means.
     return X if np.any(mean**2 > 99 * variance) else sparse
 
 
 def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Variance of each column of a dense or sparse matrix, of rows with these weights."""
+    """Variance of each column of a dense or sparse matrix, with weights of the rows."""
     if sp.issparse(X):
         weights = None if weights is None else weights.astype(X.dtype)
         moments = mean_variance_axis(X.tocsr(), axis=0, weights=weights)
@@ -246,7 +237,7 @@ def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDAr
     if is_non_numpy(X):
         xp = array_namespace(X)
         return to_numpy(xp.var(xp.astype(X, xp.float64, copy=False), axis=0))
-    # By blocks of rows: numpy's own makes a copy of X.
+    # By blocks of rows, because np.var copies X.
     mean = np.mean(X, axis=0, dtype=np.float64)
     total = np.zeros_like(mean)
     step = max(1, 2**20 // X.shape[1])
@@ -257,49 +248,44 @@ def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDAr
 
 
 def default_ridge(variances: NDArray[np.float64]) -> float:
-    """Ridge ``4 (sum_j s_j)^2 / d`` for a linear model on columns with deviations ``s_j``.
-
-    It is near the best of many data sets (``benchmarks/ridge.py``), and no column rules it.
-    """
+    """Ridge ``4 (sum_j s_j)^2 / d`` of a linear model for columns with deviations ``s_j``."""
+    # It is near the best ridge of many data sets (benchmarks/ridge.py).
     alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
     return alpha if alpha > 0 else 1.0
 
 
 def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None = None) -> float:
-    """The ridge itself, or what "scale" means for these inputs, of rows with these weights."""
+    """The ridge, which is :func:`default_ridge` for ``alpha="scale"``."""
     if not isinstance(alpha, str):
         return float(alpha)
     return default_ridge(column_variances(X, weights))
 
 
 class FeatureMap:
-    """From inputs to features, and from weights on features to what a fitted model keeps.
+    """A map from inputs to features; scores are ``basis(x) A`` with ``A = coefficients(W)``."""
 
-    Scores are ``basis(x) A`` with ``A = coefficients(W)``.
-    """
-
-    # No defaults: model files store what an instance has, not what its class provides.
-    error: float  # what an approximation leaves out of the kernel; 0 where the map is exact
+    # These have no defaults because model files store attributes of instances only.
+    error: float  # error of an approximate kernel, 0 for exact maps
     n_coefficients: int  # rows of A
-    example: Any  # stands for the library and device of the features
-    offset: Any = None  # (d,): what inputs were centred by; it moves the intercept
-    plain = False  # whether rows are their own features
-    square: Callable[[], Any] | None = None  # gives Phi'Phi, if cheaper than the product
+    example: Any  # an array with the library and device of the features
+    offset: Any = None  # (d,): means subtracted from the inputs, which move the intercept
+    plain = False  # whether the features are the inputs
+    square: Callable[[], Any] | None = None  # returns Phi'Phi, if cheaper than the product
 
     def fit(self, X: Any) -> Any:
         """Features of the training rows."""
         raise NotImplementedError
 
     def transform(self, X: Any) -> Any:
-        """Features of any rows, by a map that is :meth:`fixed`."""
+        """Features of any rows, by a :meth:`fixed` map."""
         raise NotImplementedError
 
     def coefficients(self, W: Any) -> Any:
-        """``A`` of given feature weights: these, unless a map says otherwise."""
+        """``A`` for given feature weights."""
         return W
 
     def weights(self, coefficients: Any) -> Any:
-        """Feature weights whose ``coefficients`` these are, for warm starts."""
+        """Feature weights for given ``A``, for warm starts."""
         return coefficients
 
     def identity(self, n_labels: int) -> Any:
@@ -307,21 +293,21 @@ class FeatureMap:
         return self.weights(asarray_like(np.eye(self.n_coefficients, n_labels), self.example))
 
     def fixed(self, X: Any) -> FeatureMap:
-        """The map that takes any rows to these features; ``X`` is what was fitted."""
+        """The map from any rows to these features, after a fit to ``X``."""
         return self
 
     def inputs(self, X: Any) -> Any:
-        """Inputs that a fitted model follows in library and dtype."""
+        """Inputs whose library and dtype a fitted model follows."""
         return X
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """What a fitted model keeps beside the coefficients, by the fields of its weights."""
+        """Fields of :class:`Weights` that a fitted model keeps besides the coefficients."""
         return {}
 
 
 @dataclass(eq=False)
 class LinearMap(FeatureMap):
-    """``Phi = X``, or a factor of ``XX'`` when ``X`` has more columns than rows."""
+    """``Phi = X``, or a factor of ``XX'`` if ``X`` has more columns than rows."""
 
     reduce: bool = True
     intercept: bool = False
@@ -330,46 +316,46 @@ class LinearMap(FeatureMap):
 
     def fit(self, X: Any) -> Any:
         n, d = X.shape
-        # Rows that are their own features are not kept: maps travel to where rows are.
+        # Rows are not stored if they are the features, because maps are sent to other processes.
         self.example, self.n_coefficients, self.plain = X[:0, :], d, d <= n or not self.reduce
         if self.plain:
             return X
         X = float64(X)
         if self.intercept and not sp.issparse(X):
             mean = namespace(X).mean(X, axis=0)
-            # Each decade of distance over spread costs XX' two digits; a few are spare.
+            # Means that are large beside the deviations cost XX' its precision.
             if float(mean @ mean) > 1e4 * column_variances(X).sum():
                 self.offset, X = mean, X - mean
         self._X = self.example = X
         values = X.data if sp.issparse(X) else X
-        if bool(namespace(values).any(values * values > 0)):  # squares may be zero where X is not
-            # No name for the matrix here: it goes when the factor is done with it.
+        if bool(namespace(values).any(values * values > 0)):  # squares of small numbers may be 0
+            # The matrix has no name here, so that kernel_factor can free it.
             self._factor = kernel_factor(_dense_gram(X) if sp.issparse(X) else X @ X.T)
-        else:  # nothing but zeros: one zero column says as much as all of them
+        else:  # one column of zeros represents X
             zero, one = asarray_like(np.zeros((n, 1)), values), asarray_like(np.eye(1), values)
             self._factor = KernelFactor(zero, np.arange(1), one)
         self.square = self._factor.square
         return self._factor.Phi
 
     def transform(self, X: Any) -> Any:
-        """Rows are their own features where this map is one for further rows."""
+        """The inputs, which are the features of a fixed map."""
         return X
 
     def coefficients(self, W: Any) -> Any:
-        """``W`` itself, or ``X'A``."""
+        """Weights of the columns of ``X``."""
         if self._factor is None:
             return W
         A = solve_triangular(self._factor.L, W, transpose=True)
         return take_rows(self._X, self._factor.pivots).T @ A
 
     def on_inputs(self, W: Any, intercept: bool) -> tuple[Any, Any]:
-        """Weights on the columns of ``X`` and intercepts, of weights with or without intercept."""
+        """Weights of the columns of ``X``, and intercepts."""
         coef = self.coefficients(W[:-1, :] if intercept else W)
         b = W[-1, :] if intercept else asarray_like(np.zeros(W.shape[1]), W)
         return coef, b if self.offset is None else b - self.offset @ coef
 
     def weights(self, coefficients: Any) -> Any:
-        """``W`` itself, or the weights that give the same training scores."""
+        """Feature weights that give the same training scores."""
         if self._factor is None:
             return coefficients
         F = self._X @ coefficients
@@ -377,7 +363,7 @@ class LinearMap(FeatureMap):
 
 
 def _dense_gram(X: Any) -> NDArray[np.float64]:
-    """``XX'`` of a sparse ``X``, which is nearly full: its sparse form would take twice as much."""
+    """``XX'`` of a sparse ``X`` as a dense matrix, which takes less memory than a sparse one."""
     n, others = X.shape[0], X.T.tocsr()
     K = np.empty((n, n))
     step = 2**24 // n + 1
@@ -387,18 +373,14 @@ def _dense_gram(X: Any) -> NDArray[np.float64]:
 
 
 class Weights(NamedTuple):
-    """What predictions need, named like the attributes of a fitted estimator (:data:`FITTED`).
-
-    ``coef`` (c, d) is of a linear model, ``dual_coef`` (m, c) of any other, with the kernel and
-    the rows ``X_fit``, or ``fourier``, the map of a Fourier approximation.
-    """
+    """Weights for predictions, named like the attributes :data:`FITTED` of a fitted estimator."""
 
     intercept: Any
-    coef: Any = None
-    dual_coef: Any = None
+    coef: Any = None  # (c, d) of a linear model
+    dual_coef: Any = None  # (m, c) of other models, on the rows X_fit or on Fourier features
     X_fit: Any = None
     kernel: Kernel | None = None
-    fourier: Any = None
+    fourier: Any = None  # the map of a Fourier approximation
     landmark_factor: Any = None
     approximation_error: float | None = None
 
@@ -408,7 +390,7 @@ class Weights(NamedTuple):
         intercept = take_rows(self.intercept, chosen)
         if self.coef is not None:
             coef = take_rows(self.coef, chosen).T
-            if is_non_numpy(X):  # not every library multiplies float32 with float64
+            if is_non_numpy(X):  # some libraries do not multiply float32 with float64
                 xp = namespace(X)
                 coef = xp.astype(coef, X.dtype, copy=False)
                 intercept = xp.astype(intercept, X.dtype, copy=False)
@@ -417,7 +399,7 @@ class Weights(NamedTuple):
             K = float64(self.fourier.transform(X))
         elif self.kernel is not None and self.kernel.kernel == "precomputed":
             pivots = np.flatnonzero(mask.keep)[self.X_fit]
-            # All columns of a large matrix need no copy; a small one costs nothing.
+            # Taking all columns of a large matrix would copy it.
             whole = X.shape[1] > 1000 and np.array_equal(pivots, np.arange(X.shape[1]))
             K = float64(X if whole else take_columns(X, pivots))
         else:

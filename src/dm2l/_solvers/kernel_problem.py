@@ -1,17 +1,15 @@
-r"""Exact kernel models in the scores: one Cholesky factor and nothing else of the kernel's size.
+r"""Exact kernel models with scores as variables, which need one Cholesky factor only.
 
-With ``F = K A + 1 b'`` and ``1'A = 0``, which every step below keeps, the ridge term
+With ``F = K A + 1 b'`` and ``1'A = 0``, which every step below preserves, the ridge term
 ``alpha tr(A'KA)`` is ``alpha <A, F>``, and loss and ridge have the Hessian
 
 .. math:: \langle (F_1, A_1), (F_2, A_2) \rangle = \rho \langle F_1, F_2 \rangle
           + \alpha \langle A_1, F_2 \rangle
 
 for entries observed at random. A gradient is the array ``D`` for which ``<D, F_1>`` is the slope
-along a step ``(F_1, A_1, b_1)``, and the step that this Hessian turns it into solves
-``rho F + alpha A = D``: with ``M = rho K + alpha I`` that is ``A = M^{-1}(D - rho 1 b')`` and
-``F = (D - alpha A) / rho``, without another product. Neither a factor ``K = Phi Phi'`` is needed,
-which would be a second decomposition, nor ``Phi'Phi``, nor products with them, and ``M`` may take
-the place of ``K``.
+along a step ``(F_1, A_1, b_1)``. The preconditioned step solves ``rho F + alpha A = D``: with
+``M = rho K + alpha I`` it is ``A = M^{-1}(D - rho 1 b')`` and ``F = (D - alpha A) / rho``. Neither
+a factor of ``K`` nor products with it are needed, so ``M`` may overwrite ``K``.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from dm2l._solvers.features import Features
-from dm2l._solvers.nuclear import Evaluation, Norm
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
 from dm2l._utils.arrays import (
     add_diagonal,
@@ -38,14 +35,14 @@ from dm2l._utils.arrays import (
     symmetrize,
 )
 
-# Columns of the inverse of the factor that are looked at together.
+# Columns of the inverse of the factor that are computed together.
 _WIDTH = 256
-# Rows, about, that tell how far scores and coefficients disagree.
+# About how many rows show how far scores and coefficients disagree.
 _LOOKED_AT = 500
 
 
 class KernelOperator(Features):
-    """Scores as their own coordinates: weights stack ``F``, ``A`` and, with an intercept, ``b``."""
+    """A kernel matrix as features: weights stack ``F``, ``A`` and, with an intercept, ``b``."""
 
     def __init__(self, K: Any, intercept: bool) -> None:
         super().__init__(K, intercept)
@@ -53,11 +50,11 @@ class KernelOperator(Features):
         self._spread = float(self.xp.mean(self.xp.linalg.diagonal(K)) - self.xp.mean(K))
 
     def spread(self, weights: NDArray[np.float64] | None = None) -> float:
-        """Variances of the columns of any ``Phi`` with ``K = Phi Phi'``, added up."""
+        """Sum of the column variances of any ``Phi`` with ``K = Phi Phi'``."""
         return self._spread
 
     def release(self) -> Any:
-        """The kernel matrix, for others to overwrite: scores and steps do without it."""
+        """Give away the kernel matrix, which scores and steps do not need."""
         K, self.Phi = self.Phi, None
         return K
 
@@ -65,7 +62,7 @@ class KernelOperator(Features):
         return W[: self.n, :]
 
     def adjoint(self, G: Any) -> Any:
-        """Slopes along scores are gradients already."""
+        """Slopes along scores, which are the gradients here, in float64."""
         return float64(G)
 
     def dual(self, W: Any) -> Any:
@@ -75,7 +72,7 @@ class KernelOperator(Features):
         return W[self.n :, :]
 
     def from_original(self, W: Any) -> Any:
-        """``F`` on top of ``A`` over ``b``; columns of ``A`` are made to sum up to 0."""
+        """Stack ``F``, ``A`` and ``b``, with columns of ``A`` that sum to 0."""
         xp, A, b = self.xp, W[: self.n, :], W[self.n :, :]
         if self.intercept:
             A = A - xp.mean(A, axis=0, keepdims=True)
@@ -83,7 +80,7 @@ class KernelOperator(Features):
         return xp.concat([F + b if self.intercept else F, A, b], axis=0)
 
     def drift(self, W: Any) -> float:
-        """How far ``F`` is from what ``A`` and ``b`` give, relative to it, by some of its rows."""
+        """Relative difference of ``F`` and ``K A + 1 b'``, from some of the rows."""
         some = slice(None, None, max(1, self.n // _LOOKED_AT))
         F, A, b = self.scores(W)[some, :], self.dual(W), W[2 * self.n :, :]
         norm, K = self.xp.linalg.vector_norm, self.Phi[some, :]
@@ -96,42 +93,33 @@ class KernelOperator(Features):
 
 
 class KernelProblem(Problem):
-    """The problem in these coordinates; gradients are those along scores, of shape (n, c)."""
+    """The problem of a :class:`KernelOperator`, with gradients (n, c) along the scores."""
 
     features: KernelOperator
+    narrows = False
 
     def product(self, W: Any) -> Any:
         """The Hessian of loss and ridge, times ``W``."""
         loss = self.features.scores(W) * self.objective.observed
         return loss + self.alpha * self.features.dual(W)
 
-    def evaluate(
-        self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
-        self.n_evaluations += 1
-        F = self.features.scores(W)
-        at = self.objective.evaluate(F, norm, linear, curvature=curvature)
-        ridge = self.ridge(W)
-        gradient = at.gradient + self.alpha * self.features.dual(W)
-        return Evaluation(at.value + ridge, at.exact + ridge, gradient, at.curvature)
-
-    def ridge(self, W: Any) -> float:
-        """``alpha/2 tr(A'KA)``."""
+    def ridge(self, W: Any) -> tuple[float, Any]:
+        """``alpha/2 tr(A'KA)`` and its gradient."""
         F, A = self.features.scores(W), self.features.dual(W)
-        return 0.5 * self.alpha * float(self.xp.sum(F * A))
+        return 0.5 * self.alpha * float(self.xp.sum(F * A)), self.alpha * A
 
 
 class KernelPreconditioner(Preconditioner):
-    """``M = rho K + alpha I = R R'``, which turns gradients into steps."""
+    """Preconditioned steps by the Cholesky factor of ``M = rho K + alpha I``."""
 
-    # Who solves systems for this factor and its copies in other threads together.
+    # Solves the systems of this factor and of its copies in other threads together.
     together: BatchedSolver | None = None
     place = 0
 
     def __init__(self, problem: KernelProblem, *, keep: bool = False, single: bool = False) -> None:
         features, xp = problem.features, problem.xp
         self.rho, self.alpha = problem.rho, problem.alpha
-        # F is a difference of the gradient and A.
+        # F is a difference of the gradient and A, divided by rho.
         self.rounding = float(np.finfo(np.float64).eps) / self.rho
         M = features.Phi if keep else features.release()
         if single:
@@ -143,8 +131,11 @@ class KernelPreconditioner(Preconditioner):
         M = add_diagonal(M, xp.full_like(M[:, 0], self.alpha))
         R = cholesky(M, overwrite=True)
         if R is None:
-            raise np.linalg.LinAlgError("The kernel matrix is not positive semi-definite.")
-        # In float32 BLAS takes a half longer for L Z = B than for (L')'Z = B, with L' at hand.
+            raise np.linalg.LinAlgError(
+                "The kernel matrix is not positive semi-definite. Use a valid kernel, or add to "
+                "its diagonal."
+            )
+        # In float32, BLAS solves (L')'Z = B faster than L Z = B.
         self._R, self._mirrored = (symmetrize(R), True) if single else (R, False)
         self._inverse = invert_triangular(R) if is_non_numpy(R) else None
         self._ones = None
@@ -177,7 +168,7 @@ class KernelPreconditioner(Preconditioner):
         return problem.product(V)
 
     def leverages(self) -> Any:
-        """Pull of each row on its score: ``(1 - alpha (M^-1)_ii) / rho``, less the intercept."""
+        """Leverage of each row, without the intercept: ``(1 - alpha (M^-1)_ii) / rho``."""
         xp, R = array_namespace(self._R), self._R
         n, parts = R.shape[0], []
         for start in range(0, n, _WIDTH):
@@ -193,7 +184,7 @@ class KernelPreconditioner(Preconditioner):
         return (1.0 - self.alpha * inverse) / self.rho
 
     def members(self, count: int) -> list[KernelPreconditioner]:
-        """The same factor for descents in so many threads, all of which have to leave."""
+        """Copies of this factor for ``count`` threads, each of which has to call ``leave``."""
         together, members = BatchedSolver(self, count), []
         for place in range(count):
             member = copy(self)
@@ -212,11 +203,9 @@ class KernelPreconditioner(Preconditioner):
 
 
 class BatchedSolver:
-    """Waits until all descents that are left have asked, and solves for all of them at once.
+    """Solve the systems of several threads at once, as soon as all active ones have asked."""
 
-    Who is left when is decided by the descents, never by the threads.
-    """
-
+    # Which threads are active depends on convergence only, so results are deterministic.
     def __init__(self, factor: KernelPreconditioner, count: int) -> None:
         self._factor = factor
         self._left = set(range(count))
@@ -235,7 +224,7 @@ class BatchedSolver:
             return self._answers.pop(place)
 
     def leave(self, place: int) -> None:
-        """Let the others go on without this one."""
+        """Stop waiting for this thread."""
         with self._changed:
             self._left.discard(place)
             self._answer()
@@ -246,7 +235,7 @@ class BatchedSolver:
         places = sorted(self._asked)
         try:
             solved = self._factor.solve(np.concatenate([self._asked[k] for k in places], axis=1))
-        except BaseException as error:  # or the others would wait for ever
+        except BaseException as error:  # the other threads would wait for ever
             self._failure = error
             self._changed.notify_all()
             raise

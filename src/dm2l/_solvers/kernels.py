@@ -20,6 +20,8 @@ from dm2l._utils.arrays import (
     to_numpy,
 )
 
+NOT_SYMMETRIC = "The kernel matrix is not symmetric. A kernel must satisfy k(a, b) = k(b, a)."
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -43,14 +45,14 @@ class Kernel:
             return tanimoto_kernel(A, B, self.gamma)
         if is_non_numpy(A):
             return self._formula(A, B)
-        # Loaded when it is needed: half the time of importing this library.
+        # Imported here because it takes half of the import time of dm2l.
         from sklearn.metrics.pairwise import pairwise_kernels
 
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters)
 
     def _formula(self, A: Any, B: Any) -> Any:
-        """The same for arrays of other libraries."""
+        """Kernel matrix for arrays of other libraries."""
         xp = array_namespace(A)
         if self.kernel == "cosine":
             A, B = (M / xp.clip(xp.linalg.vector_norm(M, axis=1), 1e-300)[:, None] for M in (A, B))
@@ -69,26 +71,23 @@ class Kernel:
         if self.kernel == "sigmoid":
             return xp.tanh(inner)
         raise ValueError(
-            f"kernel={self.kernel!r} takes numpy arrays only; pass X as numpy, the kernel matrix "
-            "with kernel='precomputed', or a function as kernel."
+            f"kernel={self.kernel!r} takes numpy arrays only. Pass X as a numpy array, or use "
+            "kernel='precomputed' or a callable kernel."
         )
 
 
 def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:
-    """``exp(-gamma (1 - s))`` with Tanimoto's similarity ``s = x'y / (x'x + y'y - x'y)``.
-
-    Positive definite; two rows of zeros are alike, and unlike all others.
-    """
+    """``exp(-gamma (1 - s))`` with the Tanimoto similarity ``s = x'y / (x'x + y'y - x'y)``."""
     inner = A @ B.T
     if sp.issparse(A) or sp.issparse(B):
         inner = inner.toarray() if sp.issparse(inner) else inner
         squares = [to_numpy((sp.csr_array(M).power(2)).sum(axis=1)) for M in (A, B)]
     else:
         squares = [namespace(M).sum(M * M, axis=1) for M in (A, B)]
-    # In place: of a large kernel matrix there should be few.
+    # Operations are in place to save memory.
     union = squares[0][:, None] + squares[1][None, :]
     union -= inner
-    nothing = union <= 0
+    nothing = union <= 0  # two rows of zeros have the similarity 1
     inner[nothing] = 1.0
     union[nothing] = 1.0
     inner /= union
@@ -97,33 +96,23 @@ def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:
     return namespace(inner).exp(inner)
 
 
+@dataclass(eq=False)
 class KernelFactor:
-    """``K ~ Phi Phi'`` with ``Phi[pivots] = L`` lower triangular.
+    """``K ~ Phi Phi'`` with ``Phi[pivots] = L`` lower triangular."""
 
-    ``counts`` says, for an ``L`` without rows that are not pivots, how many rows of ``Phi`` equal
-    each of its rows; ``error`` is ``trace(K - Phi Phi') / trace(K)``.
-    """
-
-    def __init__(
-        self,
-        Phi: Any,
-        pivots: NDArray[np.intp],
-        L: Any,
-        counts: NDArray[np.intp] | None = None,
-        error: float = 0.0,
-    ) -> None:
-        self.Phi = Phi
-        self.pivots = pivots
-        self.L = L
-        self.error = error
-        self._counts = counts
+    Phi: Any
+    pivots: NDArray[np.intp]
+    L: Any
+    # How many rows of Phi equal each row of L, if they all equal one.
+    counts: NDArray[np.intp] | None = None
+    error: float = 0.0  # trace(K - Phi Phi') / trace(K)
 
     def square(self) -> Any:
-        """``Phi'Phi``, a third of the work where ``Phi`` is ``L`` with repeated rows."""
-        if self._counts is None:
+        """``Phi'Phi``, from the triangular ``L`` where rows of ``Phi`` repeat those of ``L``."""
+        if self.counts is None:
             return self.Phi.T @ self.Phi
         xp, n = namespace(self.L), self.L.shape[0]
-        weights = asarray_like(np.sqrt(self._counts), self.L)
+        weights = asarray_like(np.sqrt(self.counts), self.L)
         total = xp.zeros_like(self.L)
         step = max(256, -(-n // 8))
         for start in range(0, n, step):
@@ -134,13 +123,11 @@ class KernelFactor:
 
 
 def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
-    """Exact factor of a positive semi-definite kernel matrix.
-
-    Cholesky, with diagonal pivoting down to ``tol`` times the first pivot if ``K`` is not safely
-    positive definite: duplicate rows cost rank, not accuracy.
-    """
+    """Exact factor of a positive semi-definite kernel matrix, whose rows may be duplicates."""
+    # Cholesky with diagonal pivoting, down to tol times the first pivot, takes the place of plain
+    # Cholesky if K is not safely positive definite.
     xp = namespace(K)
-    # A float32 kernel matrix is positive semi-definite up to its own rounding only.
+    # A float32 kernel matrix is positive semi-definite up to rounding only.
     noise = float(xp.finfo(K.dtype).eps) if xp.isdtype(K.dtype, "real floating") else 0.0
     tol = max(tol, 10 * noise)
     K = float64(K)
@@ -171,19 +158,17 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
 
 
 def check_largest(largest: float) -> None:
-    """Refuse a kernel matrix whose largest diagonal entry is not positive."""
+    """Raise an error if the largest diagonal entry of a kernel matrix is not positive."""
     if not largest > 0:
         raise ValueError(
-            f"The kernel matrix has no positive diagonal entry (largest: {largest}); it must be "
-            "positive semi-definite and not zero."
+            "The kernel matrix is not positive semi-definite: it has no positive diagonal entry "
+            f"(largest: {largest}). Use a valid kernel."
         )
 
 
 def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:
-    """For every row the first one that equals it within ``tol``; checks the symmetry too.
-
-    Only rows within ``tol`` by ``K_ii + K_jj - 2 K_ij`` are compared; none may be below ``-much``.
-    """
+    """For every row, the first row that equals it within ``tol``; also checks ``K``."""
+    # Rows are compared if K_ii + K_jj - 2 K_ij <= tol; none of these may be below -2 much.
     xp, n = namespace(K), K.shape[0]
     index = xp.arange(n, device=device(K))
     nobody = xp.full_like(index, n)
@@ -193,14 +178,14 @@ def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.i
         rows, columns = K[start:end, :], K[:, start:end].T
         off = xp.abs(rows - columns) - 1e-6 * xp.abs(columns)
         if not float(xp.max(off)) <= 1e-2 * much:
-            raise ValueError("The kernel matrix is not symmetric.")
+            raise ValueError(NOT_SYMMETRIC)
         apart = diagonal[start:end, None] + diagonal[None, :] - 2 * rows
         if float(xp.min(apart)) < -2 * much:
             raise _indefinite(0, -0.5 * float(xp.min(apart)))
         near.append(xp.min(xp.where(apart <= tol, index, nobody), axis=1))
     itself = np.arange(n)
     first = np.minimum(to_numpy(xp.concat(near)), itself)
-    first = np.where(first[first] == first, first, itself)  # no chains
+    first = np.where(first[first] == first, first, itself)  # without chains
     if np.array_equal(first, itself):
         return first
     chosen = asarray_like(first, K)
@@ -214,15 +199,15 @@ def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.i
 def _pivoted(
     K: NDArray[np.float64], tol: float, largest: float, noise: float
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Cholesky factor with diagonal pivoting, rows in the order of the pivots, and that order."""
+    """Cholesky factor with diagonal pivoting, and the order of its rows."""
     (pstrf,) = get_lapack_funcs(("pstrf",), (K,))
     packed, order, rank, _ = pstrf(K, lower=1, tol=tol * largest)
     order = order - 1
-    for column in range(1, len(packed)):  # what LAPACK leaves above the diagonal
+    for column in range(1, len(packed)):  # LAPACK does not clear the upper triangle
         packed[:column, column] = 0.0
     lower = packed[:, :rank]
     residual, step = 0.0, 2**22 // len(K) + 1
-    for start in range(0, len(K), step):  # a few rows at a time: whole, it is three more matrices
+    for start in range(0, len(K), step):  # in parts, to save memory
         rows = order[start : start + step]
         off = K[rows][:, order] - lower[start : start + step] @ lower.T
         residual = max(residual, float(np.max(np.abs(off))))
@@ -233,6 +218,6 @@ def _pivoted(
 
 def _indefinite(rank: int, residual: float) -> ValueError:
     return ValueError(
-        f"The kernel matrix is not positive semi-definite: after {rank} pivots an entry is still "
-        f"off by {residual:.2g}. Use a valid kernel, or add to its diagonal."
+        f"The kernel matrix is not positive semi-definite: after {rank} pivots, an entry differs "
+        f"by {residual:.2g}. Use a valid kernel, or add to its diagonal."
     )

@@ -13,33 +13,32 @@ from dm2l._solvers.nuclear import Evaluation, SmoothNorm
 from dm2l._solvers.problem import Known, Preconditioner, Report, SmoothProblem, Solution
 from dm2l._utils.arrays import add_diagonal, asarray_like, to_numpy
 
-# Smoothing is lowered in these steps until the exact objective no longer cares. The first is for
-# starts from which more than FAR of the objective may be gained.
+# Smoothing is lowered in these steps. The first is used if the first step may gain more than FAR
+# of the objective.
 SMOOTHING = (5e-2, 1.5e-2, 5e-3, 1.5e-3, 5e-4, 1.5e-4, 5e-5, 1e-5)
 FAR = 2e-2
-# At smoothing mu a step has to gain so much, relative to the objective, or it is taken at the
-# next smoothing: PATIENCE (mu / SMOOTHING[1])^0.6. Less patience costs more in the end: each
-# smoothing prepares the singular values that vanish in the next.
+# A step with smoothing mu has to gain PATIENCE (mu / SMOOTHING[1])^0.6 of the objective, or the
+# smoothing is lowered. Lowering it earlier costs more steps later.
 PATIENCE = 7e-6
 # Convergence counts only if the previous smoothing had ended within this multiple of ``tol``.
 NEARLY = 2.0
-# Pairs of steps and gradient changes that are remembered.
+# Pairs of steps and gradient changes that are stored.
 MEMORY = 20
-FEW = 8  # for which room is made at a time: most fits need less than all
-# The curvature of the norms is looked at again after so many iterations.
+FEW = 8  # pairs that memory is allocated for at a time, because most fits need few
+# Iterations between two evaluations of the curvature of the norms.
 REFRESH = 2
-# An iteration may lower the objective by this share of what the slope predicts, or is shortened.
+# A step is shortened if it gains less than this share of the gain that the slope predicts.
 SUFFICIENT = 1e-4
 SHORTENINGS = 20
-# Relative differences of the objective that mean nothing.
+# Relative differences of the objective below this are rounding.
 ROUNDING = 1e-14
-# Tolerances below this ask for more than values of the objective can tell.
+# For tolerances below this, values of the objective are not precise enough.
 ROUNDING_OF_J = 1e-12
-# Steps whose predicted gains tell how fast they fall, and the least share that they fall by.
+# The rate at which predicted gains fall is measured over WINDOW steps, and is at most SLOWEST.
 WINDOW, SLOWEST = 5, 0.95
-# After a shortened step the next one begins at most this much longer.
+# The step after a shortened one is at most this much longer.
 LENGTHENING = 1.5
-# A start is shortened where its best multiple is below this.
+# A start is shortened if its best multiple is below this.
 SHORTER = 0.9
 
 
@@ -56,14 +55,11 @@ def solve_lbfgs(
     report: Report | None = None,
     known: Known | None = None,
 ) -> Solution:
-    """Minimise the objective by L-BFGS with falling smoothing, in ``V = R'W``.
-
-    There loss and ridge have a Hessian near the identity, and the nuclear norms one near
-    ``I (x) lambda_d Q / rho`` with ``Q`` the mean curvature that a row sees: the quasi-Newton model
-    starts from both. Where the predicted decrease of a step is small, the next one is taken at a
-    finer smoothing. Its sum over the steps to come estimates the distance to the minimum, and ends
-    the descent. (scipy's L-BFGS takes no initial Hessian and lives on the host.)
-    """
+    """Minimise the objective by L-BFGS with falling smoothing, in ``V = R'W``."""
+    # In these variables, the Hessian of loss and ridge is near the identity and that of the norms
+    # near I (x) lambda_d Q / rho, with Q the mean curvature of a row: quasi-Newton models start
+    # from their sum. The solver stops when the sum of predicted gains is below tol. (scipy's
+    # L-BFGS takes no initial Hessian.)
     descent = _Descent(problem, preconditioner, linear, report)
     evaluations = problem.n_evaluations
     steps = np.asarray(SMOOTHING)
@@ -72,10 +68,9 @@ def solve_lbfgs(
         ladder = ladder[-1:]
     if known is not None and known.smoothing != ladder[0]:
         known = None
-    # The start, or that multiple of it which is best. Along t V the objective is
-    # J(0) - t p + t^2 q/2, the nuclear norms being part of p: value and slope at the start say all.
-    # Weights for a smaller lambda_d, ridge among them, are too long, and where they are all wrong,
-    # t is 0.
+    # Begin at the best multiple t of the start: weights for a smaller lambda_d, such as those of
+    # ridge, are too long. Along t V the objective is J(0) - t p + t^2 q/2, with the nuclear norms
+    # in p, so value and slope at the start determine t.
     V = problem.xp.astype(V, problem.xp.float64)
     start = descent.evaluate(V, ladder[0], curvature=True, known=known)
     descent.history.append(start.exact)
@@ -88,15 +83,14 @@ def solve_lbfgs(
     descent.best = descent.latest = start
     converged = descent.run(ladder, tol, max_iter)
     best, latest = descent.best, descent.latest
-    # The best point, or the last one where rounding hides which is better: of two points on the way
-    # the later one has the smaller gradient. A start that nothing improved was the end of another
-    # run. Values are noise where singular values vanish, gradients are not.
+    # The best point, or the last one if they differ by rounding only, because it has the smaller
+    # gradient. A start without improvement is the solution of an earlier run.
     slack = 1e-9
     if best is not start:
         slack = 1e-6 if tol < ROUNDING_OF_J else 1e-8
     if latest.exact <= best.exact + slack * abs(best.exact):
         best = latest
-    seen = descent.bent  # with the last curvature that was
+    seen = descent.bent  # the last evaluation with curvature
     if seen is not None:
         seen = best.at._replace(curvature=seen.curvature)
     return Solution(
@@ -112,7 +106,7 @@ def solve_lbfgs(
 
 @dataclass
 class _Point:
-    """Where the descent stands."""
+    """A point of the descent and its evaluation."""
 
     V: Any
     value: float
@@ -124,19 +118,17 @@ class _Point:
 
 @dataclass
 class _Memory:
-    """The last steps ``s`` and gradient changes ``y``, and the direction they suggest.
+    """The last steps ``s`` and gradient changes ``y`` of L-BFGS."""
 
-    The two loops of L-BFGS are two triangular systems in the products ``s_i'y_j``: few passes over
-    the memory, and few waits for an accelerator.
-    """
-
+    # The two loops of L-BFGS are two triangular systems in the products s_i'y_j, which need few
+    # passes over memory and few synchronisations with an accelerator.
     _steps: Any = None
     _changes: Any = None
     order: list[int] = field(default_factory=list)
     _products: NDArray[np.float64] = field(default_factory=partial(np.zeros, (MEMORY, MEMORY)))
 
     def add(self, step: Any, change: Any) -> None:
-        """Remember a pair, if the function curves upwards along it."""
+        """Store a pair if the curvature along the step is positive."""
         xp = array_namespace(step)
         s, y = xp.reshape(step, (-1,)), xp.reshape(change, (-1,))
         met = s[: y.shape[0]]
@@ -156,7 +148,7 @@ class _Memory:
             self._steps, self._changes = steps, changes
         self._steps[slot, :] = s
         self._changes[slot, :] = y
-        # Only products of a step with later changes are ever needed.
+        # Only products of a step with later changes are needed.
         products = to_numpy(self._steps[:, : y.shape[0]] @ y)
         self._products[: len(products), slot] = products
 
@@ -181,7 +173,7 @@ class _Memory:
 
 @dataclass
 class _Descent:
-    """The iterations of all stages, what they remember, and the best point so far."""
+    """State of the iterations: the L-BFGS memory, the curvature model and the best point."""
 
     problem: SmoothProblem
     preconditioner: Preconditioner
@@ -189,7 +181,7 @@ class _Descent:
     report: Report | None
     memory: _Memory = field(default_factory=_Memory)
     model: Any = None
-    bent: Evaluation | None = None  # where the curvature was seen last
+    bent: Evaluation | None = None  # the last evaluation with curvature
     length: float = 1.0
     history: list[float] = field(default_factory=list)
     n_iter: int = 0
@@ -197,9 +189,9 @@ class _Descent:
     latest: _Point = field(init=False)
 
     def run(self, ladder: list[float], tol: float, max_iter: int) -> bool:
-        """Descend, the smoothing falling along the ladder; returns whether the end was reached."""
+        """Iterate over the smoothings of ``ladder``; returns whether the solver converged."""
         level, settled = 0, False
-        # How fast predicted gains fall at one smoothing, and the last few of them.
+        # Rate at which predicted gains fall with one smoothing, and the last of them.
         rate = 0.5
         promises: list[float] = []
         while True:
@@ -209,7 +201,7 @@ class _Descent:
             promises = [*promises, promise][-WINDOW:]
             if len(promises) > 1 and promises[0] > 0:
                 rate = min(SLOWEST, (promise / promises[0]) ** (1.0 / (len(promises) - 1)))
-            # Twice the sum of this gain and those to come: it falls short by up to a half.
+            # Twice the sum of this gain and all later ones, which underestimates by up to a half.
             remaining = 2.0 * promise / (1.0 - rate)
             last = level == len(ladder) - 1
             here = remaining <= max(tol, 1e-16)
@@ -231,7 +223,7 @@ class _Descent:
             if following is None:
                 level += 1
                 settled = remaining <= NEARLY * tol
-                promises = []  # those of another smoothing do not compare
+                promises = []  # gains with different smoothings are not comparable
                 following = self._jump(point, direction, ladder[level])
             self.n_iter += 1
             self.history.append(following.exact)
@@ -242,20 +234,20 @@ class _Descent:
                 self.report(self.n_iter, following.exact)
 
     def _direction(self, point: _Point) -> tuple[Any, float]:
-        """Where to go, and the slope that way, which is never positive."""
+        """Search direction, and the slope along it, which is not positive."""
         direction = self.memory.direction(point.gradient, self._precondition)
         slope = self.inner(point.gradient, direction)
         if slope > 0:
             self.memory = _Memory()
             direction = -self._precondition(point.gradient)
             slope = self.inner(point.gradient, direction)
-        if slope > 0:  # at extreme scales rounding leaves the model of the curvature indefinite
+        if slope > 0:  # rounding at extreme scales made the curvature model indefinite
             self.model, direction = None, -self.preconditioner.step(point.gradient)
             slope = self.inner(point.gradient, direction)
         return direction, min(slope, 0.0)
 
     def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:
-        """A step whose end is seen at another smoothing; none where the exact objective rises."""
+        """A step evaluated with another smoothing; no step if the exact objective rises."""
         step = min(1.0, LENGTHENING * self.length)
         trial = self.evaluate(point.V + step * direction, mu, curvature=True)
         if trial.exact <= point.exact * (1.0 + PATIENCE):
@@ -263,7 +255,7 @@ class _Descent:
         return self.evaluate(point.V, mu, curvature=True)
 
     def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
-        """One iteration, again without memory if it fails; None where no step helps."""
+        """One iteration, repeated without memory if it fails; None if no step helps."""
         curvature = self.n_iter % REFRESH == REFRESH - 1
         while True:
             following = self._search(point, direction, slope, mu, curvature) if slope < 0 else None
@@ -279,14 +271,14 @@ class _Descent:
     def _search(
         self, point: _Point, direction: Any, slope: float, mu: float, curvature: bool
     ) -> _Point | None:
-        """Shorten the step, by the parabola through what is known, until it gains enough."""
+        """Shorten the step by quadratic interpolation until it gains enough."""
         step = min(1.0, LENGTHENING * self.length)
         for _ in range(SHORTENINGS):
             trial = self.evaluate(point.V + step * direction, mu, curvature)
             excess = trial.value - point.value - step * slope
             enough = trial.value <= point.value + SUFFICIENT * step * slope
             if not enough and trial.value <= point.value + ROUNDING * abs(point.value):
-                # Values no longer tell, gradients still do: not past the minimum by much.
+                # Values differ by rounding only, so the slope decides.
                 enough = self.inner(trial.gradient, direction) <= (2 * SUFFICIENT - 1) * slope
             if enough:
                 self.length = step
@@ -307,7 +299,7 @@ class _Descent:
             at = known.at
         gradient = self.preconditioner.to_gradient(at.gradient)
         if at.curvature is not None:
-            # Half the mean curvature: the global norm takes about the other half away again.
+            # The global norm cancels about half of the mean curvature.
             share = 0.5 * self.problem.lambda_d
             share /= self.preconditioner.rho * self.problem.n
             bend = share * at.curvature
@@ -321,6 +313,6 @@ class _Descent:
         return self.preconditioner.step(turned)
 
     def inner(self, A: Any, B: Any) -> float:
-        """Of a gradient and a step, whose first rows are what the gradient is about."""
+        """Inner product of a gradient and a step, which may have more rows in kernel problems."""
         flat = self.problem.xp.reshape
         return float(self.problem.xp.vecdot(flat(A, (-1,)), flat(B[: A.shape[0], :], (-1,))))

@@ -1,11 +1,11 @@
 """Kernel models as feature maps.
 
-With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, so one core serves all:
+With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, which has one solver:
 
-* :class:`KernelMap`: an exact factor of the kernel matrix, which costs ``n^2`` memory, or ``r``
-  columns of any kernel, from ``r`` rows;
-* :class:`FourierMap`: ``r/2`` random frequencies for the rbf kernel, an error that falls like
-  ``1/sqrt(r)``, and a model that keeps no training row;
+* :class:`KernelMap`: an exact factor of the kernel matrix, which needs ``n^2`` memory, or a
+  Nystroem factor with ``r`` columns, for any kernel;
+* :class:`FourierMap`: ``r/2`` random frequencies for the rbf kernel, with an error of about
+  ``1/sqrt(r)``; the model keeps no training rows;
 * :class:`KernelColumns`: ``Phi = K``, the variables of the published solver.
 """
 
@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
 from dm2l._solvers.features import FeatureMap
-from dm2l._solvers.kernels import Kernel, KernelFactor, check_largest, kernel_factor
+from dm2l._solvers.kernels import (
+    NOT_SYMMETRIC,
+    Kernel,
+    KernelFactor,
+    check_largest,
+    kernel_factor,
+)
 from dm2l._utils.arrays import (
     asarray_like,
     float64,
@@ -32,8 +38,8 @@ from dm2l._utils.arrays import (
     to_numpy,
 )
 
-_PAIRS = 1000  # pairs of rows on which a FourierMap measures its error
-_ANGLES = 2**20  # most angles that a FourierMap holds at a time
+_PAIRS = 1000  # pairs of rows from which a FourierMap estimates its error
+_ANGLES = 2**20  # most angles that a FourierMap holds in memory
 
 
 class _FactorMap(FeatureMap):
@@ -47,11 +53,11 @@ class _FactorMap(FeatureMap):
         self.example, self.n_coefficients = factor.L, len(factor.pivots)
 
     def coefficients(self, W: Any) -> Any:
-        """``A`` on the pivot rows, with ``k(x, pivots) A`` the scores."""
+        """``A`` of the scores ``k(x, pivots) A``."""
         return solve_triangular(self._factor.L, W, transpose=True)
 
     def weights(self, coefficients: Any) -> Any:
-        """Feature weights of given ``A``."""
+        """Feature weights for given ``A``."""
         return self._factor.L.T @ coefficients
 
 
@@ -62,7 +68,7 @@ class _PivotRows(FeatureMap):
     pivots: NDArray[np.intp]
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """The pivot rows, or their numbers where ``X`` is the kernel matrix."""
+        """The pivot rows, or their numbers if ``X`` is the kernel matrix."""
         precomputed = self._kernel.kernel == "precomputed"
         kept = self.pivots if precomputed else take_rows(X, self.pivots)
         return {"kernel": self._kernel, "X_fit": kept}
@@ -78,7 +84,7 @@ class KernelMap(_FactorMap, _PivotRows):
         self._n_components, self._random_state = n_components, random_state
 
     def fit(self, X: Any) -> Any:
-        """Return the factor; a model predicts through its pivot rows."""
+        """Return the factor ``Phi``."""
         kernel = self._kernel
         if self._n_components is None:
             factor = kernel_factor(kernel(X, X))
@@ -89,13 +95,13 @@ class KernelMap(_FactorMap, _PivotRows):
         return factor.Phi
 
     def fixed(self, X: Any) -> LandmarkMap:
-        """The map that takes any rows to these features; ``X`` is what was fitted."""
+        """The map from any rows to these features, after a fit to ``X``."""
         rows = take_rows(X, self.pivots)
         return LandmarkMap(self._kernel, rows, self._factor.L, self.error)
 
 
 class LandmarkMap(_FactorMap):
-    """Features of any rows by way of some that were chosen: ``Phi = K(X, P) L'^-1``."""
+    """Features ``Phi = K(X, P) L'^-1`` of any rows, from chosen rows ``P``."""
 
     def __init__(self, kernel: Kernel, rows: Any, L: Any, error: float) -> None:
         super().__init__(kernel)
@@ -111,7 +117,7 @@ class LandmarkMap(_FactorMap):
         return self.rows
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """The chosen rows and their factor: the next block goes through them too."""
+        """The chosen rows and their factor, which the next block of rows needs too."""
         kept = {"X_fit": self.rows, "landmark_factor": self._factor.L}
         return {"kernel": self._kernel, **kept}
 
@@ -127,19 +133,13 @@ class KernelColumns(_PivotRows):
     def fit(self, X: Any) -> Any:
         K = self._kernel(X, X)
         self.n_coefficients, self.pivots = X.shape[0], np.arange(X.shape[0])
-        # The matrix itself is for others to overwrite.
+        # The matrix itself is not kept, because the solver may overwrite it.
         self.example = asarray_like(np.empty((0, 0)), K)
         return K
 
 
 class FourierMap(FeatureMap):
-    r"""Random Fourier features of the rbf kernel (Rahimi and Recht, 2007), cosines with sines.
-
-    The ``n_components / 2`` frequencies have the distribution :math:`N(0, 2\gamma I)`; where they
-    are at least a quarter of the columns they are orthogonal, which lowers the variance (Yu et
-    al., "Orthogonal Random Features", 2016). They are all that is kept. ``error`` is the root mean
-    square error of the kernel over 1000 random pairs of rows.
-    """
+    """Random Fourier features of the rbf kernel (Rahimi and Recht, 2007), cosines with sines."""
 
     def __init__(self, gamma: float, n_components: int, random_state: Any = None) -> None:
         self.gamma = gamma
@@ -172,7 +172,7 @@ class FourierMap(FeatureMap):
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         Phi = xp.empty((n, self.n_components), dtype=dtype, device=device(frequencies))
         for rows in gen_batches(n, max(1, _ANGLES // m)):
-            # In float64 whatever X is: of an angle of thousands float32 leaves four digits.
+            # In float64 for any X, because large angles have few correct digits in float32.
             angles = float64(X[rows, :]) @ frequencies
             Phi[rows, :m] = xp.astype(xp.cos(angles) / m**0.5, dtype)
             angles = angles[:, : self.n_components - m]
@@ -180,20 +180,22 @@ class FourierMap(FeatureMap):
         return Phi
 
     def _draw(self, d: int, random: np.random.RandomState) -> NDArray[np.float64]:
+        """Frequencies with the distribution ``N(0, 2 gamma I)``, orthogonal if that helps."""
         m = (int(self.n_components) + 1) // 2
         if d > 4 * m:
-            # So few of so many directions are nearly orthogonal as they are: 25 frequencies in
-            # 500 columns gained 1 % by it, 100 gained 3 to 10 %, 500 gained 16 to 76 %.
+            # A few random directions among many are nearly orthogonal.
             return np.asarray(np.sqrt(2 * self.gamma) * random.standard_normal((d, m)))
         blocks = []
         for start in range(0, m, d):
+            # Orthogonal frequencies lower the variance (Yu et al., "Orthogonal Random Features",
+            # 2016). The signs of the columns do not matter.
             normal = random.standard_normal((d, min(d, m - start)))
-            # Signs that QR gives to columns do not matter: a feature or two change theirs.
             blocks.append(np.linalg.qr(normal).Q)
         lengths = np.sqrt(2 * self.gamma * random.chisquare(d, size=m))
         return np.asarray(np.concatenate(blocks, axis=1) * lengths)
 
     def _measure(self, X: Any, Phi: Any, random: np.random.RandomState) -> float:
+        """Root mean square error of the kernel over random pairs of rows."""
         n = X.shape[0]
         first = random.randint(n, size=_PAIRS)
         second = (first + random.randint(1, max(n, 2), size=_PAIRS)) % n
@@ -208,7 +210,7 @@ class FourierMap(FeatureMap):
         errors = np.exp(-self.gamma * squares) - to_numpy(products)
         return float(np.sqrt(np.mean(errors**2)))
 
-    # Properties, for model files store what an instance has.
+    # Properties, because model files store attributes of instances.
     @property
     def n_coefficients(self) -> int:  # type: ignore[override]
         """Number of features."""
@@ -220,7 +222,7 @@ class FourierMap(FeatureMap):
         return self.frequencies
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """The map itself: it needs no rows."""
+        """The map itself, which needs no rows."""
         return {"kernel": Kernel("rbf", self.gamma), "fourier": self}
 
 
@@ -236,19 +238,17 @@ def pivoted_cholesky(
     tol: float = 1e-12,
     block_size: int = 256,
 ) -> KernelFactor:
-    r"""Nystrom factor ``K_{:p} K_pp^-1 K_{p:}`` of a kernel matrix by randomly pivoted Cholesky.
-
-    With ``D`` the diagonal of what is left of ``K``, the next pivot is row ``i`` with probability
-    ``D_i / trace(D)`` (Chen, Epperly, Tropp and Webber, 2025, arXiv:2207.06503). Candidates are
-    drawn in blocks and kept with probability (what is left now) / (what was left when drawn),
-    which has the law of single steps (Epperly, Tropp and Webber, 2024, arXiv:2410.03969).
-    """
+    """Nystroem factor ``K_{:p} K_pp^-1 K_{p:}`` of a kernel matrix by randomly pivoted Cholesky."""
+    # With D the diagonal of the residual K - Phi Phi', the next pivot is row i with probability
+    # D_i / trace(D) (Chen et al., arXiv:2207.06503). Candidates are drawn in blocks and accepted
+    # with probability D_i now / D_i when drawn, which gives the same distribution (Epperly et al.,
+    # arXiv:2410.03969).
     random = check_random_state(random_state)
     matrix = _KernelMatrix(kernel, X)
     diagonal = matrix.diagonal()
     xp = array_namespace(diagonal)
     n, most = diagonal.shape[0], min(n_components, diagonal.shape[0])
-    # Names end in `left` where they belong to K - Phi Phi'.
+    # Names that end in `left` belong to the residual.
     left = to_numpy(diagonal).copy()
     trace, largest = float(left.sum()), float(left.max(initial=0.0))
     floor = max(tol, 10 * matrix.noise) * largest
@@ -269,7 +269,7 @@ def pivoted_cholesky(
         block = matrix.block(rows, rows)
         entries = to_numpy(block)
         if not np.allclose(entries, entries.T, rtol=1e-6, atol=1e-8 * largest, equal_nan=True):
-            raise ValueError("The kernel matrix is not symmetric.")
+            raise ValueError(NOT_SYMMETRIC)
         block_left = to_numpy(block - known_rows @ known_rows.T)
         chosen, L = _accept(block_left, left[rows], order, uniforms, limit=most - rank, floor=floor)
         new = rows[chosen]
@@ -279,12 +279,12 @@ def pivoted_cholesky(
         left -= to_numpy(xp.sum(columns * columns, axis=1))
         left[new] = 0.0
         pivots = np.concatenate([pivots, new])
-    # Beyond its own column nothing is left of the row of a pivot but rounding.
+    # Later columns of the row of a pivot are rounding errors.
     for column, pivot in enumerate(pivots.tolist()):
         Phi[pivot, column + 1 :] = 0.0
-    most_held = 2 * len(pivots) < Phi.shape[1]  # by columns that nobody needs
+    most_unused = 2 * len(pivots) < Phi.shape[1]
     Phi = Phi[:, : len(pivots)]
-    Phi = xp.asarray(Phi, copy=True) if most_held else Phi
+    Phi = xp.asarray(Phi, copy=True) if most_unused else Phi  # frees the unused columns
     error = float(left.sum()) / trace
     return KernelFactor(Phi, pivots, take_rows(Phi, pivots), error=error)
 
@@ -298,11 +298,8 @@ def _accept(
     limit: int,
     floor: float,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Candidates that are kept, as rows of ``H``, and the Cholesky factor of ``H`` on them.
-
-    ``order`` names the candidates as rows of ``H``, first come first served; one that was turned
-    down may come again. ``diagonal`` is that of ``H``, computed the better way.
-    """
+    """Accepted candidates, as rows of ``H``, and the Cholesky factor of ``H`` on them."""
+    # Rejected candidates may occur in order again. The diagonal is that of H, but more precise.
     left = diagonal.copy()
     L = np.zeros((len(H), min(limit, len(H))))
     chosen: list[int] = []
@@ -321,9 +318,9 @@ def _accept(
 
 
 def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_pivots: int) -> None:
-    """Refuse what cannot be the diagonal of what is left of a kernel matrix."""
+    """Raise an error if this cannot be the diagonal of the residual of a kernel matrix."""
     if not np.isfinite(left).all():
-        raise ValueError("The kernel matrix contains NaN or infinity.")
+        raise ValueError("The kernel matrix contains NaN or infinity. Use a valid kernel.")
     check_largest(largest)
     lowest = float(left.min())
     if lowest < -max(1e-6, 1e4 * noise) * largest:
@@ -334,7 +331,7 @@ def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_p
 
 
 class _KernelMatrix:
-    """Entries of the kernel matrix of ``X`` in float64, evaluated when they are asked for."""
+    """The kernel matrix of ``X`` in float64, computed in parts when they are needed."""
 
     def __init__(self, kernel: Callable[[Any, Any], Any], X: Any) -> None:
         self._kernel = kernel
@@ -342,10 +339,10 @@ class _KernelMatrix:
         self._name = kernel.kernel if isinstance(kernel, Kernel) else None
         if self._name == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
-        self.noise = 0.0  # rounding of the entries, where they were not evaluated in float64
+        self.noise = 0.0  # rounding of entries that were not computed in float64
 
     def block(self, rows: NDArray[np.intp] | None, columns: NDArray[np.intp]) -> Any:
-        """Entries of some rows, or all, and some columns."""
+        """Entries of some or all rows, and of some columns."""
         A = self._X if rows is None else take_rows(self._X, rows)
         if self._name == "precomputed":
             K = take_columns(A, columns)
@@ -366,7 +363,7 @@ class _KernelMatrix:
         return K
 
     def diagonal(self) -> Any:
-        """The diagonal, without the matrix."""
+        """The diagonal, computed without the rest of the matrix."""
         n = self._X.shape[0]
         if self._name in ("rbf", "laplacian"):
             if sp.issparse(self._X):
@@ -378,6 +375,6 @@ class _KernelMatrix:
             rows = np.arange(batch.start, batch.stop)
             K = self.block(rows, rows)
             xp = array_namespace(K)
-            # A copy: a view would hold the whole block.
+            # A view would keep the whole block in memory.
             parts.append(xp.asarray(xp.linalg.diagonal(K), copy=True))
         return xp.concat(parts)

@@ -1,4 +1,4 @@
-r"""Nuclear norms: the exact value, a subgradient, and a smooth stand-in that needs no tall SVD.
+r"""Nuclear norms: the exact value, a subgradient, and a smooth approximation without tall SVDs.
 
 For any ``Z`` with Gram matrix ``S = Z'Z`` (or ``ZZ'``, whichever is smaller) and ``mu > 0``
 
@@ -6,8 +6,8 @@ For any ``Z`` with Gram matrix ``S = Z'Z`` (or ``ZZ'``, whichever is smaller) an
           \qquad \nabla \|Z\|_\mu = Z (S + \mu^2 I)^{-1/2},
 
 with ``r = min(Z.shape)``, is smooth and lies between ``||Z||_* - mu r`` and ``||Z||_*``.
-All functions take arrays of any array-API library. The norms take stacks of matrices too and then
-give the sum; zero rows that fill a stack up to a common height change nothing.
+All functions take arrays of any array-API library. The norms of a stack of matrices are summed;
+zero rows that pad a stack to a common height change nothing.
 """
 
 from collections.abc import Callable
@@ -22,41 +22,32 @@ from dm2l._utils.arrays import add_diagonal, check_finite, is_on_cuda
 
 
 class Evaluation(NamedTuple):
-    """Value that is minimised, exact value, and gradient of the former, of norms or objectives.
+    """Value and gradient of a norm or an objective."""
 
-    A :class:`SmoothNorm` leaves the two values where the matrix lives, as arrays of no dimension:
-    an accelerator then waits once for all norms of an evaluation and not for each.
-
-    ``curvature``, where it was asked for, is the mean Hessian seen by a row (or ``len(Z)`` times
-    it, so that those of several matrices add up), of shape (c, c).
-    """
-
-    value: Any
-    exact: Any
-    gradient: Any
-    curvature: Any = None
+    # Norms keep the values as arrays on the device, so that all of them are read back at once.
+    value: Any  # of the smoothed function
+    exact: Any  # of the function itself
+    gradient: Any  # of the smoothed function
+    curvature: Any = None  # (c, c): the mean Hessian of a row, times the number of rows
 
 
 Norm = Callable[..., Evaluation]
 
 
-# Singular values, relative to the norm of the matrix, from which on polar factors are exact.
+# Polar factors are exact for singular values above this share of the norm of the matrix.
 _LEAST = 1e-9
-# Steps that go by one Gram matrix.
+# Polynomials of the polar factor that are evaluated on one Gram matrix.
 _AT_ONCE = 6
-# The least eigenvalue, relative to the largest, that an inverse for the curvature is right for.
+# Inverses for the curvature are exact for eigenvalues above this share of the largest.
 _LEAST_OF_INVERSE = 1e-6
 
 
 def norm_by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> Evaluation:
-    r"""The norm by matrix products alone, which accelerators do at once for a whole stack.
-
-    ``[Z; mu I]`` has the singular values ``(s^2 + mu^2)^(1/2)``: the upper part of its polar factor
-    is the gradient, the lower one ``mu (S + mu^2 I)^(-1/2)``, and its inner product with the
-    matrix is the norm. No Gram matrix costs half the digits. That of ``[Z; 0]`` gives the exact
-    norm. In the curvature the harmonic mean of the singular values stands for each of them, and a
-    parabola for ``1/(1 + x)``. Nothing here waits for a number.
-    """
+    """The norm by matrix products only, which accelerators compute for a whole stack at once."""
+    # The upper part of the polar factor of [Z; mu I] is the gradient, the lower one is
+    # mu (S + mu^2 I)^(-1/2), and its inner product with the matrix is the smoothed norm. The polar
+    # factor of [Z; 0] gives the exact norm. The curvature uses the harmonic mean of the singular
+    # values in place of each, and a parabola in place of 1/(1 + x). No number is read back.
     xp = array_namespace(Z)
     turn, flat = xp.matrix_transpose, Z.ndim == 2
     rows, columns = Z.shape[-2:]
@@ -78,7 +69,7 @@ def norm_by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> Evaluati
     )
     if not curvature:
         return norm
-    Q = 0.5 * (Q + turn(Q))  # mu times the inverse root, between 0 and 1
+    Q = 0.5 * (Q + turn(Q))  # mu times the inverse root, with eigenvalues from 0 to 1
     real = xp.full((k,), float(rows), dtype=xp.float64, device=device(Z))
     real = real if heights is None else xp.astype(heights, xp.float64)
     real = real[:, None, None]
@@ -92,7 +83,7 @@ def norm_by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> Evaluati
     if tall:
         H = xp.sum((own * near + (real - own) * far) @ Q, axis=0) / mu
         return norm._replace(curvature=0.5 * (H + H.T))
-    # What _by_eigh subtracts, (rest - pairs) / s^2 between Z' and Z, without a small divisor.
+    # The term (rest - pairs) / s^2 of _by_eigh, without its small divisors.
     rest = real / (mean + 1.0)
     P = xp.reshape((rest * near @ far) @ gradient64, (-1, columns))
     H = -(xp.reshape(gradient64, (-1, columns)).T @ P)
@@ -101,7 +92,7 @@ def norm_by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> Evaluati
 
 
 def _plus(C: Any, A: Any, B: Any, beta: float, alpha: float) -> Any:
-    """``beta C + alpha A B`` of stacks; with torch in one kernel instead of four."""
+    """``beta C + alpha A B`` of stacks; one kernel in torch."""
     xp = array_namespace(C)
     if is_torch_array(C):
         return xp.baddbmm(C, A, B, beta=beta, alpha=alpha)
@@ -109,12 +100,9 @@ def _plus(C: Any, A: Any, B: Any, beta: float, alpha: float) -> Any:
 
 
 def _polar(X: Any) -> Any:
-    """Polar factors of a stack of tall matrices: singular values become 1, zeros stay.
-
-    Polynomials of some steps are put together in the Gram matrix, which is smaller. Its rounding
-    grows with the square of what they stretch small singular values by: more steps than that would
-    lose them.
-    """
+    """Polar factors of a stack of tall matrices: singular values become 1, zeros stay zero."""
+    # Several polynomials are composed on the Gram matrix, which is smaller. Composing more of them
+    # would lose small singular values, because its rounding grows with the square of their change.
     xp = array_namespace(X)
     norms = xp.sqrt(xp.sum(X * X, axis=(1, 2), keepdims=True))
     X = X / xp.where(norms > 0, norms, xp.ones_like(norms))
@@ -135,7 +123,7 @@ def _eye(stack: Any) -> Any:
 
 
 def _inverse(A: Any, largest: Any) -> Any:
-    """Inverses of a stack of positive definite matrices, by Newton's steps of the best lengths."""
+    """Inverses of a stack of positive definite matrices, by scaled Newton iterations."""
     xp = array_namespace(A)
     X = xp.zeros_like(A) + _eye(A) / largest
     low = _LEAST_OF_INVERSE
@@ -148,15 +136,12 @@ def _inverse(A: Any, largest: Any) -> Any:
 
 @cache
 def _quintics(low: float) -> list[tuple[float, float, float]]:
-    """Polynomials ``a x + b x^3 + c x^5`` that one after the other take [low, 1] to 1.
-
-    Each is the best for what the last has left of the interval (Amsel et al., "The Polar Express",
-    2025): the error has the same size at both ends and at the two extrema in between, which the
-    exchange algorithm finds.
-    """
+    """Polynomials ``a x + b x^3 + c x^5`` that in turn map [low, 1] close to 1."""
+    # Each is optimal for the image of the one before (Amsel et al., "The Polar Express", 2025): the
+    # exchange algorithm makes errors equal at both ends and at the two extrema in between.
     found, high = [], 1.0
     while high - low > 0.05:
-        # Just above the interval polynomials rise steeply: rounding must not get there.
+        # Polynomials rise steeply above the interval, so it has a margin for rounding.
         high *= 1.001
         inner = np.array([3 * low + high, low + 3 * high]) / 4
         error, last = 0.0, np.inf
@@ -170,11 +155,11 @@ def _quintics(low: float) -> list[tuple[float, float, float]]:
             inner = np.sqrt((-3 * b + np.array([-root, root])) / (10 * c))
         found.append((float(a), float(b), float(c)))
         low, high = 1.0 - float(error), 1.0 + float(error)
-    # The limit for short intervals, which cubes what is missing.
+    # The limit for short intervals, which cubes the error.
     return found + 3 * [(15 / 8, -10 / 8, 3 / 8)]
 
 
-MANY = 100  # columns
+MANY = 100  # columns from which on curvatures are in single precision
 
 
 def nuclear_norm(Z: Any) -> float:
@@ -201,27 +186,27 @@ def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> Evaluation:
     )
     if not curvature:
         return norm
-    # Rows beyond those with a singular value of their own (fewer, if some are filling).
+    # Number of rows beyond the singular values, without the zero rows that pad a stack.
     spare = xp.zeros_like(roots[..., :1]) + float(rows - min(rows, columns))
     if heights is not None:
         spare = xp.astype(heights, xp.float64)[:, None] - float(min(rows, columns))
         spare = spare if Z.ndim == 3 else spare[0, :]
-    # sum_i 1/(s_i' + s_j') over all rows, those without a singular value of their own too.
+    # sum_i 1/(s_i + s_j) over all rows; the smoothed singular value of spare rows is mu.
     pairs = xp.sum(1.0 / (roots[..., None, :] + roots[..., :, None]), axis=-1)
     pairs += spare / (roots + mu)
     if tall:
         H = (vectors * pairs[..., None, :]) @ turn(vectors)
         return norm._replace(curvature=xp.sum(H, axis=0) if H.ndim == 3 else H)
-    # Right singular vectors are Z'u/s; all directions outside their span are alike, and bend most.
+    # Right singular vectors are Z'u/s. The curvature is the same in all directions outside of
+    # their span, and largest there.
     rest = xp.sum(1.0 / (roots + mu), axis=-1)[..., None] + spare / (2 * mu)
     safe = eigenvalues > 1e-12 * mu * mu
     weights = (rest - pairs) / xp.where(safe, eigenvalues, xp.ones_like(eigenvalues))
     weights = xp.where(safe & (weights > 0), weights, xp.zeros_like(weights))
     P = turn(vectors) @ Z64
     P *= xp.sqrt(weights)[..., None]
-    # One product with its own transpose for the whole stack: one for each of its matrices took
-    # five times as long as all else where labels are many (617 labels in groups of 45 rows). There
-    # single precision, which is plenty for a model, takes half of that again.
+    # One product for the whole stack takes much less time than one for each matrix if labels are
+    # many, and single precision is enough for a quasi-Newton model.
     P = xp.reshape(P, (-1, columns))
     if columns > MANY:
         P = xp.astype(P, xp.float32)
@@ -233,34 +218,33 @@ def _by_eigh(Z: Any, mu: float, curvature: bool, heights: Any) -> Evaluation:
 
 @dataclass(frozen=True)
 class SmoothNorm:
-    """The smoothed norm at one ``mu``, of matrices or of what is known of them."""
+    """The smoothed norm with one ``mu``, of matrices or from their Gram matrices."""
 
     mu: float
 
     def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
-        """The norm and the gradient of the smoothed one; values stay where ``Z`` lives."""
+        """The norm and its smoothed gradient; ``heights`` are the numbers of rows of a stack."""
         xp = array_namespace(Z)
         if 0 in Z.shape:
             shape, options = (Z.shape[-1],) * 2, {"dtype": xp.float64, "device": device(Z)}
             nothing = xp.zeros((), **options)
-            return Evaluation(
-                nothing, nothing, Z, xp.zeros(shape, **options) if curvature else None
-            )
-        # The batched eigh of CUDA is fast up to 32 rows, a loop beyond, and never part of a graph.
+            bend = xp.zeros(shape, **options) if curvature else None
+            return Evaluation(nothing, nothing, Z, bend)
+        # On CUDA, eigh is slow above 32 rows and cannot be part of a graph, where mu is a tensor.
         small = min(Z.shape[-2:]) <= 32 and isinstance(self.mu, float)
-        way = _by_eigh if small or not is_on_cuda(Z) else norm_by_products
-        return way(Z, self.mu, curvature, heights)
+        method = _by_eigh if small or not is_on_cuda(Z) else norm_by_products
+        return method(Z, self.mu, curvature, heights)
 
     def of_gram(
         self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
     ) -> Evaluation:
-        """The norms of matrices of which only the Gram matrices ``Z'Z`` are known, summed."""
+        """Sum of the norms of matrices with these Gram matrices ``Z'Z``."""
         xp = array_namespace(S)
         columns = S.shape[-1]
         eigenvalues, vectors = _spectrum(S)
         if ranks is not None:
             place = xp.arange(columns, device=device(S))[None, :]
-            beyond = place < columns - ranks[:, None]  # eigenvalues rise
+            beyond = place < columns - ranks[:, None]  # eigenvalues are in rising order
             eigenvalues = xp.where(beyond, xp.zeros_like(eigenvalues), eigenvalues)
         roots = xp.sqrt(eigenvalues + self.mu * self.mu)
         norm = Evaluation(
@@ -278,7 +262,7 @@ class SmoothNorm:
 
 
 def _spectrum(S: Any) -> tuple[Any, Any]:
-    """Eigenvalues, rising and not negative, and eigenvectors."""
+    """Eigenvalues in rising order, clipped at 0, and eigenvectors."""
     check_finite(S, "Products of scores")
     xp = array_namespace(S)
     eigenvalues, vectors = xp.linalg.eigh(S)
@@ -286,13 +270,13 @@ def _spectrum(S: Any) -> tuple[Any, Any]:
 
 
 def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> Evaluation:
-    """Exact nuclear norm with the subgradient of Algorithm 2, ``U1 V1'``."""
+    """Exact nuclear norm with the subgradient ``U1 V1'`` of Algorithm 2."""
     xp = array_namespace(Z)
     if 0 in Z.shape:
         return Evaluation(0.0, 0.0, Z)
     check_finite(Z, "Scores")
     U, s, Vt = xp.linalg.svd(Z, full_matrices=False)
-    # A singular value at rounding level has no direction of its own.
+    # The direction of a singular value at rounding level is arbitrary.
     keep = xp.astype((s > delta) & (s > 1e-13 * s[..., :1]), Z.dtype)
     value = float(xp.sum(s))
     return Evaluation(value, value, (U * keep[..., None, :]) @ Vt)

@@ -6,13 +6,13 @@ r"""The objective of DM2L as a function of the scores.
 ``T`` holds the signs of the observed labels (0 = missing) and ``O = (T != 0)``; ``F_k`` are the
 rows whose label ``k`` is an *observed* positive, ``F_C`` the rows that lie in at least one
 ``F_k``. This is the paper's (3) and (4) with one change: the global term covers ``F_C`` instead
-of all rows. Theorem 1 then holds for every mask and the bracket is never negative; with all rows
-the objective has no lower bound as soon as a row without an observed positive can be moved alone.
+of all rows. Theorem 1 then holds for every mask and the bracket is never negative. With all rows,
+the objective has no lower bound if one row without an observed positive can change its scores.
 
 With real targets and weights ``M`` (:class:`dm2l.labels.EntryWeights`) the loss is
-:math:`\tfrac12 \sum_{ij} M_{ij} (F_{ij} - T_{ij})^2`. Rows of ``F_k`` count :math:`M_{ik}^{1/2}`
-times, as those that are there twice count :math:`2^{1/2}` times; rows of ``F_C`` as often as in the
-group where they count most, so that Theorem 1 holds for all weights.
+:math:`\tfrac12 \sum_{ij} M_{ij} (F_{ij} - T_{ij})^2`. Rows of ``F_k`` are multiplied by
+:math:`M_{ik}^{1/2}`, which equals repeating them, and rows of ``F_C`` by the largest of these
+factors, so that Theorem 1 holds for all weights.
 """
 
 from typing import Any, Literal
@@ -40,19 +40,15 @@ from dm2l._utils.arrays import (
 )
 from dm2l.labels._entries import EntryWeights, Signs
 
-# Columns up to which rows that fill up a stack cost less than a stack more.
+# Up to so many columns, padding rows of a stack cost less than another stack.
 FEW = 64
 
 
 class Groups:
-    """The groups ``X_k`` of observed positives, ready for gathering and summing back.
+    """The groups ``X_k`` of observed positives, as stacks of similar size padded with zero rows."""
 
-    Covered rows are kept in the order of falling label count: those with a ``j``-th label are a
-    prefix, and summing back is one gather and one slice per ``j``, without a scatter, which the
-    array API does not have. Groups of similar size are gathered as stacks, filled up with a zero
-    row, for batched products and a batched ``eigh``.
-    """
-
+    # Covered rows are in the order of falling label count: the rows with a j-th label are a prefix.
+    # Adding stacks up is then one gather and one slice per j; the array API has no scatter.
     def __init__(self, T: Signs, padding: float = 1.1) -> None:
         positive = T > 0
         counts = positive.sum(axis=1)
@@ -62,14 +58,14 @@ class Groups:
         place = np.full(len(T), n_covered, dtype=np.int64)
         place[self.covered] = np.arange(n_covered)
         self.place = place  # uncovered rows point one past the end
-        self.labels = np.flatnonzero(positive.any(axis=0))  # whose members these are
+        self.labels = np.flatnonzero(positive.any(axis=0))  # labels with a group
         self.members = []
         for label in self.labels:
             self.members.append(np.sort(place[np.flatnonzero(positive[:, label])]))
         sizes = positive.sum(axis=0)[self.labels]
         by_size = np.argsort(sizes, kind="stable")
         self.order = self.labels[by_size]
-        # Multiplications for the norms of the groups, about.
+        # Approximate number of multiplications for the norms of the groups.
         small = np.minimum(sizes, T.shape[1])
         costs = 2.0 * sizes * T.shape[1] * small + 10.0 * small**3 + 1e4
         self.work = float(costs.sum())
@@ -87,10 +83,8 @@ class Groups:
     def _stack(
         self, by_size: NDArray[np.intp], costs: NDArray[np.float64], n_labels: int, padding: float
     ) -> list[NDArray[np.int64]]:
-        """Rows of the covered scores as index arrays of shape (groups, rows), the costliest first.
-
-        Where work is for several threads none holds more than about a sixteenth of it.
-        """
+        """Covered rows of the groups as index arrays (groups, rows), the largest groups first."""
+        # Work for several threads is divided into at least about 16 stacks.
         most = self.work / 16 if self.work > WORTH_SHARING and padding < 2 else np.inf
         stacks: list[list[NDArray[np.int64]]] = []
         filled = highest = 0.0
@@ -100,12 +94,12 @@ class Groups:
             if not stacks or len(rows) > highest or filled + cost > most:
                 stacks.append([])
                 filled, ratio = 0.0, padding
-                # Some more rows cost little in the eigh of few columns, or on an accelerator.
+                # Padding rows cost little with few columns, or on an accelerator.
                 if n_labels <= len(rows) <= 10 * n_labels and n_labels <= FEW:
                     ratio = max(ratio, 2.0)
                 if n_labels <= len(rows) and ratio > 2.0:
                     ratio *= 2.0
-                # The smallest of all cost less than the calls that would keep them apart.
+                # The smallest groups cost less than another call.
                 highest = max(ratio * len(rows), min(16, n_labels))
             stacks[-1].append(rows)
             filled += cost
@@ -118,8 +112,8 @@ class Groups:
         return indices
 
     def roots(self, weights: NDArray[np.float64]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
-        """What rows are multiplied by in each stack, and the covered rows in all scores."""
-        padded = np.zeros((len(self.covered) + 1, weights.shape[1]))  # fillers stay zero
+        """Factors of the rows in each stack, and of the covered rows in the global norm."""
+        padded = np.zeros((len(self.covered) + 1, weights.shape[1]))  # padding rows stay zero
         padded[:-1] = np.sqrt(weights[self.covered])
         scales, first = [], len(self.members)
         for stack in self.stacks:  # the largest groups come first
@@ -131,7 +125,7 @@ class Groups:
         return scales, everywhere[:-1, None]
 
     def sum_back(self, stacked: Any) -> Any:
-        """Sum the rows of all stacks, one under the other, into the covered rows."""
+        """Add the rows of all stacks, which are concatenated, to the covered rows."""
         xp = array_namespace(stacked)
         total = xp.take(stacked, self.slots[0], axis=0)
         for slot in self.slots[1:]:
@@ -140,11 +134,7 @@ class Groups:
 
 
 class Objective:
-    """Value and gradient of ``J`` in the scores ``F``.
-
-    ``observed`` (n, c) are the weights of the entries, 0 where missing; ``targets`` are multiplied
-    by them; ``rows`` (n,) are the weights of the rows, None if these are one.
-    """
+    """Value and gradient of ``J`` in the scores ``F``."""
 
     def __init__(
         self,
@@ -166,9 +156,9 @@ class Objective:
         goal = T if entries.targets is None else entries.targets
         if entries.weights is not None:
             goal = M * goal
-        self.targets = asarray_like(goal, example, example.dtype)
-        self.observed = asarray_like(M, example, example.dtype)
-        # What squares of weighted residuals are divided by; None where all weights are one.
+        self.targets = asarray_like(goal, example, example.dtype)  # times the weights
+        self.observed = asarray_like(M, example, example.dtype)  # weights of the entries
+        # Divisor of squared weighted residuals, and weights of rows; None if all weights are one.
         self.divisor: Any = None
         self.rows: NDArray[np.float64] | None = None
         if entries.weights is not None:
@@ -176,7 +166,7 @@ class Objective:
             self._set_divisor()
         self._graphs: dict[bool, CudaGraph] = {}
         ordinary = is_numpy_array(example)
-        # An accelerator wants few large stacks, a processor no needless work.
+        # Accelerators are faster with few large stacks, processors with little padding.
         groups = self.groups = Groups(T, padding=1.1 if ordinary else 4.0)
         if not ordinary:
             groups.slots = [asarray_like(slot, example) for slot in groups.slots]
@@ -187,9 +177,9 @@ class Objective:
         self._place = asarray_like(groups.place, example)
         full = len(groups.covered)
         self._weighted = entries.weights is not None
-        # Where all rows are covered they need not be gathered.
+        # If all rows are covered, they need not be gathered.
         self._everyone = global_rows == "all" or (not self._weighted and full == len(T))
-        self._roots: Any = None  # what rows are multiplied by in the global norm
+        self._roots: Any = None  # factors of the rows in the global norm
         weighted: list[NDArray[Any]] = []
         if entries.weights is not None:
             weighted, roots = groups.roots(entries.weights)
@@ -200,12 +190,12 @@ class Objective:
         rows = np.append(groups.covered, 0)
         self._stacks, end = [], 0
         for k, stack in enumerate(groups.stacks):
-            # Stacks are padded with copies of a row, multiplied by zero.
+            # Stacks are padded with copies of one row, times zero.
             real = stack < full
             height: NDArray[Any] = real.sum(axis=1)
             scale: NDArray[Any] | None = None if real.all() else real.reshape(-1, 1)
             if entries.weights is not None:
-                # A row that is there twice is two rows; a light one is a row all the same.
+                # A row of weight two counts as two rows, a row of weight below one as one row.
                 height = np.maximum(height, (weighted[k] ** 2).sum(axis=1))
                 scale = weighted[k].reshape(-1, 1)
             end += stack.size
@@ -219,7 +209,7 @@ class Objective:
             )
 
     def fill(self, targets: NDArray[Any]) -> None:
-        """Give every entry a target; missing ones then weigh what their row does."""
+        """Set a target for every entry; missing entries get the weights of their rows."""
         self._graphs = {}
         self.targets = asarray_like(targets, self._example, self.targets.dtype)
         if self.rows is None:
@@ -237,26 +227,25 @@ class Objective:
 
     @property
     def filled(self) -> NDArray[np.float64]:
-        """Targets as they were given, in numpy."""
+        """Targets without the weights, in numpy."""
         targets = self.targets if self.divisor is None else self.targets / self.divisor
         return to_numpy(float64(targets))
 
     def set_weight(self, lambda_d: float) -> None:
-        """Change the weight of the norms; it is 0 where there are none."""
+        """Change the weight of the norms, which stays 0 if there are none."""
         self.lambda_d = float(lambda_d) if self._local else 0.0
 
     def loss(self, F: Any) -> tuple[Any, Any]:
-        """``1/2 ||O*F - T||^2``, where ``F`` lives, and its gradient."""
+        """``1/2 ||O*F - T||^2``, on the device of ``F``, and its gradient."""
         xp = array_namespace(F)
         residual = F * self.observed
         residual -= self.targets
-        if self.divisor is not None:
-            squares = residual * residual / self.divisor
-            return 0.5 * xp.sum(squares, dtype=xp.float64), residual
-        if residual.dtype == xp.float64:
+        if self.divisor is None and residual.dtype == xp.float64:
             flat = xp.reshape(residual, (-1,))
             return 0.5 * xp.vecdot(flat, flat), residual
-        return 0.5 * xp.sum(residual * residual, dtype=xp.float64), residual
+        squares = residual * residual
+        squares = squares if self.divisor is None else squares / self.divisor
+        return 0.5 * xp.sum(squares, dtype=xp.float64), residual
 
     def exact(self, F: Any) -> float:
         """``J(F)`` from singular value decompositions."""
@@ -266,7 +255,7 @@ class Objective:
         return value
 
     def bracket(self, F: Any) -> float:
-        """``sum_k ||F_k||_* - ||F_C||_*``; never negative over the covered rows."""
+        """``sum_k ||F_k||_* - ||F_C||_*``, which is never negative over the covered rows."""
         xp = array_namespace(F)
         with one_blas_thread():
             if self._roots is None:
@@ -279,18 +268,18 @@ class Objective:
         return local - (nuclear_norm(self._global_rows(F)) if self.discriminant else 0.0)
 
     def _global_rows(self, F: Any) -> Any:
-        """Rows of the global norm, as they count."""
+        """Scores of the rows of the global norm, times their factors."""
         rows = F if self._everyone else array_namespace(F).take(F, self._covered, axis=0)
         return rows if self._roots is None else self._roots * rows
 
     @staticmethod
     def _stacked(F: Any, stack: Any, scale: Any) -> Any:
-        """Rows of the groups of a stack, as they count."""
+        """Scores of the groups of a stack, times the factors of their rows."""
         xp = array_namespace(F)
         rows = xp.take(F, xp.reshape(stack, (-1,)), axis=0)
         if scale is not None:
             rows *= scale
-        # Products of plain matrices are faster.
+        # Products of matrices are faster than of stacks of one.
         return rows if stack.shape[0] == 1 else xp.reshape(rows, (*stack.shape, rows.shape[1]))
 
     def evaluate(
@@ -309,12 +298,12 @@ class Objective:
     def add_norms(
         self, gradient: Any, F: Any, norm: Norm, *, curvature: bool = False
     ) -> Evaluation:
-        """The nuclear terms alone, of any number of columns; their gradient is added in place."""
+        """The norms of scores of any width, whose gradient is added in place."""
         at = self._with_norms(F, 0.0, gradient, norm, None, curvature, self.lambda_d)
         return at._replace(value=float(at.value), exact=float(at.exact))
 
     def _replay(self, F: Any, mu: float, curvature: bool) -> Evaluation:
-        """The same as one graph: the GPU would wait for each of its many small kernels."""
+        """Evaluate on CUDA by a recorded graph, which starts its many small kernels at once."""
 
         def work(F: Any, mu: Any, lambda_d: Any) -> tuple[Any, ...]:
             at = self._with_norms(F, *self.loss(F), SmoothNorm(mu), None, curvature, lambda_d)
@@ -336,7 +325,7 @@ class Objective:
         curvature: bool,
         lambda_d: Any,
     ) -> Evaluation:
-        """Loss and norms, on the device, from the loss and its gradient, changed in place."""
+        """Loss and norms, from the loss and its gradient, which is changed in place."""
         xp = array_namespace(F)
         c = F.shape[1]
         stacked = xp.empty((self._stacks[-1][-1], c), dtype=F.dtype, device=device(F))
@@ -376,7 +365,7 @@ class Objective:
             inner = xp.sum(linear * F, dtype=xp.float64)
             shared = inner, inner
             gradient -= lambda_d * linear
-        # What follows is the peak of a fit with many labels: each array goes when it has served.
+        # Memory use peaks here if labels are many, so arrays are deleted as early as possible.
         everyone = None
         if slope is not None and self._everyone:
             slope *= lambda_d
@@ -400,9 +389,9 @@ class Objective:
         return slope if self._everyone else self._spread(slope)
 
     def _spread(self, rows: Any) -> Any:
-        """Covered rows back to their places, zero rows elsewhere."""
+        """Covered rows in the places of all rows, and zeros elsewhere."""
         xp = array_namespace(rows)
         if rows.shape[0] < self._place.shape[0]:
             zero = xp.zeros((1, rows.shape[1]), dtype=rows.dtype, device=device(rows))
-            rows = xp.concat([rows, zero], axis=0)  # where uncovered rows point to
+            rows = xp.concat([rows, zero], axis=0)  # the row for uncovered rows
         return xp.take(rows, self._place, axis=0)

@@ -1,4 +1,4 @@
-"""What a solver sees: a smooth function of the weights, and variables in which it is round."""
+"""The problems that solvers minimise, their preconditioners, and masked ridge solutions."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Report = Callable[[int, float], None]
 
 
 class Known(NamedTuple):
-    """The objective and its gradient in the weights, as they were seen at one smoothing."""
+    """The objective and its gradient in the weights, evaluated with one smoothing."""
 
     at: Evaluation
     smoothing: float
 
     def reweighed(self, plain: Evaluation, ratio: float) -> Self:
-        """The same with norms that weigh so many times as much; ``plain`` has none."""
+        """The evaluation with ``lambda_d`` times ``ratio``; ``plain`` is that without norms."""
         old = self.at
         value, exact, gradient = (
             without + ratio * (with_norms - without)
@@ -50,38 +50,33 @@ class Known(NamedTuple):
 
 @dataclass
 class Solution:
-    """Weights, and how the solver got there.
-
-    ``objective`` is the exact objective at ``W``; ``history`` holds that of the start and of every
-    iteration. ``factor`` is the preconditioner and ``ridge`` the solution without norms that the
-    solver started from, where there were such; ``known`` is what was seen at ``W``.
-    """
+    """Result of a solver."""
 
     W: Any
-    objective: float
+    objective: float  # the exact objective at W
     n_iter: int
     converged: bool
-    history: list[float]
+    history: list[float]  # the exact objective at the start and after every iteration
     n_evaluations: int = 0
-    factor: Preconditioner | None = None
-    ridge: Any = None
-    known: Known | None = None
+    factor: Preconditioner | None = None  # the preconditioner of the problem
+    ridge: Any = None  # the solution without norms, if the solver started from it
+    known: Known | None = None  # the evaluation at W
 
 
 class SmoothProblem(Protocol):
-    """What the solvers ask of a problem; where its rows are is not their business."""
+    """Interface of problems to solvers, whether rows are in memory or are read in blocks."""
 
     xp: Any  # array namespace of weights and gradients
-    example: Any  # an array that stands for the library, device and dtype of the features
-    n: float  # number of rows, or what they weigh
+    example: Any  # an array with the library, device and dtype of the features
+    n: float  # number of rows, or the sum of their weights
     n_labels: int
-    lambda_d: float  # weight of the nuclear norms, 0 where there are none
+    lambda_d: float  # weight of the nuclear norms
     concave: bool  # whether a global norm is subtracted
     penalty: Any  # diagonal of the ridge term as a column
     n_evaluations: int
 
     @property
-    def rho(self) -> float: ...  # share of the entries that are observed
+    def rho(self) -> float: ...  # share of observed entries
     @property
     def at_zero(self) -> float: ...  # J(0)
     def gram(self) -> Any: ...  # Phi'Phi
@@ -89,8 +84,8 @@ class SmoothProblem(Protocol):
     def product(self, W: Any) -> Any: ...  # Phi'(O * Phi W): the Hessian of the loss, times W
     def exact(self, W: Any) -> float: ...  # the exact objective
     def linearise(self, W: Any) -> Any: ...  # a subgradient of the global norm, for evaluate
-    def to_original(self, W: Any) -> Any: ...  # weights for the features as they were given
-    def from_original(self, W: Any) -> Any: ...  # weights for the features as they are held
+    def to_original(self, W: Any) -> Any: ...  # weights of centred as weights of given features
+    def from_original(self, W: Any) -> Any: ...  # the inverse of to_original
 
     def evaluate(
         self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
@@ -99,7 +94,10 @@ class SmoothProblem(Protocol):
 
 
 class Problem:
-    """``J(W) = J(Phi W) + alpha/2 ||W||^2``, of rows that are at hand as one block."""
+    """``J(W) = J(Phi W) + alpha/2 ||W||^2`` with all rows in memory."""
+
+    # Whether norms are evaluated on fewer columns if there are fewer features than labels.
+    narrows = True
 
     def __init__(self, features: Features, objective: Objective, alpha: float) -> None:
         self.features = features
@@ -143,15 +141,14 @@ class Problem:
     ) -> Evaluation:
         self.n_evaluations += 1
         F = self.features.scores(W)
-        shrunk = self.penalty * W
-        ridge = 0.5 * float(self.features.xp.sum(shrunk * W))
-        narrow = linear is None and W.shape[0] < W.shape[1] and self.lambda_d
-        if narrow and not is_on_cuda(W):  # where evaluations are recorded as graphs
+        ridge, shrunk = self.ridge(W)
+        narrow = self.narrows and linear is None and W.shape[0] < W.shape[1] and self.lambda_d
+        if narrow and not is_on_cuda(W):  # CUDA replays whole evaluations as graphs
             value, residual = self.objective.loss(F)
             loss = float(value)
-            F = None  # as large as all that follows
+            F = None  # frees the memory
             gradient = self.features.adjoint(residual) + shrunk
-            if not np.isfinite(loss):  # a trial far too long
+            if not np.isfinite(loss):  # the step was far too long
                 return Evaluation(loss, loss, gradient)
             at = self._narrow(W, norm, curvature=curvature)
             at = at._replace(value=loss + at.value, exact=loss + at.exact)
@@ -162,14 +159,11 @@ class Problem:
         return Evaluation(at.value + ridge, at.exact + ridge, gradient, at.curvature)
 
     def _narrow(self, W: Any, norm: Norm, *, curvature: bool) -> Evaluation:
-        """The nuclear terms where labels are more than features, with the gradient in ``W``.
-
-        With ``W' = QA`` the scores ``Phi A'`` have the same norms and fewer columns.
-        """
+        """The nuclear terms from ``Phi A'`` with ``W' = QA``: the same norms of fewer columns."""
         xp, size = self.xp, W.shape[0]
         Q, A = xp.linalg.qr(W.T)
         A = A.T
-        if curvature:  # a column of zeros bends as all labels do that the weights leave out
+        if curvature:  # a column of zeros has the curvature of the labels that Q leaves out
             A = xp.concat([A, xp.zeros_like(A[:, :1])], axis=1)
         G = self.features.scores(A)
         slope = xp.zeros_like(G)
@@ -183,22 +177,20 @@ class Problem:
         bend = add_diagonal(bend, xp.zeros_like(bend[:, 0]) + outside)
         return at._replace(gradient=gradient, curvature=bend)
 
-    def ridge(self, W: Any) -> float:
-        """``alpha/2 ||W||^2``."""
-        return 0.5 * float(self.features.xp.sum(self.penalty * W * W))
+    def ridge(self, W: Any) -> tuple[float, Any]:
+        """The ridge term and its gradient."""
+        shrunk = self.penalty * W
+        return 0.5 * float(self.features.xp.sum(shrunk * W)), shrunk
 
     def exact(self, W: Any) -> float:
-        return self.objective.exact(self.features.scores(W)) + self.ridge(W)
+        return self.objective.exact(self.features.scores(W)) + self.ridge(W)[0]
 
 
 class Preconditioner:
-    """``C = rho Phi'Phi + alpha I = R R'`` and the change of variables ``V = R'W``.
+    """The change of variables ``V = R'W`` with ``rho Phi'Phi + alpha I = R R'``."""
 
-    ``rho`` is the share of entries observed: with every entry observed the loss and the ridge
-    together are exactly ``1/2 ||V||^2`` plus a linear term.
-    """
-
-    rounding = 0.0  # of slopes of step(gradient), relative to squares of the gradient
+    # With all entries observed, loss and ridge are exactly 1/2 ||V||^2 plus a linear term.
+    rounding = 0.0  # rounding error of slopes along a step, relative to the squared gradient
 
     def __init__(self, problem: SmoothProblem, gram: Any = None) -> None:
         xp = problem.xp
@@ -208,10 +200,10 @@ class Preconditioner:
         diagonal = self.rho * xp.linalg.diagonal(gram)
         largest = xp.full_like(diagonal, max(float(xp.max(diagonal)), 1.0))
         sizes = xp.where(diagonal > 0, diagonal, largest)
-        # Any nonsingular R will do: a trace on the diagonal keeps a rank-deficient Gram matrix
-        # away from zero without touching the problem that is solved. Column by column, for one
-        # large feature must not drown the others. A larger one only costs steps: it is for sparse
-        # columns far from zero, whose means leave more rounding than that.
+        # Any nonsingular R is valid, so a small multiple of the diagonal can be added to a
+        # rank-deficient Gram matrix. Each column has its own, because features may differ in
+        # scale. Larger multiples cost iterations only; sparse columns with means far from zero
+        # need them because of rounding.
         usual = 10 * gram.shape[0] * float(xp.finfo(problem.example.dtype).eps)
         for trace in (usual, 1e-8, 1e-4):
             C = add_diagonal(self.rho * gram, problem.penalty[:, 0] + trace * sizes)
@@ -220,11 +212,10 @@ class Preconditioner:
                 break
         else:
             raise np.linalg.LinAlgError(
-                "The Gram matrix of the features is not positive definite, beyond rounding."
+                "The Gram matrix of the features is not positive definite. Scale the features."
             )
         self._R = R
-        # Accelerators multiply many times faster than they solve, and any nonsingular matrix
-        # serves as a change of variables as long as both directions use the same one.
+        # Accelerators multiply many times faster than they solve triangular systems.
         self._inverse = invert_triangular(self._R) if is_non_numpy(self._R) else None
 
     def to_weights(self, V: Any) -> Any:
@@ -244,11 +235,11 @@ class Preconditioner:
         return self._R.T @ W
 
     def step(self, gradient: Any) -> Any:
-        """The step that a gradient in ``V`` turns into: itself, for ``V`` is round."""
+        """The step for a gradient in ``V``, where the Hessian is about the identity."""
         return gradient
 
     def hessian(self, problem: SmoothProblem, V: Any) -> Any:
-        """Of loss and ridge in ``V``, times ``V``."""
+        """The Hessian of loss and ridge in ``V``, times ``V``."""
         W = self.to_weights(V)
         return self.to_gradient(problem.product(W) + problem.penalty * W)
 
@@ -261,17 +252,13 @@ def conjugate_gradients(
     max_iter: int = 10,
     start: Any = None,
 ) -> Any:
-    """Masked ridge solution of all labels at once, by preconditioned conjugate gradients.
-
-    Each label has its own step. With every entry observed the start is already the solution.
-    """
+    """Masked ridge solution of all labels by preconditioned conjugate gradients."""
     xp = problem.xp
-
     right = preconditioner.to_gradient(problem.right())
-    n = right.shape[0]  # steps may have more rows, which are not what gradients are about
+    n = right.shape[0]  # steps of kernel problems have more rows than gradients
     first = preconditioner.step(right)
     V = first if start is None else start
-    if start is None and preconditioner.rho == 1.0:
+    if start is None and preconditioner.rho == 1.0:  # already the solution
         return V
     residual = right - preconditioner.hessian(problem, V)
     direction = preconditioner.step(residual)
@@ -285,7 +272,7 @@ def conjugate_gradients(
             break
         image = preconditioner.hessian(problem, direction)
         bend = xp.sum(image * direction[:n, :], axis=0)
-        # Labels that are done wait for the others: rounding errors lead nowhere.
+        # Labels that have converged to rounding stay as they are.
         step = xp.where((size > floor) & (bend > 0), size / xp.maximum(bend, tiny), zero)
         V = V + step * direction
         residual = residual - step * image
@@ -320,7 +307,7 @@ def masked_ridge(
     patterns, which = np.unique(kinds, axis=1, return_inverse=True)
     chosen = method == "auto"
     if chosen:
-        steps = 50  # more than a ridge worth its name needs
+        steps = 50  # more than usual ridges need
         size, n, c = features.size, features.n, T.shape[1]
         direct = patterns.shape[1] * size**2 * (size / 3 + n / 2)
         method = "cg" if alpha > 0 and steps * (4 * n + 2 * size) * size * c < direct else "direct"
@@ -332,9 +319,8 @@ def masked_ridge(
             return to_numpy(features.to_original(W))
         if not chosen:
             warnings.warn(
-                "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small "
-                "for features of such different scales. Scale the features, or use "
-                "solver='direct'.",
+                "Conjugate gradients did not reach a relative gradient of 1e-8. Scale the "
+                "features, raise alpha, or use solver='direct'.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -347,7 +333,7 @@ def masked_ridge(
 
 
 def ridge_by_steps(problem: SmoothProblem) -> tuple[Any, bool]:
-    """Masked ridge solution, and whether the gradient of each label is 1e-8 of that at zero."""
+    """Masked ridge solution, and whether conjugate gradients converged for every label."""
     preconditioner = Preconditioner(problem)
     V = conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
     W = preconditioner.to_weights(V)
@@ -366,10 +352,7 @@ def _direct(
     which: NDArray[np.intp],
     weights: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
-    """Labels observed on the same rows, with the same weights, share a factorisation.
-
-    Its Gram matrix comes from the observed rows or from the others, whichever are fewer.
-    """
+    """Masked ridge by factorisations, shared by labels with the same rows and weights."""
     right = features.adjoint(T.astype(features.Phi.dtype))
     penalty = np.diag(alpha * features.penalized)
     full = features.gram() if weights is None else None
@@ -384,7 +367,7 @@ def _direct(
             gram = full
         elif 2 * rows.sum() <= len(rows):
             gram = features.gram(np.flatnonzero(rows))
-        else:
+        else:  # the Gram matrix of the missing rows costs less
             gram = full - features.gram(np.flatnonzero(~rows))
         W[:, labels] = solve_normal(gram + penalty, right[:, labels], features.intercept)
     return W
@@ -393,9 +376,9 @@ def _direct(
 def solve_normal(
     A: NDArray[np.float64], B: NDArray[np.float64], intercept: bool
 ) -> NDArray[np.float64]:
-    """Solve normal equations; of several solutions the one of least norm, intercept not counted."""
+    """Least-norm solution of normal equations; the norm does not include the intercept."""
     if intercept:
-        # The unpenalised last unknown is eliminated first, so that it has no part in the norm.
+        # The intercept, which is last, is eliminated first and so is not part of the norm.
         column, corner = A[:-1, -1:], A[-1, -1]
         W = solve_normal(
             A[:-1, :-1] - column @ column.T / corner, B[:-1] - column * B[-1:] / corner, False
@@ -405,7 +388,7 @@ def solve_normal(
         return np.empty((0, B.shape[1]))
     check_finite(A, "Normal equations")
     check_finite(B, "Normal equations")
-    # Unit diagonal: columns of very different scales are not a rank deficiency.
+    # With a unit diagonal, columns of very different scales do not look rank-deficient.
     scale = np.sqrt(np.maximum(np.diagonal(A), 0.0))
     scale = 1.0 / np.where(scale > 0, scale, 1.0)
     try:
@@ -414,6 +397,6 @@ def solve_normal(
             solution = scipy.linalg.cho_solve(factor, scale[:, None] * B, check_finite=False)
             return np.asarray(scale[:, None] * solution)
     except scipy.linalg.LinAlgError:
-        pass  # singular: least norm below
+        pass  # singular: the least-norm solution follows
     cond = 100 * len(A) * np.finfo(np.float64).eps
     return np.asarray(scipy.linalg.lstsq(A, B, cond=cond, check_finite=False)[0])

@@ -1,15 +1,15 @@
-"""Helpers of all packages; :func:`require` imports optional modules when they are needed."""
+"""Helpers of all packages, and :func:`require` for optional modules."""
 
 from importlib import import_module
 from typing import Any
 
 
 def require(module: str, extra: str) -> Any:
-    """Import an optional module; the ImportError names the extra of this package to install."""
+    """Import an optional module, or raise an ImportError that names the extra to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        # A module that is there and misses another one is broken, which is another matter.
+        # If an installed module fails to import another one, its own error is more useful.
         if not error.name or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise ImportError(

@@ -1,4 +1,4 @@
-"""What the array API standard lacks: triangular solves, groups, the way to and from numpy."""
+"""Array operations that the array API standard lacks, checks of numbers, and BLAS threads."""
 
 import functools
 import operator
@@ -26,26 +26,26 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from threadpoolctl import ThreadpoolController
 
-# Columns of a sparse X from which on memory is looked at, and what one takes with three labels.
+# From so many columns of a sparse X on, memory is checked; a column with three labels needs 200 B.
 WIDE, BYTES_PER_COLUMN = 2**22, 200
-# Sums of very many squares of such values are finite, and in float64 products of two such sums.
+# Long sums of squares of such values are finite; in float64, so are products of two such sums.
 LARGEST = {"float64": 1e75, "float32": 1e15}
 
 
 def is_non_numpy(array: Any) -> bool:
-    """Whether this is an array of a library other than numpy (torch, cupy, ...)."""
-    if type(array) is np.ndarray:  # asked thousands of times in a small fit
+    """Whether this is an array of a library other than numpy, such as torch or cupy."""
+    if type(array) is np.ndarray:  # a shortcut, because a small fit calls this thousands of times
         return False
     return not sp.issparse(array) and is_array_api_obj(array) and not is_numpy_array(array)
 
 
 def is_on_cuda(array: Any) -> bool:
-    """Whether this is a torch tensor on a GPU of NVIDIA."""
+    """Whether this is a torch tensor on an NVIDIA GPU."""
     return is_torch_array(array) and array.device.type == "cuda"
 
 
 class CudaGraph:
-    """A function of CUDA tensors and numbers as a graph, whose kernels are started at one go."""
+    """A function of CUDA tensors and numbers as a graph, whose kernels start with one call."""
 
     def __init__(self, function: Callable[..., tuple[Any, ...]], *inputs: Any) -> None:
         import torch
@@ -58,7 +58,7 @@ class CudaGraph:
         self._set(inputs)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.device(first.device):
-            # Libraries set themselves up in their first call, which cannot be recorded.
+            # Libraries initialize themselves in their first call, which cannot be recorded.
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
@@ -72,14 +72,14 @@ class CudaGraph:
             mine.copy_(given) if is_torch_array(given) else mine.fill_(given)
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        """What the function returns for other inputs."""
+        """Return the values of the function for other inputs."""
         self._set(inputs)
         self._graph.replay()
         return [part.clone() for part in self._outputs]
 
 
 def device_name(array: Any) -> str:
-    """Library and device of an array, in words."""
+    """Return the library and the device of an array as text."""
     if not is_non_numpy(array):
         return "numpy"
     library = array_namespace(array).__name__.removeprefix("array_api_compat.")
@@ -87,32 +87,32 @@ def device_name(array: Any) -> str:
 
 
 def namespace(array: Any) -> Any:
-    """Array namespace of a dense array; numpy's for a sparse one."""
+    """Return the array namespace of a dense array, or that of numpy for a sparse matrix."""
     plain = type(array) is np.ndarray or sp.issparse(array)
     return numpy_namespace if plain else array_namespace(array)
 
 
 def to_numpy(array: Any) -> NDArray[Any]:
-    """The same numbers as a numpy array, from whatever device they live on."""
+    """Return an array of any library and device as a numpy array."""
     if is_torch_array(array):
         return np.asarray(array.detach().cpu())
     if is_non_numpy(array):
         if hasattr(array, "get"):  # cupy
             return np.asarray(array.get())
-        if str(device(array)) != "cpu":  # array_api_strict, which plays at having devices
+        if str(device(array)) != "cpu":  # array_api_strict simulates devices
             return np.asarray(to_device(array, array_namespace(array).Device("CPU_DEVICE")))
     return np.asarray(array)
 
 
 def asarray_like(array: Any, other: Any, dtype: Any = None) -> Any:
-    """``array`` (numpy) in the namespace and on the device of ``other``."""
+    """Return a numpy array in the namespace and on the device of ``other``."""
     if not is_non_numpy(other):
         return np.asarray(array, dtype=dtype)
     return array_namespace(other).asarray(array, dtype=dtype, device=device(other))
 
 
 def float64(X: Any) -> Any:
-    """``X``, dense or sparse, of any library, in float64."""
+    """Return a dense or sparse matrix of any library in float64."""
     if is_non_numpy(X):
         xp = array_namespace(X)
         return xp.astype(X, xp.float64, copy=False)
@@ -120,14 +120,14 @@ def float64(X: Any) -> Any:
 
 
 def scale_rows(X: Any, factors: NDArray[np.float64]) -> Any:
-    """Rows of a dense or sparse matrix, of any library, times one number each."""
+    """Multiply each row of a dense or sparse matrix of any library by a factor."""
     if sp.issparse(X):
         return sp.csr_array(sp.diags_array(factors.astype(X.dtype)) @ X)
     return namespace(X).astype(asarray_like(factors, X), X.dtype, copy=False)[:, None] * X
 
 
 def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:
-    """Some rows of an array, sparse matrix or data frame."""
+    """Return some rows of an array, sparse matrix or data frame."""
     if type(array) is np.ndarray:
         return array[rows, ...]
     if is_non_numpy(array):
@@ -136,7 +136,7 @@ def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def take_columns(array: Any, columns: NDArray[np.intp]) -> Any:
-    """Some columns of an array, sparse matrix or data frame."""
+    """Return some columns of an array, sparse matrix or data frame."""
     if is_non_numpy(array):
         return array_namespace(array).take(array, asarray_like(columns, array), axis=1)
     return _safe_indexing(array, columns, axis=1)
@@ -148,7 +148,7 @@ def take_block(
     columns: NDArray[np.intp],
     scratch: NDArray[Any] | None = None,
 ) -> Any:
-    """Some rows and columns of a matrix, of numpy in ``scratch`` (flat, of the same dtype)."""
+    """Return a submatrix; for numpy, it may use the flat array ``scratch`` of the same dtype."""
     if type(array) is not np.ndarray:
         return take_columns(take_rows(array, rows), columns)
     scratch = np.empty(len(rows) * len(columns), array.dtype) if scratch is None else scratch
@@ -160,50 +160,50 @@ def take_block(
 
 
 def check_magnitude(X: Any, names: Any = None) -> None:
-    """Refuse finite inputs so large that products of them are not."""
+    """Raise a ValueError if values are so large that their products overflow."""
     xp = namespace(X)
     values = X.data if sp.issparse(X) else X
     limit = LARGEST.get(str(values.dtype).rpartition(".")[2])
     if limit is None:
         return
     with np.errstate(over="ignore"):
-        # In the order of memory: a view, where there is one.
+        # In the order of memory, so that no copy is made. If the sum of squares is small, no value
+        # exceeds the limit.
         flat = values.ravel("K") if is_numpy_array(values) else xp.reshape(values, (-1,))
-        # One pass at the speed of memory; what passes it has no value beyond the limit.
         if float(xp.vecdot(flat, flat)) <= limit**2:
             return
-    dense = to_numpy(values)
+    dense = to_numpy(values).ravel()
     place = int(np.abs(dense).argmax())
-    value = float(dense.ravel()[place])
+    value = float(dense[place])
     if not abs(value) > limit:
         return
     column = int(X.indices[place]) if sp.issparse(X) else place % X.shape[1]
     name = f"{column}" if names is None else f"{column} ({names[column]!r})"
     raise ValueError(
-        f"Column {name} of X holds {value:g}; values beyond {limit:g} have products that overflow. "
+        f"Column {name} of X holds {value:g}; products of values beyond {limit:g} overflow. "
         "Scale the column, for instance with StandardScaler, or take its logarithm."
     )
 
 
 def check_columns(X: Any) -> None:
-    """Refuse a sparse matrix with more columns than memory has space for their weights."""
+    """Raise a ValueError if the weights for the columns of a sparse X do not fit into memory."""
     n_columns = X.shape[1]
     if not sp.issparse(X) or n_columns <= WIDE:
         return
-    from dm2l._utils.files import available_memory  # most fits do not need it
+    from dm2l._utils.files import available_memory  # imported here, as few fits need it
 
     needed, free = BYTES_PER_COLUMN * n_columns, available_memory()
     if needed > free:
         used = len(np.unique(X.indices))
         raise ValueError(
-            f"X has {n_columns} columns, of which {used} hold an entry. Weights for all of them "
+            f"X has {n_columns} columns, of which {used} hold an entry. Weights for all columns "
             f"take about {needed / 2**30:.3g} GiB of memory; {free / 2**30:.3g} GiB are free. "
             "Leave out columns without entries: X[:, numpy.unique(X.indices)]."
         )
 
 
 def check_finite(A: Any, what: str) -> None:
-    """Refuse numbers that overflowed, before LAPACK sees them: some of its loops would not end."""
+    """Raise an error if numbers are not finite, for which some loops of LAPACK do not end."""
     xp = namespace(A)
     if not bool(xp.all(xp.isfinite(A))):
         raise np.linalg.LinAlgError(f"{what} are not finite")
@@ -211,41 +211,38 @@ def check_finite(A: Any, what: str) -> None:
 
 @contextmanager
 def checked_numbers(X: Any) -> Iterator[None]:
-    """Where numbers of ``X`` break a computation down, say which; overflow is no warning here."""
+    """Context without overflow warnings; numerical failures become errors about the scale of X."""
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             yield
     except (np.linalg.LinAlgError, ArithmeticError) as error:
         raise ValueError(
-            f"The numbers of X do not allow this ({str(error).rstrip('.')}). {_scales(X)} Scale "
+            f"The computation failed numerically ({str(error).rstrip('.')}). {_scales(X)} Scale "
             "the columns, for instance with StandardScaler, or choose a larger ridge."
         ) from error
 
 
 def _scales(X: Any) -> str:
-    """The columns with the smallest and the largest values, in words."""
+    """Describe the columns of X with the smallest and the largest values."""
     if len(getattr(X, "shape", ())) != 2 or not (sp.issparse(X) or is_array_api_obj(X)):
-        return "Its columns are too large or of too different scales."
-    if sp.issparse(X):
-        largest = np.zeros(X.shape[1])
-        np.maximum.at(largest, X.tocsr().indices, np.abs(X.tocsr().data))
-    else:
-        largest = np.max(np.abs(to_numpy(X)), axis=0)
+        return "The columns of X are too large or have very different scales."
+    largest = abs(X).max(axis=0).toarray() if sp.issparse(X) else np.abs(to_numpy(X)).max(axis=0)
+    largest = largest.ravel()
     least = np.where(largest > 0, largest, np.inf).argmin()
     return (
-        f"Absolute values reach {largest.max():.3g} in column {largest.argmax()} and "
+        f"Absolute values of X reach {largest.max():.3g} in column {largest.argmax()} and "
         f"{largest[least]:.3g} in column {least}."
     )
 
 
 def identity(square: Any) -> Any:
-    """Identity matrix of the size, in the place and of the dtype of a square one."""
+    """Return the identity matrix of the size, dtype and device of a square matrix."""
     xp = array_namespace(square)
     return xp.eye(square.shape[0], dtype=square.dtype, device=device(square))
 
 
 def add_diagonal(A: Any, values: Any) -> Any:
-    """``A`` with something added to its diagonal; a numpy array is changed in place."""
+    """Add values to the diagonal of ``A``; a numpy array is changed in place."""
     if is_numpy_array(A):
         np.einsum("ii->i", A)[...] += values
         return A
@@ -255,13 +252,13 @@ def add_diagonal(A: Any, values: Any) -> Any:
 
 
 def cholesky(A: Any, *, overwrite: bool = False) -> Any:
-    """Lower Cholesky factor, or None where ``A`` is not positive definite."""
+    """Return the lower Cholesky factor, or None if ``A`` is not positive definite."""
     if is_torch_array(A):
         L, failed = array_namespace(A).linalg.cholesky_ex(A)
         return None if int(failed) else L
     try:
         if is_numpy_array(A):
-            # Symmetric: the transpose is the same, and in the order that LAPACK works on.
+            # The transpose of a symmetric matrix is equal, and in the order that LAPACK expects.
             A = A.T if overwrite and A.flags.c_contiguous else A
             return scipy.linalg.cholesky(A, lower=True, overwrite_a=overwrite, check_finite=False)
         return array_namespace(A).linalg.cholesky(A)
@@ -283,7 +280,7 @@ def solve_triangular(L: Any, B: Any, *, transpose: bool = False) -> Any:
 
 
 def symmetrize(L: Any) -> Any:
-    """A lower triangular matrix of numpy with its transpose above the diagonal, in place."""
+    """Copy the lower triangle of a numpy matrix to the upper triangle, in place."""
     for start in range(0, len(L), 256):
         end = start + 256
         L[:start, start:end] = L[start:end, :start].T
@@ -293,7 +290,7 @@ def symmetrize(L: Any) -> Any:
 
 
 def invert_triangular(L: Any) -> Any:
-    """Inverse of a lower triangular matrix, by halves, so that it is matrix products mostly."""
+    """Return the inverse of a lower triangular matrix, mostly by matrix products of its halves."""
     n = L.shape[0]
     if n <= 1024:
         return solve_triangular(L, identity(L))
@@ -307,7 +304,7 @@ def invert_triangular(L: Any) -> Any:
 
 
 def factorize(values: Iterable[Hashable]) -> NDArray[np.intp]:
-    """Groups of equal values, numbered from 0 in the order of their first places."""
+    """Number groups of equal values from 0, in the order of their first occurrence."""
     known: dict[Hashable, int] = {}
     return np.fromiter((known.setdefault(value, len(known)) for value in values), dtype=np.intp)
 
@@ -320,15 +317,15 @@ def sparse_from_parts(
     *,
     layout: Literal["csr", "csc"] = "csr",
 ) -> Any:
-    """A sparse matrix of parts that come from a file; a ValueError says which part is wrong."""
-    # scipy's own check does not suffice: it looks at nothing if indptr ends in 0, and compares by
-    # differences, which wrap. Compiled code follows whatever pointers it is given.
+    """Make a sparse matrix from the parts in a file, after checking that they are consistent."""
+    # scipy's own check does not suffice: it checks nothing if indptr ends in 0, and it compares by
+    # differences, which may overflow. Compiled code would follow any pointer.
     try:
         sizes = [operator.index(size) for size in shape]
     except TypeError:
         sizes = []
     if len(sizes) != 2 or not all(0 <= size < 2**63 - 1 for size in sizes):
-        raise ValueError(f"the shape has to be two integers from 0 on, not {str(shape)[:60]}")
+        raise ValueError(f"the shape must be two integers >= 0, not {str(shape)[:60]}")
     for name, part, kinds in (
         ("data", data, "biuf"),
         ("indices", indices, "iu"),
@@ -338,53 +335,46 @@ def sparse_from_parts(
             array = isinstance(part, np.ndarray)
             what = f"{part.ndim}-D {part.dtype}" if array else type(part).__name__
             wanted = "integers" if kinds == "iu" else "real numbers"
-            raise ValueError(f"{name} has to be a 1-D array of {wanted}, not {what}")
+            raise ValueError(f"{name} must be a 1-D array of {wanted}, not {what}")
     major, minor = sizes if layout == "csr" else reversed(sizes)
-    along, across = ("rows", "columns") if layout == "csr" else ("columns", "rows")
     if len(data) != len(indices):
         raise ValueError(f"there are {len(data)} values, but {len(indices)} indices")
     if len(indptr) != major + 1:
-        raise ValueError(f"indptr has {len(indptr)} entries for {major} {along}, not {major + 1}")
-    # Compared with each other, never subtracted: a difference of two integers may wrap.
+        raise ValueError(f"indptr must have {major + 1} entries, not {len(indptr)}")
+    # Entries are compared, not subtracted, because a difference of two integers may overflow.
     first, last = int(indptr[0]), int(indptr[-1])
     if first != 0 or last != len(data) or bool((indptr[1:] < indptr[:-1]).any()):
-        raise ValueError(
-            f"indptr has to rise from 0 to the number of values, {len(data)}, without falling"
-        )
-    # Without a sign, those below 0 are the largest: one pass finds them as well.
+        raise ValueError(f"indptr must rise from 0 to the number of values, {len(data)}")
+    # As unsigned integers, negative indices are the largest, so one pass finds both errors.
     unsigned = indices.view(indices.dtype.str.replace("i", "u"))
     if len(indices) and int(unsigned.max()) >= minor:
-        raise ValueError(
-            f"indices go from {indices.min()} to {indices.max()}, but the matrix has {minor} "
-            f"{across}"
-        )
+        found = f"{indices.min()} to {indices.max()}"
+        raise ValueError(f"indices go from {found}, but must be from 0 to {minor - 1}")
     integers = np.int32 if max(minor, len(data)) < 2**31 else np.int64
     parts = (data, indices.astype(integers, copy=False), indptr.astype(integers, copy=False))
-    made = sp.csr_array if layout == "csr" else sp.csc_array
-    return made(parts, shape=tuple(sizes))
+    return (sp.csr_array if layout == "csr" else sp.csc_array)(parts, shape=tuple(sizes))
 
 
-# Multiplications from which on more than one thread pays.
+# Multiplications from which on several threads are faster than one.
 WORTH_SHARING = 1e8
-# The same of the factors and systems of a kernel matrix, which are many. On an idle machine threads
-# save tenths of a second below it; on a busy one they made 5 seconds of `dm2l fit --effort quick`
-# (1,200 rows) a minute.
+# The limit for factorizing kernel matrices, which happens often. On a busy machine, threads for
+# smaller matrices can make a fit many times slower.
 WORTH_FACTORING = 1e10
 
 
 _controller = functools.cache(ThreadpoolController)
-# Threads that are kept; ``map`` gives results in their order, as they come.
+# Thread pools by their number of workers, which are kept for later calls.
 pool = functools.cache(functools.partial(ThreadPoolExecutor, thread_name_prefix="dm2l"))
-if hasattr(os, "register_at_fork"):  # the threads of a pool do not come along
+if hasattr(os, "register_at_fork"):  # a forked process does not inherit the threads
     os.register_at_fork(after_in_child=pool.cache_clear)
 
 
 class one_blas_thread(AbstractContextManager[None]):  # noqa: N801 (used like a function)
-    """Context in which BLAS uses one thread (``benchmarks/blas.py`` shows what that saves)."""
+    """Context in which BLAS uses one thread (measured by ``benchmarks/blas.py``)."""
 
-    # The limit is that of the process: the first thread that asks sets it, the last ends it.
+    # The limit is per process: the first thread that enters sets it, the last that leaves ends it.
     _lock = Lock()
-    inside = 0  # threads that have asked
+    inside = 0  # threads in the context
     _limits: Any
 
     def __enter__(self) -> None:
@@ -403,18 +393,18 @@ class one_blas_thread(AbstractContextManager[None]):  # noqa: N801 (used like a 
 
 
 def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextManager[Any]:
-    """Context for products of ``size`` multiplications: small ones get one BLAS thread."""
+    """Context for ``size`` multiplications, in which small products use one BLAS thread."""
     return one_blas_thread() if size < worth else nullcontext()
 
 
 def run_all(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
-    """Results of all tasks, in their order, by so many threads."""
+    """Run tasks in several threads and return their results in order."""
     if workers == 1 or len(tasks) == 1:
         return list(map(call, tasks))
     return list(pool(workers).map(call, tasks))
 
 
 def blas_thread_count() -> int:
-    """How many threads BLAS may use here."""
+    """Return the number of threads that BLAS may use."""
     found = (one["num_threads"] for one in _controller().info() if one["user_api"] == "blas")
     return max(found, default=1)

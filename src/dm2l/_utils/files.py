@@ -1,4 +1,4 @@
-"""Files: errors in what is read, unpacking within the limits of memory, and atomic writes."""
+"""Errors in input files, unpacking within the limits of memory, and atomic writes."""
 
 import bz2
 import csv
@@ -26,36 +26,38 @@ AnyPath = str | os.PathLike[str]
 # Suffixes of tables with a header.
 TEXT, PARQUET, EXCEL = (".csv", ".tsv", ".tab", ".txt"), (".parquet", ".pq"), (".xlsx",)
 MEMORY_HINT = (
-    "Keep fewer columns or a sample of the rows, or take a machine with more memory; completing "
-    "can go on in parts, one file each, with a model that was fitted to a sample."
+    "Keep fewer columns or a sample of the rows, or use a machine with more memory. A model that "
+    "was fitted to a sample can complete a large table in several files."
 )
-# What the standard library, numpy, scipy, scikit-learn and pandas throw at damaged files; those of
-# pyarrow are of these types as well, but for two that its reader adds.
+# Exceptions that the standard library, numpy, scipy, scikit-learn and pandas raise for damaged
+# files; pyarrow raises two more.
 _ANY = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError, SyntaxError)
 _WITHIN = (RuntimeError, SystemError, AssertionError, csv.Error, struct.error, tokenize.TokenError)
 _PACKED = (lzma.LZMAError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error)
 FAULTS: tuple[type[Exception], ...] = (*_ANY, *_WITHIN, *_PACKED)
-# A damaged file sends its reader to places that are not in it.
+# Errors of seeking to positions that a damaged file names, but does not have.
 _LOST = (errno.EINVAL, errno.EFBIG, errno.EOVERFLOW)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_BYTES_PER_NAME = 100  # of a column's name and of a weight for it, at the least
-# Bytes in memory for a byte of text: a parsed table, its copy as features, a fold of both.
+_BYTES_PER_NAME = 100  # of memory for the name and the weight of a column, at least
+# Bytes of memory per byte of text, for the parsed table, the features and a fold of them.
 _TEXT_FACTOR = 3.0
 _PIECE = 2**18
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 class DataFileError(ValueError):
-    """A damaged or unsuitable file; one that may not be opened is an :class:`OSError`.
+    """Error for a damaged or unsuitable file.
+
+    A file that does not exist or is not readable raises an :class:`OSError` instead.
 
     Parameters
     ----------
     file : str or Path
         The file.
     reason : str
-        What is wrong, without a full stop.
+        The problem, without a full stop.
     place, hint : str, default=""
-        Where in the file, such as ``"line 3"``; what can be done about it, in sentences.
+        The place in the file, such as ``"line 3"``, and how to fix the problem, in sentences.
 
     Examples
     --------
@@ -71,22 +73,22 @@ class DataFileError(ValueError):
         super().__init__(printable(f"{text} {hint}".rstrip()))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Of an exception only what it was raised with crosses to another process.
+        # By default, pickle keeps only the arguments of an exception.
         return partial(type(self), place=self.place, hint=self.hint), (self.file, self.reason)
 
 
 def printable(text: str) -> str:
-    """The text on one line: control characters, line ends and the like are spelt as in JSON."""
+    """Return the text on one line, with control characters and line ends escaped as in JSON."""
     if text.isprintable():
         return text
     spelt = (one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
-    return "".join(spelt).replace("\x7f", "\\u007f")  # which JSON leaves as it is
+    return "".join(spelt).replace("\x7f", "\\u007f")  # JSON does not escape it
 
 
 @contextmanager
 def translate_errors(path: AnyPath, what: str, *also: type[Exception]) -> Iterator[None]:
-    """Turn what a library throws while it reads ``what`` into :class:`DataFileError`."""
-    # To be put around calls of libraries only: a mistake of our own is no bad file.
+    """Turn errors that a library raises while it reads ``what`` into :class:`DataFileError`."""
+    # This context should enclose calls of libraries only, so that it does not hide bugs of dm2l.
     try:
         yield
     except DataFileError:
@@ -102,13 +104,13 @@ def translate_errors(path: AnyPath, what: str, *also: type[Exception]) -> Iterat
 
 
 def damaged_file_error(path: AnyPath, what: str, error: Exception) -> DataFileError:
-    """The error for a file in which a library has met with an ``error`` of its own."""
+    """Return the error for a file that made a library raise ``error``."""
     if isinstance(error, UnicodeDecodeError):
         byte = error.object[error.start]
         return DataFileError(
             path,
             f"not encoded in {error.encoding}: byte {byte:#04x} at position {error.start}",
-            hint="Name its encoding, for example --encoding latin-1 (encoding= in Python).",
+            hint="Pass its encoding, for example --encoding latin-1 (encoding= in Python).",
         )
     said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     said = said if len(said) <= 300 else f"{said[:297]}..."
@@ -116,35 +118,35 @@ def damaged_file_error(path: AnyPath, what: str, error: Exception) -> DataFileEr
 
 
 def check_regular(path: AnyPath) -> int:
-    """Bytes of a file; a device, pipe or folder is refused, for it may have no end."""
+    """Return the size of a file; devices, pipes and folders are refused, as they may be endless."""
     status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode):
-        raise DataFileError(path, "not a regular file: devices, pipes and folders are not read")
+        raise DataFileError(path, "not a regular file; devices, pipes and folders are refused")
     return status.st_size
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path beside ``path``, of its suffix, that is renamed to it when all went well."""
+    """Give a temporary path that is renamed to ``path`` if no error occurs."""
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(f".{os.getpid()}-{token_hex(4)}.part.{path.name}")
     _remove_abandoned(unfinished)
     try:
         yield unfinished
-        if target.exists():  # one that only its owner may read stays so
+        if target.exists():  # keep its permissions
             unfinished.chmod(stat.S_IMODE(target.stat().st_mode))
         unfinished.replace(target)
     except OSError as error:
         if error.errno in _FULL and error.filename is None:
-            error.filename = str(path)  # a write that fails does not say where
+            error.filename = str(path)  # errors of a failed write do not name the file
         raise
     finally:
         unfinished.unlink(missing_ok=True)
 
 
 def _remove_abandoned(unfinished: Path) -> None:
-    """Remove what processes that no longer run have left of the same file."""
-    if os.name != "posix":  # elsewhere there is no harmless signal to ask with
+    """Remove temporary files for the same path that processes left when they were killed."""
+    if os.name != "posix":  # on Windows, os.kill would interrupt the process
         return
     ending = unfinished.name.partition(".part.")[2]
     for path in unfinished.parent.glob(f".*.part.{glob.escape(ending)}"):
@@ -156,11 +158,11 @@ def _remove_abandoned(unfinished: Path) -> None:
         except ProcessLookupError:
             path.unlink(missing_ok=True)
         except PermissionError:
-            pass  # it runs, for somebody else
+            pass  # it is running for another user
 
 
 def available_memory(unknown: float = float("inf")) -> float:
-    """Bytes that can be used without swapping; ``unknown`` where the system does not say."""
+    """Return the free memory in bytes, or ``unknown`` if the system does not report it."""
     free = _probe()
     return unknown if free is None else free
 
@@ -178,7 +180,7 @@ def _probe() -> int | None:
 
 
 def check_memory(path: AnyPath, size: float, what: str) -> None:
-    """Refuse a file of which more bytes would be made than are free."""
+    """Refuse a file that would need more bytes of memory than are free."""
     free = available_memory()
     if size > free:
         reason = f"{what} takes about {_amount(size)} of memory; {_amount(free)} are free"
@@ -186,8 +188,8 @@ def check_memory(path: AnyPath, size: float, what: str) -> None:
 
 
 def check_width(path: AnyPath, columns: int) -> None:
-    """Refuse a sparse matrix of more columns than names and weights can be had for."""
-    if columns > 2**16:  # to ask the system takes longer than to read a small file
+    """Refuse a sparse matrix whose column names and weights would not fit into memory."""
+    if columns > 2**16:  # asking for the free memory takes longer than reading a small file
         check_memory(path, _BYTES_PER_NAME * columns, f"a table of {columns} features")
 
 
@@ -196,19 +198,19 @@ def _amount(size: float) -> str:
 
 
 def unpacked_name(path: AnyPath) -> Path:
-    """The name that a file has when it is unpacked: ``a.csv`` of ``a.csv.gz``."""
+    """Return the name of a file without the suffix of a compression: a.csv for a.csv.gz."""
     path = Path(path)
     inner = path.with_suffix("")
     return inner if path.suffix.lower() in (*_OPENERS, ".zip") and inner.suffix else path
 
 
 def suffix_of(path: AnyPath) -> str:
-    """The suffix that gives the format of a file, in lower case: ``.csv`` of ``a.csv.gz``."""
+    """Return the suffix of a file's format in lower case: ``.csv`` for ``a.csv.gz``."""
     return unpacked_name(path).suffix.lower()
 
 
 class _Counted(io.RawIOBase):
-    """A stream of unpacked bytes that raises when there are too many."""
+    """A stream of unpacked bytes that raises an error if there are too many."""
 
     def __init__(self, file: IO[bytes], path: Path, suffix: str, most: float) -> None:
         self._file, self._path, self._suffix, self._left = file, path, suffix, most
@@ -221,7 +223,7 @@ class _Counted(io.RawIOBase):
             data = self._file.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
-            reason = "what is packed in it does not fit into memory"
+            reason = "its unpacked content does not fit into memory"
             raise DataFileError(self._path, reason, hint=MEMORY_HINT)
         buffer[: len(data)] = data
         return len(data)
@@ -229,7 +231,7 @@ class _Counted(io.RawIOBase):
 
 @contextmanager
 def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked if it is packed; with ``whole`` they have to fit in memory."""
+    """Open a file, decompressed if necessary; with ``whole``, it must fit into memory."""
     path = Path(path)
     size, suffix = check_regular(path), path.suffix.lower()
     with ExitStack() as stack:
@@ -243,7 +245,7 @@ def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
                 archive = stack.enter_context(zipfile.ZipFile(path))
                 names = archive.namelist()
                 if len(names) != 1:
-                    raise DataFileError(path, f"{len(names)} files are packed in it, not 1")
+                    raise DataFileError(path, f"it must contain one file, not {len(names)}")
                 packed: Any = stack.enter_context(archive.open(names[0]))
             else:
                 packed = stack.enter_context(_OPENERS[suffix](path, "rb"))
@@ -255,7 +257,7 @@ def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
 def open_text(
     path: AnyPath, encoding: str, what: str, *, whole: bool = True, content: bytes | None = None
 ) -> Iterator[io.TextIOWrapper]:
-    """The same, or its known content, as text; letters of another encoding are an error."""
+    """Open a file, or its known content, as text; bytes that cannot be decoded are an error."""
     source = open_unpacked(path, whole=whole) if content is None else io.BytesIO(content)
     with source as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
         try:
@@ -265,12 +267,12 @@ def open_text(
 
 
 def read_into(stream: IO[bytes], array: Any) -> None:
-    """Fill a numpy array with the next bytes of a stream; EOFError if there are not enough."""
-    # Without numpy's own names: `dm2l --help` loads this module, but not numpy.
+    """Fill a numpy array with the next bytes of a stream; raise EOFError if it ends too early."""
+    # This module does not import numpy, which `dm2l --help` should not load.
     flat: Any = array.reshape(-1).view("u1") if array.nbytes else b""
     start = 0
     while start < len(flat):
-        # In pieces: a member of a zip file puts those that it has read together byte by byte.
+        # In pieces, because a large read from a member of a zip file is slow.
         received = stream.readinto(flat[start : start + _PIECE].data)  # type: ignore[attr-defined]
         if not received:
             raise EOFError("it ends too early")

@@ -1,8 +1,8 @@
-"""Validation of the features that an estimator gets."""
+"""Validate features and parameters of estimators, with errors that name the value."""
 
 from collections.abc import Iterator, Mapping, Set, Sized, ValuesView
 from contextlib import contextmanager
-from numbers import Integral, Rational, Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,20 @@ from sklearn.utils.validation import validate_data
 
 from dm2l._utils.arrays import check_columns, check_magnitude, device_name, is_non_numpy, to_numpy
 
-_BY_THEMSELVES = (
-    "in a pipeline; dm2l.tables.make_table_pipeline, AutoClassifier and `dm2l fit` do so by "
-    "themselves."
+_ALTERNATIVES = (
+    "in a pipeline. dm2l.tables.make_table_pipeline, AutoClassifier and `dm2l fit` do so "
+    "automatically."
 )
 
 
 def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
-    """``X`` as the estimator takes it; ``follows``: arrays of other libraries stay there."""
+    """Return validated features; with ``follows``, arrays of other libraries are kept."""
     if is_non_numpy(X):
         X = _check_non_numpy(model, X, reset=reset) if follows else to_numpy(X)
     if not is_non_numpy(X):
         sparse = "csr" if model.__sklearn_tags__().input_tags.sparse else False
         dtype = [np.float64, np.float32]
-        # Sums that look for NaN may overflow.
+        # The sums with which scikit-learn searches for NaN may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             try:
                 X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
@@ -39,21 +39,21 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         model._home = device_name(X)
     elif device_name(X) != model._home:
         raise ValueError(
-            f"This model was fitted to arrays of {model._home}, X is one of {device_name(X)}. "
-            "Move X there, or fit a model here."
+            f"The model was fitted to arrays of {model._home}, but X is one of {device_name(X)}. "
+            "Move X to the device of the model, or fit a new model."
         )
     return X
 
 
 def _check_non_numpy(model: Any, X: Any, *, reset: bool) -> Any:
-    """An array of another library, checked as scikit-learn checks those of numpy."""
+    """Check an array of another library as scikit-learn checks numpy arrays."""
     if is_torch_array(X):
         X = X.detach()
     xp = array_namespace(X)
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: shape {X.shape}.")
     if 0 in X.shape:
-        raise ValueError(f"Found array with shape {tuple(X.shape)}: X needs rows and columns.")
+        raise ValueError(f"Found array with shape {tuple(X.shape)}. X needs rows and columns.")
     if X.dtype not in (xp.float64, xp.float32):
         if xp.isdtype(X.dtype, "complex floating"):
             raise ValueError("Complex data not supported.")
@@ -65,7 +65,7 @@ def _check_non_numpy(model: Any, X: Any, *, reset: bool) -> Any:
 
 @contextmanager
 def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
-    """Context that says where the first value is that no model can use, instead of other errors."""
+    """Context that replaces an error about X by one that names the first unsuitable value."""
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
@@ -75,41 +75,41 @@ def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
 
 def _refuse_unsuitable(X: Any, error: Exception, nan_allowed: bool = False) -> None:
     try:
-        _refuse_values(X, error, nan_allowed)
+        _refuse_values(X, nan_allowed)
     except (TypeError, ValueError) as found:
         for note in getattr(error, "__notes__", ()):
             found.add_note(note)
         raise
 
 
-def _refuse_values(X: Any, error: Exception, nan_allowed: bool) -> None:
+def _refuse_values(X: Any, nan_allowed: bool) -> None:
     if sp.issparse(X):
-        values = X.tocoo().data  # others of scipy's formats have no data, or more than the entries
+        values = X.tocoo().data  # in other formats, data may be missing or have other entries
         _refuse_not_finite(values if X.dtype.kind == "f" else values[:0], "", nan_allowed)
     elif hasattr(X, "iloc") and hasattr(X, "columns"):
         for j, name in enumerate(X.columns):
-            _refuse_in_column(repr(str(name)), X.iloc[:, j], error, nan_allowed)
+            _refuse_in_column(repr(str(name)), X.iloc[:, j], nan_allowed)
     else:
         check_rows(X)
         values = np.asarray(X)
         for j in range(values.shape[1] if values.ndim == 2 else 0):
-            _refuse_in_column(str(j), values[:, j], error, nan_allowed)
+            _refuse_in_column(str(j), values[:, j], nan_allowed)
 
 
 def check_rows(X: Any) -> None:
-    """Refuse what has no rows of the same length."""
+    """Raise an error if X is not a sequence of rows of equal length."""
     if sp.issparse(X):  # a DOK matrix is a mapping
         return
     name = type(X).__name__
     if hasattr(X, "iloc") and not hasattr(X, "columns"):
         raise ValueError(
-            f"X is a {name}, not a 2-dimensional container. Pass a data frame with a row for each "
+            f"X is a {name}, not a 2-dimensional container. Pass a data frame with one row per "
             "sample, such as X.to_frame()."
         )
     if isinstance(X, (Mapping, Set, ValuesView)):
         raise TypeError(
-            f"X is a {name}, not a table of numbers. Pass an array or a data frame with a row for "
-            "each sample, such as pandas.DataFrame(X) of a dict of columns."
+            f"X is a {name}, not a table of numbers. Pass an array or a data frame with one row "
+            "per sample, such as pandas.DataFrame(X) for a dict of columns."
         )
     if isinstance(X, Iterator):
         raise TypeError(
@@ -130,12 +130,12 @@ def check_rows(X: Any) -> None:
         if isinstance(row, (Mapping, Set, Iterator)):
             raise TypeError(
                 f"Row {i} of X is a {type(row).__name__}, not a list of numbers. Pass an array "
-                "or a data frame, such as pandas.DataFrame(X) of a list of dicts."
+                "or a data frame, such as pandas.DataFrame(X) for a list of dicts."
             )
         lengths.append(_length(row))
         if lengths[-1] != lengths[0]:
             first, other = (
-                "is no list" if n is None else f"has {n}" for n in (lengths[0], lengths[-1])
+                "is not a list" if n is None else f"has {n}" for n in (lengths[0], lengths[-1])
             )
             raise ValueError(
                 f"Rows of X differ in their number of values: row 1 {first}, row {i} {other}. "
@@ -149,18 +149,18 @@ def check_rows(X: Any) -> None:
         for i, row in enumerate(X, 1):
             for j, value in enumerate(row):
                 if _length(value) is not None:
-                    raise _no_number(str(j), i, value, "Each value must be one number.") from None
+                    raise _no_number(str(j), i, value) from None
 
 
 def _length(values: Any) -> int | None:
-    """Number of values in a sequence; None for single values such as numbers and text."""
+    """Return the number of values in a sequence, or None for a single number or text."""
     single = isinstance(values, (str, bytes)) or getattr(values, "shape", None) == ()
     return None if single or not isinstance(values, Sized) else len(values)
 
 
-def _refuse_in_column(name: str, column: Any, error: Exception, nan_allowed: bool) -> None:
+def _refuse_in_column(name: str, column: Any, nan_allowed: bool) -> None:
     values = np.asarray(column)
-    if values.dtype.kind == "c":  # scikit-learn's message says all
+    if values.dtype.kind == "c":  # scikit-learn's message suffices
         return
     objects = values.dtype.kind not in "fiubmM"
     texts = [i for i, v in enumerate(values) if isinstance(v, (str, bytes))] if objects else []
@@ -168,43 +168,38 @@ def _refuse_in_column(name: str, column: Any, error: Exception, nan_allowed: boo
         raise ValueError(
             f"Column {name} of X holds text ({str(values[texts[0]])[:40]!r} in row "
             f"{texts[0] + 1}). Encode it as numbers, for instance with "
-            f"sklearn.preprocessing.OneHotEncoder {_BY_THEMSELVES}"
+            f"sklearn.preprocessing.OneHotEncoder {_ALTERNATIVES}"
         )
     if values.dtype.kind in "mM" or (objects and any(hasattr(v, "isoformat") for v in values)):
-        remedy = "Turn them into numbers such as the year, the weekday or days since a day."
+        remedy = "Convert them to numbers such as the year, the weekday or days since a date."
         raise ValueError(f"Column {name} of X holds dates. {remedy}")
     try:
         values = values.astype(np.float64) if objects else values
     except (TypeError, ValueError, OverflowError):
         for i, value in enumerate(values, 1):
-            _refuse_object(name, i, value, error)
+            _refuse_object(name, i, value)
         return
     _refuse_not_finite(values, f" in column {name}, row ", nan_allowed)
 
 
-def _refuse_object(name: str, i: int, value: Any, error: Exception) -> None:
-    """Refuse what is no number, or one too large."""
-    if _length(value) is not None and not isinstance(value, Mapping):
-        raise _no_number(name, i, value, "Each value must be one number.")
+def _refuse_object(name: str, i: int, value: Any) -> None:
+    if _length(value) is not None:
+        raise _no_number(name, i, value)
     try:
         np.asarray([value], dtype=object).astype(np.float64)
     except OverflowError:
-        about = ""
-        if isinstance(value, Rational):
-            bits = int(value.numerator).bit_length() - int(value.denominator).bit_length()
-            about = f" (about {'-' if value < 0 else ''}1e{round((bits - 0.5) * np.log10(2))})"
         raise ValueError(
-            f"Column {name} of X holds a number in row {i} that is too large for float64{about}. "
-            "Scale the column so that it stays below 1e308, for instance by its logarithm."
+            f"Column {name} of X holds a number in row {i} that is too large for float64. Scale "
+            "the column so that it stays below 1e308, for instance by its logarithm."
         ) from None
     except (TypeError, ValueError):
-        raise _no_number(name, i, value, f"{error}.") from None
+        raise _no_number(name, i, value) from None
 
 
-def _no_number(name: str, i: int, value: Any, reason: str) -> TypeError:
-    kind = type(value).__name__
+def _no_number(name: str, i: int, value: Any) -> TypeError:
     return TypeError(
-        f"Column {name} of X holds a value of type {kind} in row {i}, not a number. {reason}"
+        f"Column {name} of X holds a value of type {type(value).__name__} in row {i}. Each value "
+        "must be one number."
     )
 
 
@@ -214,21 +209,21 @@ def _refuse_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
         return
     value = values[at[0]]
     where = f"{where}{at[0] + 1}" if where else ""
-    more = "" if len(at) == 1 else f" ({len(at)} such values there)"
+    more = "" if len(at) == 1 else f" ({len(at)} such values)"
     if np.isnan(value):
         raise ValueError(
-            f"X is NaN{where}{more}. Impute missing values, for instance with "
-            f"sklearn.impute.SimpleImputer {_BY_THEMSELVES}"
+            f"X has NaN{where}{more}. Impute missing values, for instance with "
+            f"sklearn.impute.SimpleImputer {_ALTERNATIVES}"
         )
     raise ValueError(
-        f"X is {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."
+        f"X has {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."
     )
 
 
 def check_number(
     name: str, value: Any, *, positive: bool = False, words: tuple[str, ...] = ()
 ) -> None:
-    """Refuse what is neither a finite number >= 0, or > 0, nor one of the words."""
+    """Raise a ValueError unless a value is a finite number >= 0, or > 0, or one of the words."""
     number = isinstance(value, Real) and 0 <= float(value) < np.inf
     if (number and not (positive and value == 0)) or (isinstance(value, str) and value in words):
         return
@@ -238,25 +233,25 @@ def check_number(
 
 
 def check_count(name: str, value: Any) -> None:
-    """Refuse what is not an integer of at least 1."""
+    """Raise a ValueError unless a value is an integer of at least 1."""
     if not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
 
 
 def check_choice(name: str, value: Any, *choices: str) -> None:
-    """Refuse what is none of the choices."""
+    """Raise a ValueError unless a value is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
 
 
 def check_numbers(model: Any, *names: str, positive: bool = False) -> None:
-    """Refuse parameters of an estimator that are not finite numbers >= 0, or > 0."""
+    """Raise a ValueError unless these parameters are finite numbers >= 0, or > 0."""
     for name in names:
         check_number(name, getattr(model, name), positive=positive)
 
 
 def check_counts(model: Any, *names: str) -> None:
-    """Refuse parameters of an estimator that are not integers of at least 1."""
+    """Raise a ValueError unless these parameters are integers of at least 1."""
     for name in names:
         check_count(name, getattr(model, name))

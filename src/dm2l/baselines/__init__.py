@@ -1,4 +1,4 @@
-"""Methods that DM2L is compared with."""
+"""Baseline classifiers for label matrices with missing entries."""
 
 from dm2l.baselines._correlations import LSMLClassifier, MLLRCClassifier
 from dm2l.baselines._glocal import GLOCALClassifier

@@ -1,4 +1,4 @@
-"""Baselines that supplement labels by learnt correlations: LSML and ML-LRC."""
+"""Baselines that complete labels by learnt label correlations: LSML and ML-LRC."""
 
 import warnings
 from collections.abc import Callable
@@ -15,15 +15,13 @@ from dm2l._base import FitResult
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.inputs import check_choice, check_number, check_numbers
-from dm2l.baselines._linear import ImputedTargets, Inputs, IterativeBaseline, ridge
+from dm2l.baselines._linear import Array, ImputedTargets, Inputs, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CorrelationBaseline(IterativeBaseline):
-    """A method that learns label correlations, from a ridge regression of completed labels."""
+    """A method that learns label correlations and starts from a ridge regression."""
 
     missing: Literal["negative", "neutral"] = "negative"
 
@@ -36,7 +34,7 @@ class CorrelationBaseline(IterativeBaseline):
     def _start(
         self, X: Any, labels: LabelMatrix, alpha: Any
     ) -> tuple[ImputedTargets, Any, Array, Array]:
-        """Targets, weights of rows, and weights and intercepts of the ridge regression."""
+        """Targets, row weights, and the coefficients and intercepts of the ridge regression."""
         T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows_only(T, type(self).__name__)
         targets = ImputedTargets(T, self.missing, entries)
@@ -45,17 +43,12 @@ class CorrelationBaseline(IterativeBaseline):
 
 
 def soft_threshold(A: Array, threshold: float) -> Array:
-    """``argmin_P 1/2 ||P - A||_F^2 + threshold ||P||_1``."""
+    """Proximal operator of ``threshold ||P||_1``."""
     return np.sign(A) * np.maximum(np.abs(A) - threshold, 0.0)
 
 
-def nonnegative_threshold(A: Array, threshold: float) -> Array:
-    """``argmin_{P >= 0} 1/2 ||P - A||_F^2 + threshold ||P||_1``."""
-    return np.maximum(A - threshold, 0.0)
-
-
 def label_laplacian(C: Array) -> Array:
-    """``diag(C 1) - C``."""
+    """Graph Laplacian ``diag(C 1) - C``."""
     return np.diag(C.sum(axis=1)) - C
 
 
@@ -83,11 +76,11 @@ class Lsml:
         self._input_gram = self.inputs.gram() if small else None
 
     def _weighed(self, A: Array) -> Array:
-        """Rows times their weights."""
+        """Multiply rows by their weights."""
         return A if self._rows is None else self._rows * A
 
     def gram_product(self, W: Array) -> Array:
-        """``X'X W``; ``X'X`` is formed where ``X`` has no more columns than rows."""
+        """``X'X W``, where ``X'X`` is formed if ``X`` has no more columns than rows."""
         if self._input_gram is not None:
             return np.asarray(self._input_gram @ W)
         return self.inputs.adjoint(self._weighed(self.inputs.scores(W)))
@@ -101,12 +94,12 @@ class Lsml:
             (d, d), matvec=lambda v: self.gram_product(v.reshape(-1, 1)).ravel(), dtype=np.float64
         )
         start = np.random.default_rng(0).standard_normal(d)
-        if not operator.matvec(start).any():  # ARPACK does not take X = 0
+        if not operator.matvec(start).any():  # ARPACK fails for X = 0
             return 0.0
         return float(eigsh(operator, k=1, v0=start, return_eigenvectors=False, tol=1e-6)[0])
 
     def smooth(self, W: Array, C: Array) -> float:
-        """Value without the two absolute norms."""
+        """Value of the objective without the two absolute norms."""
         fit = (
             float(np.vdot(W, self.gram_product(W)))
             - 2 * float(np.vdot(W, self.cross @ C))
@@ -118,7 +111,7 @@ class Lsml:
         return 0.5 * fit + 0.5 * self.lambda1 * fidelity + self.lambda4 * graph
 
     def value(self, W: Array, C: Array) -> float:
-        """The objective."""
+        """Value of the objective."""
         norms = self.lambda2 * np.abs(W).sum() + self.lambda3 * np.abs(C).sum()
         return self.smooth(W, C) + float(norms)
 
@@ -138,7 +131,7 @@ class Lsml:
         return np.asarray(self.gram_product(W) - self.cross @ C + graph)
 
     def steepness(self) -> float:
-        """Square of a Lipschitz constant of both gradients, the graph term left out."""
+        """Square of a Lipschitz constant of both gradients without the graph term."""
         labels = _largest_eigenvalue((self.lambda1 * self.gram) + self.centred_gram)
         cross = _largest_eigenvalue(self.cross.T @ self.cross)
         return 2 * self.gram_norm() ** 2 + 2 * cross + 2 * labels**2
@@ -146,7 +139,7 @@ class Lsml:
     def solve(
         self, W: Array, *, tol: float, max_iter: int, report: Callable[[int, float], None]
     ) -> tuple[Array, Array, list[float]]:
-        """One accelerated proximal step for ``C``, from 0, then one for ``W``, per iteration."""
+        """Alternate accelerated proximal steps for ``C``, which starts at 0, and for ``W``."""
         C = np.zeros((W.shape[1], W.shape[1]))
         W_before, C_before = W, C
         steepness = self.steepness()
@@ -159,7 +152,7 @@ class Lsml:
             push = (momentum_before - 1.0) / momentum
             ahead = C + push * (C - C_before)
             C_before = C
-            C = nonnegative_threshold(ahead - step * self.gradient_C(W, ahead), step * self.lambda3)
+            C = np.maximum(ahead - step * self.gradient_C(W, ahead) - step * self.lambda3, 0.0)
             ahead = W + push * (W - W_before)
             W_before = W
             W = soft_threshold(ahead - step * self.gradient_W(ahead, C), step * self.lambda2)
@@ -180,33 +173,33 @@ class LSMLClassifier(CorrelationBaseline):
               + \lambda_2 \|W\|_1 + \lambda_3 \|C\|_1,
               \qquad L = \mathrm{diag}(C1) - C
 
-    Supplements the labels as ``YC`` with sparse correlations ``C`` and gives every label its own
-    sparse weights, by accelerated proximal gradient from the ridge solution. The defaults are the
-    original's: few steps, so that ``rho`` regularises.
+    The model fits completed labels ``YC``, where ``C`` are sparse label correlations, with sparse
+    weights for every label. Accelerated proximal gradient starts from the ridge solution. The
+    defaults are those of the authors: few steps, so that the ridge ``rho`` regularizes the result.
 
     Parameters
     ----------
     lambda1 : float, default=100
-        Faithfulness of ``YC`` to ``Y``.
+        Penalty of the difference between ``YC`` and ``Y``.
     lambda2, lambda3 : float, default=1e-5, 1e-3
-        Sparsity of the weights and of the correlations.
+        L1 penalties of the weights and of the correlations.
     lambda4 : float, default=1e-5
-        Similarity of the weights of correlated labels.
+        Penalty of differences between the weights of correlated labels.
     rho : float or "scale", default="scale"
-        Ridge of the start; "scale" is that of :class:`dm2l.DM2LClassifier`.
+        Ridge penalty of the start; "scale" as in :class:`dm2l.DM2LClassifier`.
     missing : {"negative", "neutral"}, default="negative"
-        Target of a missing label: 0 with targets 0/1, as in the original, or with -1/+1.
+        Target of a missing label: 0 among targets 0/1, as in the original, or 0 among -1/+1.
     max_iter : int, default=30
-        Most iterations, which is how the method usually ends.
+        Maximum number of iterations.
     tol : float, default=0.01
-        Relative change of the objective that counts as none.
+        Iterations stop when the objective changes by at most this, relatively.
     fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 
     Attributes
     ----------
     correlations_ : ndarray of shape (n_labels, n_labels)
-        ``C``; zero where a label could not be learnt.
+        The matrix ``C``; zero for labels that could not be learnt.
     coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -251,7 +244,7 @@ class LSMLClassifier(CorrelationBaseline):
 
 
 def shrink_singular_values(S: Array, threshold: float) -> tuple[Array, float]:
-    """``argmin_P 1/2 ||P - S||_F^2 + threshold ||P||_*``, and the nuclear norm of that ``P``."""
+    """Proximal operator of the nuclear norm, and the nuclear norm of the result."""
     U, values, Vt = np.linalg.svd(S, full_matrices=False)
     values = np.maximum(values - threshold, 0.0)
     return (U * values) @ Vt, float(values.sum())
@@ -260,12 +253,12 @@ def shrink_singular_values(S: Array, threshold: float) -> tuple[Array, float]:
 class Correlations:
     """ML-LRC with its weights eliminated: a convex problem in the correlations ``S`` alone."""
 
-    # For fixed S the best weights are W = A S with A the ridge solution for the targets Y, because
-    # ridge is linear in its targets. With M Y the residuals of that ridge,
+    # Ridge regression is linear in its targets, so for fixed S the best weights are W = A S with A
+    # the ridge solution for the targets Y. With the residuals M Y of that ridge regression,
     #
     #     J(S) = 1/2 tr(S'Y'MYS) + lambda_1/2 ||O*(YS - Y)||_F^2 + lambda_3 ||S||_*
     #
-    # where O is all ones, or marks the observed entries if the fidelity is masked.
+    # where O is all ones, or marks the observed entries if the second term is masked.
 
     def __init__(
         self,
@@ -287,30 +280,30 @@ class Correlations:
         self.lipschitz = float(scipy.linalg.eigvalsh(self._curvature)[-1])
 
     def smooth(self, S: Array) -> tuple[float, Array]:
-        """Value and gradient without the nuclear norm."""
-        # By S - I, so that a large lambda1 does not make them differences of large numbers.
+        """Value and gradient of the objective without the nuclear norm."""
+        # In terms of S - I, so that a large lambda1 does not cancel digits.
         away = S - np.eye(len(S))
         if self.observed is None:
             product = self._curvature @ away
         else:
-            # The fidelity has another curvature for every column of S: no c x c matrix holds it.
+            # The masked term has another curvature for every column of S.
             missed = np.where(self.observed, self.Y @ away, 0.0)
             product = self.unexplained @ away + self.lambda1 * (self._weighed.T @ missed)
         value = 0.5 * float(np.vdot(away, product)) + float(np.vdot(away, self.unexplained))
         return value + 0.5 * float(np.trace(self.unexplained)), product + self.unexplained
 
     def start(self) -> Array:
-        """Solution without nuclear norm and mask: ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
+        """Solution without nuclear norm and mask, ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
         right = self.lambda1 * self.gram
         return np.asarray(scipy.linalg.lstsq(self._curvature, right, cond=1e-12)[0])
 
     def solve(
         self, *, tol: float, max_iter: int, report: Callable[[int, float], None]
     ) -> tuple[Array, list[float], bool]:
-        """Accelerated proximal gradient, restarted whenever it would ascend."""
-        # With G a subgradient at S, the objective is at most ||G|| ||S - S*|| above its minimum at
-        # S*. It has settled when ||G|| times the larger norm of S and the start, which no nuclear
-        # norm has shrunk yet, is at most tol times the objective.
+        """Accelerated proximal gradient, restarted when the objective would rise."""
+        # With a subgradient G at S, the objective is at most ||G|| ||S - S*|| above its minimum at
+        # S*. Iterations stop when ||G|| times the larger norm of S and of the start is at most tol
+        # times the objective; no nuclear norm has shrunk the start yet.
         step = 1.0 / self.lipschitz
         S = self.start()
         value = self.smooth(S)[0] + self.lambda3 * float(np.linalg.norm(S, "nuc"))
@@ -344,34 +337,34 @@ class MLLRCClassifier(CorrelationBaseline):
     .. math:: \min_{W,b,S} \tfrac12 \|XW + 1b' - YS\|_F^2 + \tfrac{\lambda_1}{2} \|YS - Y\|_F^2
               + \tfrac{\lambda_2}{2} \|W\|_F^2 + \lambda_3 \|S\|_*
 
-    The classifier learns the supplemented labels ``YS``. The problem is jointly convex: one ridge
-    solution eliminates the weights, and accelerated proximal gradient finds ``S``. A
-    reconstruction, see :doc:`/guide/baselines`: neither code nor full text is public, and which
-    parameter is which, factors of one half and the coding of negatives are uncertain.
+    The classifier learns the completed labels ``YS``. The problem is jointly convex: a ridge
+    solution eliminates the weights, and accelerated proximal gradient finds ``S``. Neither code nor
+    full text of the paper is public, so that the roles of the parameters, factors of one half and
+    the coding of negatives are uncertain, see :doc:`/guide/baselines`.
 
     Parameters
     ----------
     lambda1 : float, default=1
-        Faithfulness of ``YS`` to ``Y``.
+        Penalty of the difference between ``YS`` and ``Y``.
     lambda2 : float or "scale", default="scale"
-        Ridge; "scale" is that of :class:`dm2l.DM2LClassifier`.
+        Ridge penalty; "scale" as in :class:`dm2l.DM2LClassifier`.
     lambda3 : float, default=1
-        Weight of the nuclear norm, to be seen against the squared singular values of ``Y``.
+        Weight of the nuclear norm, on the scale of the squared singular values of ``Y``.
     missing : {"negative", "neutral"}, default="negative"
-        Target of a missing label: 0 with targets 0/1, or with -1/+1.
+        Target of a missing label: 0 among targets 0/1, or 0 among -1/+1.
     masked : bool, default=False
-        Whether ``YS`` has to be near ``Y`` on observed entries only.
+        Whether ``lambda1`` penalizes differences on observed entries only.
     max_iter : int, default=1000
-        Most proximal steps.
+        Maximum number of proximal steps.
     tol : float, default=1e-5
-        Distance to the minimum, relative to the objective, that counts as none.
+        Iterations stop within this distance of the minimum, relative to the objective.
     fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 
     Attributes
     ----------
     correlations_ : ndarray of shape (n_labels, n_labels)
-        ``S``; zero where a label could not be learnt.
+        The matrix ``S``; zero for labels that could not be learnt.
     coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -419,8 +412,8 @@ class MLLRCClassifier(CorrelationBaseline):
         )
         if not settled:
             warnings.warn(
-                f"ML-LRC stopped after max_iter={self.max_iter} iterations before it was within "
-                f"tol={self.tol} of its minimum. Raise max_iter.",
+                f"ML-LRC stopped after max_iter={self.max_iter} iterations without converging to "
+                f"tol={self.tol}. Increase max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

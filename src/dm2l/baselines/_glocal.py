@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -18,21 +18,20 @@ from dm2l._base import FitResult
 from dm2l._solvers.features import Features, LinearMap
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.inputs import check_counts, check_numbers
-from dm2l.baselines._linear import IterativeBaseline, weighted_grams
+from dm2l.baselines._linear import Array, IterativeBaseline, weighted_grams
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 
-Array = NDArray[np.float64]
-# Steps of a descent in the released code.
+# Gradient steps for the correlations of a group in each round, as in the released code.
 STEPS = 60
 
 
 class Glocal:
     """The objective of :class:`GLOCALClassifier` and the exact minimum of each of its blocks."""
 
-    # With B_m = W' (lambda2 n_m/n X'X + lambda1 X_m'X_m) W its last term is
-    # tr(Z_m' U B_m U' Z_m) / 2; an empty list for Z leaves it out. ``weights`` are the lambdas as
-    # they stand in the formula.
+    # With B_m = W' (lambda2 n_m/n X'X + lambda1 X_m'X_m) W the last term of the objective is the
+    # sum of tr(Z_m' U B_m U' Z_m) / 2; an empty list for Z leaves it out. ``weights`` are the
+    # lambdas of the formula.
 
     def __init__(
         self,
@@ -46,7 +45,7 @@ class Glocal:
         self.T = T.astype(np.float64)
         self.observed = (T != 0).astype(np.float64)
         self._complete = bool((T != 0).all()) and entries is None
-        # Of entries, and of rows wherever these stand alone: as if a row were there so often.
+        # A row of weight w counts like w equal rows.
         rows: Any = None
         self._divisor: Any = 1.0
         if entries is not None:
@@ -57,21 +56,21 @@ class Glocal:
         self.lam, self.lam1, self.lam2, self.lam3, self.lam4, self.lam5 = weights
         self.gram = features.gram(weights=rows)
         self.penalty = features.penalized
-        # Per group: lambda2 n_m/n X'X + lambda1 X_m'X_m.
+        # The matrix lambda2 n_m/n X'X + lambda1 X_m'X_m of each group.
         self.metrics = []
         for m in np.unique(groups):
             members = np.flatnonzero(groups == m)
             share = self.lam2 * float(self._rows[members].sum()) / float(self._rows.sum())
             own = features.gram(members, None if rows is None else rows[members])
             self.metrics.append(share * self.gram + self.lam1 * own)
-        # A basis in which X'X and the ridge are both diagonal, and their balanced sum is one.
+        # A basis in which X'X and the ridge are diagonal, and their balanced sum is the identity.
         self._trace = float(np.trace(self.gram)) or 1.0
         self._unit = self._trace / len(self.gram)
         balanced = np.diag(self._unit * self.penalty)
         self._share, self._basis = scipy.linalg.eigh(balanced, self.gram + balanced)
 
     def value(self, U: Array, V: Array, W: Array, Z: list[Array]) -> float:
-        """The objective."""
+        """Value of the objective."""
         missed = self.observed * (V @ U.T) - self.T
         apart = V - self.features.scores(W)
         total = 0.5 * float(np.vdot(missed, missed / self._divisor))
@@ -84,8 +83,12 @@ class Glocal:
             total += 0.5 * float(np.vdot(inner, inner @ B))
         return total
 
+    def settled(self, before: float, value: float, tol: float) -> bool:
+        """Whether the objective fell by at most ``tol`` times its value in a round."""
+        return before - value <= tol * value
+
     def _middles(self, W: Array, Z: list[Array]) -> list[Array]:
-        """``B_m`` of the groups that count."""
+        """``B_m`` of each group, or an empty list without correlations."""
         return [W.T @ (metric @ W) for metric in self.metrics[: len(Z)]]
 
     def _curve_U(self, U: Array, V: Array, middles: list[Array], Z: list[Array]) -> Array:
@@ -95,7 +98,7 @@ class Glocal:
         return total
 
     def _sides(self, U: Array, Z: list[Array]) -> list[Array]:
-        """``U' Z_m Z_m' U``."""
+        """``U' Z_m Z_m' U`` of each group."""
         return [(inner := Zm.T @ U).T @ inner for Zm in Z]
 
     def _curve_W(self, W: Array, sides: list[Array]) -> Array:
@@ -107,14 +110,14 @@ class Glocal:
     # -- steps ----------------------------------------------------------------------------------
 
     def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Best ``U``: exact where nothing ties the labels, else by conjugate gradients."""
+        """Minimum over ``U``: exact without correlations, else by conjugate gradients."""
         middles = self._middles(W, Z)
         blocks = weighted_grams(V, self.observed[:, :1] if self._complete else self.observed)
         blocks += self.lam4 * np.eye(V.shape[1])
         right = self.T.T @ V
         if not Z:
             return _solve_blocks(blocks, right)
-        blocks += sum(middles)  # rows of Z_m have length one
+        blocks += sum(middles)  # since rows of Z_m have length one
         inverse = np.linalg.inv(blocks)
         return _conjugate_gradients(
             lambda A: self._curve_U(A, V, middles, Z),
@@ -124,7 +127,7 @@ class Glocal:
         )
 
     def step_V(self, U: Array, V: Array, W: Array) -> Array:
-        """Best ``V``, row by row; in blocks of rows, for each has a k x k matrix of its own."""
+        """Minimum over ``V``, by blocks of rows, since each row has its own k x k matrix."""
         right = self.T @ U + self.lam * (self._rows * self.features.scores(W))
         ridge = (self.lam + self.lam3) * np.eye(U.shape[1])
         if self._complete:
@@ -138,7 +141,7 @@ class Glocal:
         return found
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Best ``W``: ridge on ``V`` without correlations, else conjugate gradients."""
+        """Minimum over ``W``: ridge on ``V`` without correlations, else by conjugate gradients."""
         sides = self._sides(U, Z)
         N = self.lam * np.eye(U.shape[1])
         for side, metric in zip(sides, self.metrics, strict=False):
@@ -159,9 +162,9 @@ class Glocal:
         return _conjugate_gradients(lambda A: self._curve_W(A, sides), right, W, precondition)
 
     def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = STEPS) -> Array:
-        """Projected gradient steps for ``Z_m``, each at the minimum of a bound from above."""
+        """Take projected gradient steps for ``Z_m`` that never raise the objective."""
         # With C = U B_m U' and D the diagonal of its absolute row sums, D - C is positive
-        # semi-definite; so normalising the rows of (D - C) Z never ascends.
+        # semi-definite, so that normalizing the rows of (D - C) Z never raises the objective.
         half = self._middles(W, Z)[m] @ U.T
         rows = range(0, len(U), 1000)
         bound = np.concatenate([np.abs(U[i : i + 1000] @ half).sum(axis=1) for i in rows])[:, None]
@@ -197,102 +200,8 @@ def _conjugate_gradients(
     return np.asarray(found.reshape(right.shape))
 
 
-class ReleasedGlocal(Glocal):
-    """Descent steps of the released code instead of exact minima."""
-
-    # With label correlations its costs of U and W are spectral norms, without the factor one half,
-    # so that a step may be refused, or taken, wrongly; the gradient of Z_m is not projected.
-
-    def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        middles, right = self._middles(W, Z), self.T.T @ V
-
-        def cost(A: Array) -> float:
-            missed = self.observed * (V @ A.T) - self.T
-            smooth = (
-                float(np.vdot(inner := Zm.T @ A, inner @ B))
-                for B, Zm in zip(middles, Z, strict=True)
-            )
-            return _released_cost([(1.0, missed), (self.lam4, A)], bool(Z)) + sum(smooth)
-
-        return steepest_descent(cost, lambda A: self._curve_U(A, V, middles, Z) - right, U)
-
-    def step_V(self, U: Array, V: Array, W: Array) -> Array:
-        scores = self.features.scores(W)
-
-        def cost(A: Array) -> float:
-            missed, apart = self.observed * (A @ U.T) - self.T, A - scores
-            return _released_cost([(1.0, missed), (self.lam, apart), (self.lam3, A)], False)
-
-        def gradient(A: Array) -> Array:
-            missed = self.observed * (A @ U.T) - self.T
-            return missed @ U + self.lam * (A - scores) + self.lam3 * A
-
-        return steepest_descent(cost, gradient, V)
-
-    def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        sides, right = self._sides(U, Z), self.lam * self.features.adjoint(V)
-
-        def cost(A: Array) -> float:
-            apart, ridge = V - self.features.scores(A), self.penalty[:, None] * A
-            smooth = (
-                float(np.vdot(A, metric @ (A @ side)))
-                for metric, side in zip(self.metrics, sides, strict=False)
-            )
-            return _released_cost([(self.lam, apart), (self.lam5, ridge)], bool(Z)) + sum(smooth)
-
-        return steepest_descent(cost, lambda A: self._curve_W(A, sides) - right, W)
-
-    def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = STEPS) -> Array:
-        half = self._middles(W, Z)[m] @ U.T
-        return steepest_descent(
-            lambda A: 0.5 * float(np.vdot(A, U @ (half @ A))),
-            lambda A: np.asarray(U @ (half @ A)),
-            Z[m],
-            unit_rows,
-        )
-
-
-def _released_cost(terms: list[tuple[float, Array]], spectral: bool) -> float:
-    """Weighted squared norms of matrices: half those of Frobenius, or all of the spectral ones."""
-    if not spectral:
-        return 0.5 * sum(weight * float(np.vdot(A, A)) for weight, A in terms)
-    small = [(weight, A.T @ A if A.shape[0] > A.shape[1] else A @ A.T) for weight, A in terms]
-    return sum(weight * float(np.linalg.eigvalsh(square)[-1]) for weight, square in small)
-
-
 def unit_rows(A: Array) -> Array:
     return np.asarray(A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300))
-
-
-def steepest_descent(
-    cost: Callable[[Array], float],
-    gradient: Callable[[Array], Array],
-    A: Array,
-    retract: Callable[[Array], Array] = np.asarray,
-) -> Array:
-    """Steepest descent with backtracking, as in the first versions of Manopt."""
-    costs = [cost(A)]
-    for iteration in range(STEPS):
-        slope = gradient(A)
-        square = float(np.vdot(slope, slope))
-        if square < 1e-12:
-            break
-        length = square**-0.5
-        if iteration:
-            length = max(4.0 * (costs[-2] - costs[-1]) / square, 1e-300)
-        for _ in range(25):
-            trial = retract(A - length * slope)
-            value = cost(trial)
-            if value <= costs[-1] - 1e-4 * length * square:
-                break
-            length /= 2
-        if value > costs[-1] or length * square**0.5 < 1e-10:
-            break
-        A = trial
-        costs.append(value)
-        if iteration >= 4 and max(abs(np.diff(costs[-4:]))) < 1e-5:
-            break
-    return A
 
 
 @dataclass(eq=False, repr=False)
@@ -306,32 +215,29 @@ class GLOCALClassifier(IterativeBaseline):
               \lambda_2 \tfrac{n_m}{n} \|Z_m' U W' X'\|_F^2
               + \lambda_1 \|Z_m' U W' X_m'\|_F^2 \bigr)
 
-    Latent labels ``V``, which a linear model predicts, times label factors ``U`` are the observed
-    labels; scores are ``X W U'``. ``X_m`` are groups of rows found by k-means; ``Z_m Z_m'``, with
-    rows of ``Z_m`` of length one, is the Laplacian of the label correlations in a group. With
-    ``o`` observed entries the weights in the formula are ``lambda_`` and ``lambda3`` times
-    ``o / (kn)``, ``lambda1`` times ``o g^2 / n^2``, ``lambda2`` times ``o / n^2``, ``lambda4``
-    times ``o / (kc)`` and ``lambda5`` times ``o / (kd)``.
+    The product of latent labels ``V`` and label factors ``U`` approximates the observed labels. A
+    linear model predicts ``V``, so that scores are ``X W U'``. ``X_m`` are groups of rows found by
+    k-means. ``Z_m Z_m'``, where rows of ``Z_m`` have length one, is the Laplacian of the label
+    correlations in a group. With ``o`` observed entries, the formula uses ``lambda_`` and
+    ``lambda3`` times ``o / (kn)``, ``lambda1`` times ``o g^2 / n^2``, ``lambda2`` times
+    ``o / n^2``, ``lambda4`` times ``o / (kc)`` and ``lambda5`` times ``o / (kd)``.
 
     Parameters
     ----------
     lambda_ : float, default=1
-        How closely the inputs have to predict the latent labels.
+        Weight of the error with which the inputs predict the latent labels.
     lambda1, lambda2 : float, default=1e-5, 1e-3
         Weights of the local and of the global label correlations.
     lambda3, lambda4, lambda5 : float, default=0.125, 0.125, 1
-        Ridge on ``V``, on ``U``, and on ``W``, which matters most.
+        Ridge penalties of ``V``, ``U`` and ``W``; that of ``W`` has the largest effect.
     n_components, n_groups : int, default=20, 3
-        Number ``k`` of latent labels, at most that of the labels, and ``g`` of groups of rows.
+        Number ``k`` of latent labels, at most the number of labels, and number ``g`` of groups.
     max_iter : int, default=15
-        Most rounds, first without and then with label correlations.
+        Maximum number of rounds without label correlations, and again with them.
     tol : float, default=1e-3
-        Relative change of the objective in a round that counts as none.
-    published : bool, default=False
-        Whether to take the released code's steps of steepest descent, by which the objective may
-        rise, instead of exact minima of the blocks.
+        Iterations stop when the relative decrease of the objective in a round is at most this.
     random_state : int, RandomState or None, default=None
-        For the start and the groups.
+        Seed of the random start and of the groups.
     fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 
@@ -365,11 +271,12 @@ class GLOCALClassifier(IterativeBaseline):
     n_groups: int = 3
     max_iter: int = 15
     tol: float = 1e-3
-    published: bool = False
     random_state: Any = None
 
+    _blocks: ClassVar[type[Glocal]] = Glocal
+
     def __sklearn_is_fitted__(self) -> bool:
-        """The parameter ``lambda_`` only looks like something that was fitted."""
+        """Whether the model is fitted: the parameter ``lambda_`` is not a fitted attribute."""
         return getattr(self, "coef_", None) is not None
 
     def _check_parameters(self) -> None:
@@ -380,11 +287,6 @@ class GLOCALClassifier(IterativeBaseline):
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries
-        if entries is not None and self.published:
-            raise ValueError(
-                "published=True takes the steps of the released code, which have no weights. Fit "
-                "without weights, or with published=False."
-            )
         intercept = bool(self.fit_intercept)
         random = check_random_state(self.random_state)
         rows = None if entries is None else entries.rows
@@ -404,8 +306,7 @@ class GLOCALClassifier(IterativeBaseline):
             self.lambda4 * o / (c * k),
             self.lambda5 * o / (d * k),
         )
-        blocks = ReleasedGlocal if self.published else Glocal
-        problem = blocks(features, T, groups, weights, entries)
+        problem = self._blocks(features, T, groups, weights, entries)
         U, W, history = self._alternate(problem, k, random)
         coef, b = feature_map.on_inputs(features.to_original(W) @ U.T, intercept)
         return self._finish(X, history, coef, b)
@@ -417,12 +318,12 @@ class GLOCALClassifier(IterativeBaseline):
         if n_groups == 1 or not (self.lambda1 or self.lambda2):
             return np.zeros(X.shape[0], dtype=np.intp)
         if sp.issparse(X) and max(X.shape[1], X.nnz) < np.iinfo(np.int32).max:
-            # k-means takes 32-bit indices only.
+            # k-means accepts 32-bit indices only.
             arrays = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
             X = sp.csr_array(arrays, shape=X.shape)
         means = KMeans(n_groups, n_init=1, random_state=random)
         with warnings.catch_warnings():
-            # Fewer distinct rows than groups: then there are fewer groups, which is fine.
+            # With fewer distinct rows than groups, k-means warns and finds fewer groups.
             warnings.simplefilter("ignore", ConvergenceWarning)
             return np.asarray(means.fit_predict(X, sample_weight=rows), dtype=np.intp)
 
@@ -439,7 +340,7 @@ class GLOCALClassifier(IterativeBaseline):
             V = problem.step_V(U, V, W)
             W = problem.step_W(U, V, W, Z)
             before, value = value, problem.value(U, V, W, Z)
-            if before - value <= self.tol * value and not self.published:
+            if problem.settled(before, value, self.tol):
                 break
         if self.lambda1 or self.lambda2:
             Z = [unit_rows(random.uniform(size=(c, k))) for _ in problem.metrics]
@@ -454,6 +355,6 @@ class GLOCALClassifier(IterativeBaseline):
             before, value = value, problem.value(U, V, W, Z)
             history.append(value)
             self._report(iteration, value)
-            if before - value <= self.tol * value and not self.published:
+            if problem.settled(before, value, self.tol):
                 break
         return U, W, history

@@ -5,13 +5,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from dm2l._base import FitResult
 from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.baselines._linear import (
+    Array,
     ImputedTargets,
     Inputs,
     IterativeBaseline,
@@ -21,13 +21,12 @@ from dm2l.baselines._linear import (
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 
-Array = NDArray[np.float64]
-# Products with the Hessian in a Newton step for the weights of inputs.
+# Maximum number of products with the Hessian in a Newton step for W.
 MOST_PRODUCTS = 20
 
 
 class Loss(NamedTuple):
-    """Loss of scores ``F`` against targets ``Y``, entry by entry, with two derivatives in ``F``."""
+    """Loss of each entry for scores ``F`` and targets ``Y``, and its two derivatives in ``F``."""
 
     value: Callable[[Array, Array], Array]
     slope: Callable[[Array, Array], Array]
@@ -64,7 +63,7 @@ class InputFactor:
         self.H, self.b = H, b
 
     def value(self, W: Array) -> float:
-        """Objective at ``W``; the next gradient is taken there."""
+        """Value of the objective at ``W``, where the next gradient is computed."""
         self._W, self._F = W, self.inputs.scores(W) @ self.H.T + self.b
         losses = self._mask(self.loss.value(self._F, self.Y))
         return 0.5 * float(np.vdot(W, W)) + self.C * float(losses.sum())
@@ -75,16 +74,16 @@ class InputFactor:
         return np.asarray(self._W + self.C * self.inputs.adjoint(slope @ self.H))
 
     def product(self, S: Array) -> Array:
-        """Hessian at the point of the last gradient, times ``S``."""
+        """Product of ``S`` with the Hessian at the point of the last gradient."""
         image = self.inputs.scores(S) @ self.H.T
         return np.asarray(S + self.C * self.inputs.adjoint((self._curvature * image) @ self.H))
 
 
 def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter: int) -> Array:
-    """Take Newton steps until the gradient has shrunk by ``tol``; never worse than the start."""
-    # The variant of LIBLINEAR (Lin, Weng and Keerthi 2008), whose loose inner tolerance (a tenth of
-    # the gradient) and trust region scipy's trust-ncg does not have: methods that stop it early
-    # depend on both. Refused steps count too.
+    """Take Newton steps until the norm of the gradient has shrunk by the factor ``tol``."""
+    # This is the variant of LIBLINEAR (Lin, Weng and Keerthi 2008). Methods that stop it early
+    # depend on its loose inner tolerance (a tenth of the gradient) and its trust region, which
+    # scipy's trust-ncg does not have. Refused steps count as iterations.
     value = function.value(W)
     gradient = function.gradient()
     first = radius = float(np.linalg.norm(gradient))
@@ -103,14 +102,14 @@ def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter
             W, value = W + step, trial
             gradient = function.gradient()
         elif predicted <= 0 or radius <= 1e-14 * max(float(np.linalg.norm(W)), 1.0):
-            break  # rounding, not curvature, decides from here on
+            break  # the remaining differences are rounding errors
     return W
 
 
 def _new_radius(
     radius: float, length: float, actual: float, predicted: float, slope: float
 ) -> float:
-    """Shrink after a poor prediction, grow after a good one, guided by a fitted parabola."""
+    """Shrink the radius after a poor prediction and grow it after a good one."""
     bend = -actual - slope
     scale = 4.0 if bend <= 0 else max(0.25, -0.5 * slope / bend)
     if actual < 1e-4 * predicted:
@@ -123,7 +122,7 @@ def _new_radius(
 
 
 def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> tuple[Array, Array]:
-    """Conjugate gradients on ``H s = -g`` inside the radius: the step and what is left over."""
+    """Solve ``H s = -g`` within the radius by conjugate gradients: the step and its residual."""
     step = np.zeros_like(gradient)
     residual = -gradient
     direction = residual.copy()
@@ -136,7 +135,7 @@ def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> 
         length = size / float(np.vdot(direction, image))
         longer = step + length * direction
         if float(np.linalg.norm(longer)) > radius:
-            # To the border: the positive root of ||step + t direction|| = radius.
+            # The step ends where ||step + t direction|| = radius for a positive t.
             along, square = float(np.vdot(step, direction)), float(np.vdot(direction, direction))
             rest = radius**2 - float(np.vdot(step, step))
             root = (along**2 + square * max(rest, 0.0)) ** 0.5
@@ -151,7 +150,7 @@ def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> 
 
 
 class LabelFactor:
-    """``1/2 ||H||^2 + C sum_Omega loss(Z H' + b)`` of ``H`` and a free ``b``, with ``Z = X W``."""
+    """``1/2 ||H||^2 + C sum_Omega loss(Z H' + b)`` for ``H`` and an intercept ``b``."""
 
     def __init__(
         self, Z: Array, targets: ImputedTargets, loss: Loss, C: float, intercept: bool
@@ -164,7 +163,7 @@ class LabelFactor:
             self.penalty[-1] = 0.0
 
     def values(self, H: Array) -> Array:
-        """Objective of every label at its row of ``H`` (the last column being ``b``)."""
+        """Value of the objective of each label at its row of ``H``, whose last column is ``b``."""
         losses = self._mask(self.loss.value(self.Z @ H.T, self.Y))
         return np.asarray(0.5 * (H**2) @ self.penalty + self.C * losses.sum(axis=0))
 
@@ -173,17 +172,17 @@ class LabelFactor:
         return np.asarray(H * self.penalty + self.C * slope.T @ self.Z)
 
     def hessians(self, H: Array) -> Array:
-        """Hessian of every label, of shape (c, k, k)."""
+        """Hessians of all labels, of shape (c, k, k)."""
         curvature = self._mask(self.loss.curvature(self.Z @ H.T, self.Y))
         found = self.C * weighted_grams(self.Z, curvature)
         found[:, range(H.shape[1]), range(H.shape[1])] += self.penalty
         return found
 
     def minimise(self, H: Array) -> Array:
-        """Exact minimum of every label by Newton steps, halved where they do not descend."""
+        """Minimize the objective of each label by Newton steps with step halving."""
         zero = np.zeros_like(H)
         goal = 1e-10 * np.maximum(np.linalg.norm(self.gradients(zero), axis=1), 1e-300)
-        # Far on the flat side of a loss Newton steps lead nowhere; zero is in the middle.
+        # Newton steps fail where a loss is flat, so labels start at zero if that is better.
         values, at_zero = self.values(H), self.values(zero)
         H, values = np.where((at_zero < values)[:, None], zero, H), np.minimum(values, at_zero)
         for _ in range(1 if self.loss is LOSSES["squared"] else 100):
@@ -208,8 +207,8 @@ class LabelFactor:
 
 def _solve_scaled(A: Array, B: Array) -> Array:
     """Solve ``A_j x_j = b_j`` with ``A_j`` scaled to a unit diagonal."""
-    # So that an intercept does not drown in large features. One without curvature, on the flat side
-    # of a hinge, has no slope either and stays where it is.
+    # Scaling keeps the digits of an intercept beside large features. Variables without curvature,
+    # on the flat side of a hinge, have no slope and do not move.
     diagonal = np.diagonal(A, axis1=1, axis2=2)
     flat = diagonal <= 0
     scale = 1.0 / np.sqrt(np.where(flat, 1.0, diagonal))
@@ -224,27 +223,28 @@ class LEMLClassifier(IterativeBaseline):
     .. math:: \min_{W,H,b} \sum_{(i,j) \in \Omega} \ell(x_i' W h_j + b_j, y_{ij})
               + \tfrac{\alpha}{2} \bigl(\|W\|_F^2 + \|H\|_F^2\bigr)
 
-    Alternates between trust-region Newton steps for ``W`` and exact solutions for ``H``, a fixed
-    number of times from a random start: how early it stops is part of the method.
+    The solver alternates between trust-region Newton steps for ``W`` and exact solutions for ``H``,
+    a fixed number of times from a random start. Early stopping is part of the method.
 
     Parameters
     ----------
     rank : int, default=20
-        Rank of the weights; at most the number of labels is used.
+        Rank of the weights, at most the number of labels.
     alpha : float, default=30
-        Regularisation, the ``lambda`` of the original; far more decisive than the rank.
+        Regularization, called ``lambda`` in the paper. It matters much more than the rank.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``, with ``y`` in -1/+1.
     missing : {"ignore", "neutral", "negative"}, default="ignore"
-        Target of a missing label: none; 0 with targets -1/+1, or with 0/1, for the squared loss.
+        Target of a missing label: none, 0 among targets -1/+1, or 0 among targets 0/1. The last two
+        need the squared loss.
     fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalised. The originals have none.
+        Whether scores have an intercept, which is not penalized. The original has none.
     max_iter : int, default=10
-        Alternations.
+        Number of alternations.
     tol : float, default=0.1
-        How far a ``W`` step shrinks the gradient, in at most five Newton steps.
+        Factor by which at most five Newton steps for ``W`` shrink the gradient.
     random_state : int, RandomState or None, default=None
-        For the uniform start.
+        Seed of the uniform random start.
     threshold, calibration, coupling, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
         ``cv`` more models.
@@ -285,7 +285,7 @@ class LEMLClassifier(IterativeBaseline):
         check_choice("missing", self.missing, "ignore", "neutral", "negative")
         if self.loss != "squared" and self.missing != "ignore":
             raise ValueError(
-                f"missing={self.missing!r} needs loss='squared': {self.loss} has no target of 0."
+                f"missing={self.missing!r} requires loss='squared', got loss={self.loss!r}."
             )
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
@@ -313,7 +313,7 @@ class LEMLClassifier(IterativeBaseline):
         return self._finish(X, history, *targets.scores(coef, inputs.intercept(coef, b)))
 
     def _share(self, T: Signs, targets: ImputedTargets) -> float:
-        """The original asks for a smaller gradient where one class, or any label, is rare."""
+        """Factor of the tolerance, which is smaller if one class or observed labels are rare."""
         weights = np.ones(T.shape) if targets.weights is None else targets.weights
         if self.missing != "ignore":
             counted = T > 0 if self.missing == "negative" else T != 0

@@ -1,4 +1,4 @@
-"""What the linear baselines share: targets, ridge regression, weights and scores."""
+"""Base classes of the linear baselines, and masked ridge regression."""
 
 import sys
 from dataclasses import KW_ONLY, dataclass
@@ -19,13 +19,14 @@ from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import PositiveUnlabelledClassifier, PUTargets
 
 Missing = Literal["ignore", "neutral", "negative"]
+Array = NDArray[np.float64]
 
 
 class ImputedTargets:
-    """Targets of a regression: ``values`` (n, c), which entries count, and their weights."""
+    """Targets of a regression: values (n, c), the entries that are used, and their weights."""
 
-    # The target of a missing label is none ("ignore"), or 0 among -1/+1 ("neutral") or among 0/1
-    # ("negative"); it has the weight of its row.
+    # A missing label has no target ("ignore"), or the target 0 among -1/+1 ("neutral") or among 0/1
+    # ("negative"). A target of a missing label has the weight of its row.
 
     def __init__(self, T: Signs, missing: Missing, entries: EntryWeights | None = None) -> None:
         self.missing = missing
@@ -38,7 +39,7 @@ class ImputedTargets:
         self._complete = bool(self.observed.all())
 
     def counted(self, A: NDArray[Any]) -> NDArray[Any]:
-        """Values of entries times their weights, zero for entries that do not count."""
+        """Multiply values of entries by their weights, which are zero for unused entries."""
         if self.weights is not None:
             return self.weights * A
         return A if self._complete else np.where(self.observed, A, 0.0)
@@ -46,14 +47,14 @@ class ImputedTargets:
     def scores(
         self, coef: NDArray[Any], intercept: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Weights whose scores have targets -1/+1, so that the border is 0."""
+        """Coefficients and intercepts for targets -1/+1, whose decision boundary is 0."""
         return (2 * coef, 2 * intercept - 1) if self.missing == "negative" else (coef, intercept)
 
 
 def ridge(
     X: Any, targets: ImputedTargets, alpha: float, fit_intercept: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ridge regression of each target: weights (d, c) and intercepts (c,)."""
+) -> tuple[Array, Array]:
+    """Ridge regression of each target: coefficients (d, c) and intercepts (c,)."""
     feature_map = LinearMap(intercept=fit_intercept)
     features = Features(feature_map.fit(X), fit_intercept)
     entries = None if targets.weights is None else EntryWeights(weights=targets.weights)
@@ -62,35 +63,35 @@ def ridge(
 
 
 class Inputs:
-    """``X``, with zero column means if there is an intercept; a sparse ``X`` stays sparse."""
+    """Products with ``X``, which has zero column means with an intercept and may be sparse."""
 
-    def __init__(self, X: Any, intercept: bool, weights: NDArray[np.float64] | None = None) -> None:
+    def __init__(self, X: Any, intercept: bool, weights: Array | None = None) -> None:
         mean = None if weights is None else (weights / weights.sum()) @ X
         self._features = Features(X, intercept).centre(mean)
         self._weights = weights
         self.n, self.d = X.shape
 
     def scores(self, W: NDArray[Any]) -> NDArray[Any]:
-        """``X W``."""
+        """Product ``X W``."""
         if self._features.intercept:
             W = np.vstack([W, np.zeros((1, W.shape[1]))])
         return np.asarray(self._features.scores(W))
 
-    def adjoint(self, G: NDArray[Any]) -> NDArray[np.float64]:
-        """``X' G``."""
+    def adjoint(self, G: NDArray[Any]) -> Array:
+        """Product ``X' G``."""
         return np.asarray(self._features.adjoint(G)[: self.d])
 
-    def gram(self) -> NDArray[np.float64]:
-        """``X'X``."""
+    def gram(self) -> Array:
+        """Weighted product ``X'X``."""
         return np.asarray(self._features.gram(weights=self._weights)[: self.d, : self.d])
 
     def intercept(self, coef: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-        """Intercepts for ``X`` as it was given."""
+        """Intercepts for the ``X`` that was passed, before centring."""
         mean = self._features.mean
         return b if mean is None else b - mean @ coef
 
 
-def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> Array:
     """``Z' diag(w_j) Z`` for every column ``w_j`` of ``weights``, (c, k, k), in blocks of rows."""
     size, c = Z.shape[1], weights.shape[1]
     first, second = np.triu_indices(size)
@@ -106,7 +107,7 @@ def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearBaseline(MissingLabelClassifier):
-    """A method whose scores are ``X coef_' + intercept_``."""
+    """Base class of classifiers whose scores are ``X coef_' + intercept_``."""
 
     threshold: Any = None
     calibration: str | None = None
@@ -119,11 +120,11 @@ class LinearBaseline(MissingLabelClassifier):
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
         with blas_threads(labels.signs.size * X.shape[1]):
             result = super()._learn(X, labels)
-        del self._keep  # one entry for every training row
+        del self._keep  # it would grow with the number of training rows
         return result
 
     def _store(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
-        """Keep weights (d, c) of the labels that could be learnt; the others are constant."""
+        """Store coefficients (d, c) of the learnable labels; the scores of others are constant."""
         self.coef_: NDArray[Any] = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)
         self.intercept_: NDArray[Any] = self._constant.astype(X.dtype)
         self.coef_[self._learnable] = coef.T
@@ -139,13 +140,13 @@ class LinearBaseline(MissingLabelClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class IterativeBaseline(LinearBaseline):
-    """A linear method that iterates, reports progress and keeps the objectives."""
+    """Base class of linear baselines with an iterative solver."""
 
     max_iter: int
     tol: float
     verbose: int = 0
 
-    _mixes_labels = False  # whether fits have label correlations
+    _mixes_labels = False  # whether fitted models have label correlations
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -157,7 +158,7 @@ class IterativeBaseline(LinearBaseline):
         self._finish(X, [], np.zeros((X.shape[1], 0)), np.zeros(0), nothing)
 
     def _report(self, iteration: int, value: float) -> None:
-        """Report an iteration on standard error if ``verbose``."""
+        """Print an iteration to standard error if ``verbose``."""
         if self.verbose:
             name = type(self).__name__.removesuffix("Classifier")
             sys.stderr.write(f"[{name}] iteration {iteration:4d}  objective {value:.6g}\n")
@@ -171,7 +172,7 @@ class IterativeBaseline(LinearBaseline):
         correlations: NDArray[Any] | None = None,
         n_starts: int = 0,
     ) -> FitResult:
-        """Keep weights, and the objectives of the starts, if any, and of every iteration."""
+        """Store coefficients, and the objectives of the start, if any, and of each iteration."""
         self._store(X, coef, intercept)
         self.n_iter_ = max(1, len(history) - n_starts)
         self.objective_history_ = np.array(history)
@@ -189,17 +190,18 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
     .. math:: \min_{W,b} \tfrac12 \|R_\Omega(XW + 1b') - \tilde Y\|_F^2
               + \tfrac{\alpha}{2} \|W\|_F^2
 
-    Labels observed on the same rows share one factorisation, of the smaller side of ``X``.
+    Labels observed on the same rows share one matrix factorization.
 
     Parameters
     ----------
     alpha : float or "scale", default="scale"
-        Ridge; 0 gives least squares of least norm, "scale" is that of
+        Ridge penalty; 0 gives the least-squares solution of minimum norm, "scale" is explained in
         :class:`dm2l.DM2LClassifier`.
     fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalised.
+        Whether scores have an intercept, which is not penalized.
     solver : {"auto", "direct", "cg"}, default="auto"
-        Factorise, iterate (to a relative gradient of 1e-10), or whichever is cheaper.
+        Matrix factorization ("direct"), conjugate gradients to a relative gradient of 1e-10
+        ("cg"), or the cheaper of the two.
     threshold, calibration, coupling, cv, missing_label, missing_as, class_prior
         As in :class:`dm2l.DM2LClassifier`.
 

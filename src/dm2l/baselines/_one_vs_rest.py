@@ -1,4 +1,4 @@
-"""Other estimators on incomplete labels: one per label, or one with missing ones as negatives."""
+"""Adapters for scikit-learn estimators: one clone per label, or missing labels as negatives."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import (
-    _num_samples,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
@@ -30,38 +25,37 @@ AfterLabel = Callable[[int, int], None]
 
 @dataclass(eq=False, repr=False)
 class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
-    """One clone of any scikit-learn estimator per label, fitted where the label was observed.
+    """Fit one clone of a scikit-learn estimator per label, on the rows where it is observed.
 
-    A classifier is fitted to ``0/1``. Its score is ``decision_function`` if it has one, else
-    ``2 p - 1`` with ``p`` from ``predict_proba``, else ``-1`` or ``+1`` for the class it predicts.
-    A regressor is fitted to ``-1/+1`` and its prediction is the score. ``X`` goes to the estimator
-    as it comes: a data frame with text, a list of documents, NaN, or a kernel matrix.
+    A classifier is fitted to 0/1. Its score is ``decision_function`` if it has one, else
+    ``2 p - 1`` with ``p`` from ``predict_proba``, else -1 or +1 for the predicted class. A
+    regressor is fitted to -1/+1, and its prediction is the score. ``X`` is passed on unchanged: it
+    may be a data frame with text, a list of documents, a kernel matrix, or contain NaN.
 
     Parameters
     ----------
     estimator : estimator
-        Classifier or regressor, also a pipeline or a search. Cloned for each label, never fitted
-        itself.
+        Classifier, regressor, pipeline or search, which is cloned for each label.
     n_jobs : int or None, default=None
-        Number of labels to fit at a time; None means 1, -1 one a core.
+        Number of labels to fit in parallel; None means 1, -1 means one per core.
     threshold, calibration, coupling, cv, missing_label, missing_as
         As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
-        ``cv`` more models. Without ``calibration``, ``predict_proba`` is that of the estimator
-        where it has one.
+        ``cv`` more models. Without ``calibration``, ``predict_proba`` is that of the estimator if
+        it has one.
     verbose : int, default=0
-        Progress over labels that joblib prints, to standard error below 50.
+        Verbosity of joblib, which prints progress over labels.
 
     Attributes
     ----------
     estimators_ : list
-        One fitted estimator per label; None for a label that is constant.
+        One fitted estimator per label; None for a constant label.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
-        As in :class:`dm2l.DM2LClassifier`; the last two where ``X`` has columns and names.
+        As in :class:`dm2l.DM2LClassifier`; the last two if ``X`` has columns and names.
 
     See Also
     --------
-    dm2l.baselines.MaskedRidgeClassifier : Ridge per label, with work shared between labels.
-    sklearn.multioutput.MultiOutputClassifier : The same without missing labels.
+    dm2l.baselines.MaskedRidgeClassifier : Ridge regression of each label, with shared computations.
+    sklearn.multioutput.MultiOutputClassifier : The same for complete labels.
 
     Examples
     --------
@@ -73,7 +67,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     array([[0, 0, 1, 1, 0]])
     """
 
-    _explains_numbers = False  # errors are those of the estimator
+    _explains_numbers = False  # the estimator raises its own errors
 
     estimator: Any
     _: KW_ONLY
@@ -87,7 +81,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     verbose: int = 0
 
     def __sklearn_tags__(self) -> Tags:
-        """Capabilities that scikit-learn asks about: inputs are those of the estimator."""
+        """Estimator tags of scikit-learn; inputs are those of the wrapped estimator."""
         tags = super().__sklearn_tags__()
         inner = _tags_of(self.estimator)
         if inner is not None:
@@ -102,9 +96,9 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         estimator = self.estimator
         if isinstance(estimator, type):
             name = estimator.__name__
-            raise TypeError(f"estimator must be an instance, got the class {name}: write {name}().")
+            raise TypeError(f"estimator must be an instance, got the class {name}. Pass {name}().")
         kind = _estimator_type(estimator)
-        # Not by its methods alone: some, such as stacking, have no predict before fit.
+        # Some estimators, such as stacking, have no predict before they are fitted.
         usable = kind in ("classifier", "regressor") or (
             kind is None and hasattr(estimator, "predict")
         )
@@ -119,7 +113,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     def _learn(
         self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None = None
     ) -> FitResult:
-        """``after_label`` is called with the number of labels done and of all."""
+        """Fit the labels; ``after_label`` is called with the numbers of done and all labels."""
         mask = LearnableMask.of(labels.signs)
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)
@@ -133,8 +127,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(
-                f"Weights need an estimator whose fit takes sample_weight; that of "
-                f"{type(self.estimator).__name__} does not."
+                f"{type(self.estimator).__name__} does not accept sample_weight in fit. Use "
+                "another estimator, or fit without weights."
             )
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         regressor = _estimator_type(self.estimator) == "regressor"
@@ -143,7 +137,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         rows = [kept[use] for use in observed.T]
         columns: list[Any] = rows if pairwise else [None] * len(rows)
         learnable = np.flatnonzero(self._learnable)
-        jobs = min(effective_n_jobs(self.n_jobs), max(1, len(learnable)))  # none without a label
+        jobs = min(effective_n_jobs(self.n_jobs), max(1, len(learnable)))
         found = Parallel(n_jobs=jobs, verbose=self.verbose, return_as="generator")(
             delayed(_fit_label)(
                 clone(self.estimator),
@@ -160,13 +154,13 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             self.estimators_[k] = model
             if after_label is not None:
                 after_label(done, len(learnable))
-        # The columns of a kernel matrix that the model of each learnt label wants.
+        # The model of each learnable label needs these columns of a kernel matrix.
         self._columns = columns
 
     # -- predicting -----------------------------------------------------------------------------
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        """Check number and names of columns; the rest is left to the estimator."""
+        """Check the number and the names of columns; the estimator checks their values."""
         if not reset:
             check_is_fitted(self)
         pairwise = self.__sklearn_tags__().input_tags.pairwise
@@ -174,13 +168,13 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             if is_non_numpy(X):
                 X = to_numpy(X)
             if sp.issparse(X):
-                X = X.tocsr()  # not every format can select rows
+                X = X.tocsr()  # some formats cannot select rows
             elif not hasattr(X, "shape") and (pairwise or not hasattr(X, "__len__")):
                 X = np.asarray(X)
             if _num_samples(X) == 0:
                 raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
             if reset and hasattr(self, "n_features_in_"):
-                del self.n_features_in_  # a refit may be on texts, which have none
+                del self.n_features_in_  # a list of texts has no number of features
             table = len(getattr(X, "shape", (0, 0))) == 2
             validate_data(self, X, skip_check_array=True, ensure_2d=table, reset=reset)
             if reset and table and (sp.issparse(X) or isinstance(X, np.ndarray)):
@@ -191,7 +185,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         return X
 
     def _models_with_inputs(self, X: Any) -> Iterator[tuple[Any, Any]]:
-        """The model of each learnable label, with its inputs."""
+        """Yield the model of each learnable label, with its inputs."""
         models = [model for model in self.estimators_ if model is not None]
         for model, columns in zip(models, self._columns, strict=True):
             yield model, _safe_indexing(X, columns, axis=1)
@@ -213,8 +207,8 @@ def _tags_of(estimator: Any) -> Tags | None:
 
 
 def explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContextManager[None]:
-    """Explain values that are no numbers, with ``whole`` also what is no table."""
-    # Estimators of others, and those with a transformer inside, may take whatever they like.
+    """Explain errors due to values that are not numbers, and with ``whole`` to other inputs."""
+    # Estimators of other libraries, and those that contain a transformer, may accept any input.
     if type(estimator).__module__.partition(".")[0] not in ("sklearn", "dm2l"):
         return nullcontext()
     tags = get_tags(estimator).input_tags
@@ -240,7 +234,7 @@ def _fit_label(
     name: Any,
     weights: NDArray[np.float64] | None,
 ) -> Any:
-    # A copy even of all rows: an estimator that overwrites X must not spoil the next label's.
+    # Rows are always copied, since an estimator may overwrite X.
     mine = _safe_indexing(_safe_indexing(X, rows), columns, axis=1)
     try:
         model.fit(mine, y, **({} if weights is None else {"sample_weight": weights}))
@@ -261,7 +255,7 @@ def _score(model: Any, X: Any) -> NDArray[Any]:
 
 
 def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Scores, and the probabilities of classifiers that have some, else by the scores."""
+    """Scores, and the probabilities of the model if it has them, else those of its scores."""
     if _estimator_type(model) == "regressor" or not hasattr(model, "predict_proba"):
         scores = _score(model, X)
         return scores, plain_probability(scores)
@@ -270,14 +264,14 @@ def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[An
 
 
 class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """Read every missing label as a negative, and fit an estimator.
+    """Replace every missing label by a negative and fit an estimator.
 
     Gradient boosting libraries may do this without a warning.
 
     Parameters
     ----------
     estimator : estimator
-        Cloned, then fitted to the complete labels as ``estimator_``.
+        Estimator whose clone ``estimator_`` is fitted to the filled labels.
 
     Examples
     --------
@@ -291,20 +285,20 @@ class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.estimator = estimator
 
     def fit(self, X: Any, Y: Any) -> Self:
-        """Fill in the missing labels, NaN in ``Y``, and fit."""
+        """Replace NaN in ``Y`` by 0 and fit the estimator."""
         with explained(self.estimator, X, whole=True):
             Y = np.nan_to_num(np.asarray(Y, dtype=float))
             self.estimator_ = clone(self.estimator).fit(X, Y)
         return self
 
     def decision_function(self, X: Any) -> Any:
-        """Scores of the fitted estimator."""
+        """Return the scores of the fitted estimator."""
         check_is_fitted(self)
         with explained(self.estimator, X, whole=True):
             return self.estimator_.decision_function(X)
 
     def predict(self, X: Any) -> Any:
-        """Labels that the fitted estimator predicts."""
+        """Return the labels that the fitted estimator predicts."""
         check_is_fitted(self)
         with explained(self.estimator, X, whole=True):
             return self.estimator_.predict(X)

@@ -8,8 +8,8 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line, or say what is missing for it."""
-    # Processes that fit for this one are ended on the way out; by default there is no such way.
+    """Run the command line, or name the package that it needs."""
+    # Exit normally on SIGTERM, so that worker processes are ended as well.
     signal.signal(signal.SIGTERM, _leave)
     try:
         from dm2l.cli._commands import cli

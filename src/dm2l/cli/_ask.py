@@ -1,4 +1,4 @@
-"""Commands on a fitted model: ``complete``, ``predict``, ``suggest``, ``audit``, ``explain``."""
+"""The commands ``complete``, ``predict``, ``suggest``, ``audit`` and ``explain``."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ from dm2l.tables._model import constant_warnings
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_cells
 
-_SHOWN = 10  # suggestions on the terminal
-_FILE = "A .csv, .tsv, .parquet or .xlsx file for "
+_SHOWN = 10  # the most suggestions that are printed
+_FILE = "The .csv, .tsv, .parquet or .xlsx file for "
 
 
 def _share(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
-    """A share such as 5% or 0.05."""
+    """Convert a share such as 5% or 0.05."""
     if value is None:
         return None
     number, percent, rest = value.strip().partition("%")
@@ -43,31 +43,32 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
     except ValueError:
         share = -1.0
     if rest or not 0 <= share <= 1:
-        raise click.BadParameter(f"{value!r} is not a share such as 5% or 0.05.")
+        raise click.BadParameter(f"{value!r} is not a share between 0 and 1, such as 5% or 0.05.")
     return share
 
 
 @click.command("complete")
 @shared.file_option(
-    "FILLED", "For the completed table, of the form of TABLE, or .xlsx.", required=True
+    "FILLED", "The completed table, in the format of TABLE or as .xlsx.", required=True
 )
 @shared.file_option(
     "FILE",
-    "Write probabilities to this file, one line per missing label, and add no columns.",
+    "Write a line per missing label to this file, instead of adding columns to the table.",
     "--details",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(0, 0.5),
     default=MARGIN,
-    help="An entry is worth a look if its probability is this close to one half.",
+    help="Mark an entry for checking if its probability differs from 0.5 by at most this much.",
 )
 @click.option(
     "--max-error-rate",
     callback=_share,
     metavar="SHARE",
-    help="Fill as many missing labels as keep the expected error rate at or below this, such as 5% "
-    "or 0.05, and leave the others, which are those worth a look (so not with --margin).",
+    help="Fill as many missing labels as possible with an expected error rate of at most this, "
+    "such as 5% or 0.05. The others stay missing and are marked for checking. It cannot be "
+    "combined with --margin.",
 )
 @shared.model_options
 def complete_command(
@@ -79,19 +80,19 @@ def complete_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Write TABLE with its missing labels filled in by MODEL.
+    """Fill in the missing labels of TABLE with MODEL.
 
-    A missing label is filled by the features and the known labels of its row. Observed entries and
-    all other columns keep their text. For each label two columns are added, LABEL__probability and
-    LABEL__look, blank where the label was observed.
+    A missing label is imputed from the features and the known labels of its row. Observed entries
+    and all other columns keep their text. For each label, two columns are added: LABEL__probability
+    and LABEL__look, which is yes for entries to check. They are blank where the label was observed.
 
     Example: dm2l complete assays.dm2l assays.csv -o filled.csv --max-error-rate 5%
     """
     source = click.get_current_context().get_parameter_source("margin")
     if max_error_rate is not None and source is not ParameterSource.DEFAULT:
         raise click.UsageError(
-            "--margin and --max-error-rate exclude each other: --max-error-rate decides which "
-            "labels stay missing."
+            "--margin cannot be combined with --max-error-rate, which decides itself which entries "
+            "to check. Pass one of them."
         )
     outputs = {"--output": output, "--details": details}
     with shared.opened(outputs, columns=False, **given) as (model, table, tell):
@@ -129,18 +130,18 @@ def complete_command(
         return
     names = [printable(name) for name in completion.label_names]
     width = max(5, *map(len, names))
-    last = "worth a look" if max_error_rate is None else "left"
-    say(f"{'label':<{width}}  filled  with yes  {last:>12}")
+    last = "to check" if max_error_rate is None else "missing"
+    say(f"{'label':<{width}}  filled  positive  {last}")
     for name, count in zip(names, counts, strict=True):
-        numbers = f"{count['filled']:6}  {count['positive']:8}  {count['look']:12}"
-        say(f"{name:<{width}}  {numbers}")
+        say(f"{name:<{width}}  {count['filled']:6}  {count['positive']:8}  {count['look']:8}")
     if max_error_rate is not None:
-        share = f"; the expected error rate is {completion.expected_wrong:.2%}"
-        say(
-            f"{n_filled} of {n_missing} missing labels filled, {n_missing - n_filled} left"
-            f"{share if n_filled else ''}, at most {100 * max_error_rate:.4g}% allowed."
-        )
-    say(f"Completed: {output}" + ("" if details is None else f", details: {details}"))
+        say(f"{n_filled} of {n_missing} missing labels were filled.")
+        if n_filled:
+            say(
+                f"Expected error rate: {completion.expected_wrong:.2%} "
+                f"(limit: {100 * max_error_rate:.4g}%)."
+            )
+    say(f"Completed table: {output}", *([] if details is None else [f"Details: {details}"]))
 
 
 @click.command("predict")
@@ -150,12 +151,12 @@ def complete_command(
 def predict_command(
     output: Path, keep: tuple[str, ...], safe_csv: bool, as_json: bool, **given: Any
 ) -> None:
-    """Write predictions of MODEL for every label of every row of TABLE.
+    """Predict every label of every row of TABLE with MODEL.
 
-    TABLE needs the feature columns that the model was fitted to, and no labels. For each label
-    there is a column LABEL in the words of the table that the model was fitted to (yes and no, 1
-    and 0, those of --positive and --cutoff), LABEL__probability and LABEL__score. Categories that
-    were not seen before count as none; rows whose SMILES cannot be read stay blank.
+    TABLE needs the feature columns of the table that MODEL was fitted to, but no labels. For each
+    label, three columns are written: LABEL with the predicted value, spelled as in the training
+    table, LABEL__probability and LABEL__score. Unknown categories are ignored. Rows with invalid
+    SMILES stay blank.
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
@@ -173,12 +174,11 @@ def predict_command(
             p, scores = answer.probabilities[:, k].round(6), answer.scores[:, k].round(6)
             values = (pair[(~answer.positive[:, k]).astype(int)], p, scores)
             for end, column in zip(ends, values, strict=True):
-                cells = column.tolist()
-                columns[name + end] = [
-                    None if no else cell for cell, no in zip(cells, blank, strict=True)
-                ]
+                cells = column.astype(object)
+                cells[blank] = None
+                columns[name + end] = cells.tolist()
         write_columns(output, columns, safe=safe_csv)
-    same = ": the same in every row, since {lack} where the model was fitted"
+    same = ": the prediction is the same in every row, because {lack} in the training table"
     shared.warn([*warnings, *constant_warnings(model.classifier, model.label_names, same)])
     if as_json:
         positive = answer.positive.sum(axis=0)
@@ -189,7 +189,7 @@ def predict_command(
 
 
 def _values(yes: str, no: str) -> tuple[Any, Any]:
-    """Words of a label as values: numbers and booleans where the table had such."""
+    """The two values of a label as booleans or numbers if the training table held such."""
     if (yes, no) == ("True", "False"):
         return True, False
     a, b = as_number(yes), as_number(no)
@@ -199,29 +199,31 @@ def _values(yes: str, no: str) -> tuple[Any, Any]:
 
 
 def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Columns to copy; those that are not there or have the name of an output are refused."""
+    """Read the columns to copy; refuse unknown columns and names that the output needs."""
     count = Counter(["row", *names])
     twice = next((name for name in names if count[name] > 1), None)
     if twice is not None:
         raise ValueError(
-            f"The label {twice!r} has the name of another column of the predictions. Rename it in "
-            "the table and fit again."
+            f"The label {twice!r} has the name of another column of the predictions. Rename the "
+            "label in the table and fit the model again."
         )
     keep = tuple(dict.fromkeys(keep))
     for name in keep:
         if table.frame is None or name not in table.frame.columns:
-            raise click.UsageError(f"{table.path} has no column {name!r} to keep; see its header.")
+            raise click.UsageError(
+                f"{table.path} has no column {name!r}. Pass --keep with one of its feature columns."
+            )
         if name in count:
             raise click.UsageError(
-                f"{name!r} cannot be kept: the output has a column of that name. Rename it in "
-                f"{table.path}."
+                f"{name!r} cannot be kept because the output has a column of that name. Rename the "
+                f"column in {table.path}."
             )
     return read_cells(table, keep) if keep else {}
 
 
 @click.command("suggest")
 @shared.file_option("FILE", f"{_FILE}the ranking.", required=True)
-@click.option("--top", type=click.IntRange(1), help="Write only this many.")
+@click.option("--top", type=click.IntRange(1), help="Write only this many suggestions.")
 @click.option("--rows", "by_row", is_flag=True, help="Rank whole rows instead of single entries.")
 @shared.keep_option
 @shared.model_options
@@ -234,11 +236,11 @@ def suggest_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Rank the missing labels of TABLE by the expected value of an answer.
+    """Rank missing labels of TABLE by the value of an answer.
 
-    The value is the number of mistakes that an answer is expected to prevent: in the entry itself,
-    in the other missing labels of its row, and in other rows. Row 1 is the first row below the
-    header.
+    The value is the expected number of wrong imputations that an answer prevents: of the label
+    itself, of other missing labels of its row, and of the label in other rows. Row 1 is the first
+    row below the header.
 
     Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50 --keep compound
     """
@@ -262,44 +264,36 @@ def suggest_command(
         return
     for line in lines[:_SHOWN]:
         if by_row:
-            entry = f"{line['open']} open"
+            entry = f"{line['open']} missing labels"
         else:
             entry = f"{line['label']}  probability {line['probability']:.2f}"
         say(f"row {line['row']:>6}  {entry}  value {line['value']:.3g}")
-    say(f"{len(lines)} {'rows' if by_row else 'missing labels'}: {output}")
+    say(f"{len(lines)} {'rows' if by_row else 'missing labels'} written: {output}")
 
 
 def _lines(columns: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
-# What a line says about an entry.
-_SUSPECTED = {
-    "yes": "says yes  wrong",
-    "no": "says no   wrong",
-    "blank": "is blank  overlooked",
-}
-
-
 @click.command("audit")
 @shared.file_option("FILE", f"{_FILE}the list.")
-@click.option("--top", type=click.IntRange(1), default=20, help="How many to list.")
+@click.option("--top", type=click.IntRange(1), default=20, help="Number of entries to list.")
 @shared.model_options
 def audit_command(
     output: Path | None, top: int, safe_csv: bool, as_json: bool, **given: Any
 ) -> None:
-    """List suspected label errors of TABLE, the most likely first.
+    """List suspected label errors of TABLE, most likely first.
 
-    These are observed labels that the features and the other labels of their row contradict. The
-    probability is that of being wrong, and false alarms are the expected share of correct labels
-    down to that line. Labels that are noisy by nature look like errors. Row 1 is the first row
-    below the header. TABLE should be the one that MODEL was fitted to. If that was with
-    --missing-as unlabelled, blanks that should be positive are listed.
+    An observed label is suspected if the features and the other labels of its row contradict it.
+    P(error) is the probability that the label is wrong. The false discovery rate is the expected
+    share of correct labels among this entry and those above it. TABLE should be the table that
+    MODEL was fitted to. If the model was fitted with --missing-as unlabelled, blanks that should be
+    positive are listed. Row 1 is the first row below the header.
 
     Example: dm2l audit assays.dm2l assays.csv --top 50 -o suspected.csv
     """
     with shared.opened({"--output": output}, **given) as (model, table, tell):
-        tell("looking for label errors")
+        tell("searching label errors")
         found = audit_table(model, table, top)
         columns = {
             "row": found.row.tolist(),
@@ -317,34 +311,33 @@ def audit_command(
         return
     for line in lines:
         say(
-            f"row {line['row']:>6}  {line['label']}  {_SUSPECTED[line['observed']]} with "
-            f"probability {line['probability']:.2f}  false alarms so far "
-            f"{line['false_alarms']:.0%}"
+            f"row {line['row']:>6}  {line['label']} is {line['observed']}  P(error) "
+            f"{line['probability']:.2f}  false discovery rate {line['false_alarms']:.0%}"
         )
     if output is not None:
-        say(f"{len(lines)} labels: {output}")
+        say(f"{len(lines)} labels written: {output}")
 
 
 @click.command("explain")
 @shared.model_argument
-@click.option("--label", help="Only this label.")
+@click.option("--label", type=shared.unquoted, metavar="NAME", help="Explain only this label.")
 @click.option(
     "--top",
     type=click.IntRange(1),
     default=8,
-    help="Features and labels to name for each label.",
+    help="Number of features and of correlated labels to list for each label.",
 )
 @shared.seed_option
 @shared.json_option
 def explain_command(
     model_path: Path, label: str | None, top: int, seed: int, as_json: bool
 ) -> None:
-    """List the features that the labels of MODEL depend on, and correlated labels.
+    """List important features and correlated labels of MODEL.
 
-    Features of a linear model come with their coefficients; numbers have unit variance, so that
-    coefficients compare. For other models the number is the change of the label's score when the
-    column is shuffled among training rows; for the automatic one its sign is that of the linear
-    model, which also selects the columns.
+    For a linear model, the numbers are coefficients of features with unit variance. For other
+    models, a number is the change of the label's score when the column is shuffled among training
+    rows, for the 40 columns with the largest linear weights. For the automatic model, its sign is
+    that of the linear weight.
 
     Example: dm2l explain assays.dm2l --label tox_liver
     """
@@ -361,4 +354,4 @@ def explain_command(
             say(f"  {value:+.3f}  {name}" if kernel == "linear" else f"  {value:.3f}  {name}")
         if item.together:
             listed = ", ".join(f"{name} ({value:+.2f})" for name, value in item.together)
-            say(f"  moves with: {listed}")
+            say(f"  correlated labels: {listed}")

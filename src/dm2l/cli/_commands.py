@@ -1,4 +1,4 @@
-"""Commands of ``dm2l``, each loaded when it is called."""
+"""The command group ``dm2l``, which loads each command when it is called."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,19 +9,19 @@ import click
 
 from dm2l import __version__
 
-# The first line of each command's help, here so that the list loads none of them.
+# The first line of each command's help. It is repeated here so that --help loads no command.
 COMMANDS = {
-    "inspect": "Inspect TABLE before a fit.",
-    "fit": "Fit a model to the observed labels of TABLE and write it to a file.",
-    "complete": "Write TABLE with its missing labels filled in by MODEL.",
-    "predict": "Write predictions of MODEL for every label of every row of TABLE.",
-    "evaluate": "Measure imputation: hide observed labels of TABLE, fill them in, and compare.",
-    "suggest": "Rank the missing labels of TABLE by the expected value of an answer.",
-    "audit": "List suspected label errors of TABLE, the most likely first.",
-    "review": "Answer the most valuable missing labels of TABLE on a page in the browser.",
-    "backend": "Serve MODEL to Label Studio, which annotates the rows of TABLE.",
-    "explain": "List the features that the labels of MODEL depend on, and correlated labels.",
-    "demo": "Hide labels of digit images, learn from the rest, and fill in the missing ones.",
+    "inspect": "Show columns, label counts and possible problems of TABLE.",
+    "fit": "Fit a model to the observed labels of TABLE and save it.",
+    "complete": "Fill in the missing labels of TABLE with MODEL.",
+    "predict": "Predict every label of every row of TABLE with MODEL.",
+    "evaluate": "Measure how well hidden labels of TABLE are imputed.",
+    "suggest": "Rank missing labels of TABLE by the value of an answer.",
+    "audit": "List suspected label errors of TABLE, most likely first.",
+    "review": "Answer missing labels of TABLE on a page in the browser.",
+    "backend": "Serve MODEL to Label Studio for annotating rows of TABLE.",
+    "explain": "List important features and correlated labels of MODEL.",
+    "demo": "Impute hidden labels of digit images and compare methods.",
 }
 _MODULES = {"review": "_review", "backend": "_review", "demo": "_demo"}
 _MODULES |= dict.fromkeys(("inspect", "fit", "evaluate"), "_learn")
@@ -29,11 +29,11 @@ _MODULES |= dict.fromkeys(("inspect", "fit", "evaluate"), "_learn")
 
 @contextmanager
 def _printable_errors() -> Iterator[None]:
-    """Spell out control characters of errors, whatever they quote."""
+    """Escape control characters in error messages, which may quote names from a file."""
     try:
         yield
     except click.ClickException as error:
-        # Not before it is needed: --help loads no array library.
+        # Imported here because --help must not load NumPy.
         from dm2l._utils.files import printable
 
         error.message = printable(error.message)  # type: ignore[misc]
@@ -41,14 +41,14 @@ def _printable_errors() -> Iterator[None]:
 
 
 class Commands(click.Group):
-    """A group that loads the command that is called, and no other."""
+    """A command group that loads only the command that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names, in the order of use."""
+        """Return the names of the commands in the order of use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command; None if there is none of that name."""
+        """Load a command; None if no command has that name."""
         if cmd_name not in COMMANDS:
             return None
         module = _MODULES.get(cmd_name, "_ask")
@@ -56,25 +56,19 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; its errors are printable."""
+        """Run a command and escape control characters in its errors."""
         with _printable_errors():
             return super().invoke(ctx)
 
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
-        """Parse options of the group; errors are printable."""
+        """Parse the options and escape control characters in errors."""
         with _printable_errors():
             return super().make_context(*arguments, **extra)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands without loading any."""
-        width = formatter.width - 6 - max(map(len, COMMANDS))
+        """Write the list of commands without loading any of them."""
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, click.Command(name, help=text).get_short_help_str(width))
-                    for name, text in COMMANDS.items()
-                ]
-            )
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(

@@ -1,4 +1,4 @@
-"""The demonstration: digit images whose attributes are mostly hidden."""
+"""The command ``demo``, which imputes attributes of digit images that are mostly hidden."""
 
 import time
 from typing import Any
@@ -26,11 +26,11 @@ COLUMNS = (
     ("one_error", "1err", False),
     ("label_auc", "AUC", True),
     ("hidden_auc", "AUC*", True),
-    ("hidden_accuracy", "right*", True),
+    ("hidden_accuracy", "acc*", True),
 )
 LEGEND = """\
-Rkl ranking loss, Ap average precision, 1err top label wrong, AUC by label.
-* of the labels that were hidden in training: AUC, share filled in correctly."""
+Rkl: ranking loss, Ap: average precision, 1err: one-error, AUC: macro AUC.
+*: AUC and accuracy of the training labels that were hidden."""
 
 
 @click.command("demo")
@@ -38,19 +38,19 @@ Rkl ranking loss, Ap average precision, 1err top label wrong, AUC by label.
     "--rho",
     type=click.FloatRange(0.05, 1.0),
     default=0.3,
-    help="Share of the training labels that stays observed.",
+    help="Share of the training labels that stay observed.",
 )
-@click.option("--seed", default=0, help="Seed of split and mask.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON and nothing else.")
+@click.option("--seed", default=0, help="Random seed of the split and of the hidden labels.")
+@shared.json_option
 def demo_command(rho: float, seed: int, as_json: bool) -> None:
-    """Hide labels of digit images, learn from the rest, and fill in the missing ones.
+    """Impute hidden labels of digit images and compare methods.
 
-    DM2L (linear and kernel) is compared with ridge on the observed labels and with ridge that takes
-    missing labels as negative, on held-out rows and on the hidden entries.
+    DM2L (linear and kernel) is compared with ridge on the observed labels and with ridge that reads
+    missing labels as negative. All are tested on new images and on the hidden labels.
 
     Example: dm2l demo --rho 0.5 --seed 1
     """
-    # Progress and tables for people; with --json only the result goes to standard output.
+    # With --json, only the result goes to standard output.
     console = Console(stderr=as_json)
     result = _compare(rho, seed, console)
     if as_json:
@@ -60,7 +60,7 @@ def demo_command(rho: float, seed: int, as_json: bool) -> None:
 
 
 def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
-    """Fit the four methods and measure them."""
+    """Fit the four methods and evaluate them."""
     data = load_digit_attributes()
     order = np.random.RandomState(seed).permutation(len(data.target))
     train, test = order[:N_TRAIN], order[N_TRAIN:]
@@ -118,14 +118,14 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
 
 
 def _show(found: dict[str, Any], console: Console) -> None:
-    """Print the table and a few completed rows."""
+    """Print the results and a few completed rows."""
     n_train, n_labels = found["n_train"], found["n_labels"]
     console.print(
-        f"[bold]{n_train}[/] training images, [bold]{n_labels}[/] labels each; "
-        f"[bold]{found['n_hidden']}[/] of {n_train * n_labels} labels hidden "
-        f"({1 - found['rho']:.0%}), seed {found['seed']}.\n"
+        f"[bold]{n_train}[/] training images with [bold]{n_labels}[/] labels each, seed "
+        f"{found['seed']}.\n[bold]{found['n_hidden']}[/] of {n_train * n_labels} labels are hidden "
+        f"({1 - found['rho']:.0%}).\n"
     )
-    table = Table(title=f"{found['n_test']} unseen images", padding=(0, 0))
+    table = Table(title=f"{found['n_test']} test images", padding=(0, 0))
     table.add_column("method", no_wrap=True)
     for _, heading, up in COLUMNS:
         table.add_column(f"{heading} {'↑' if up else '↓'}", justify="right")
@@ -140,15 +140,12 @@ def _show(found: dict[str, Any], console: Console) -> None:
         table.add_row(row["method"], *cells, f"{row['seconds']:.2f}")
     console.print(table)
     console.print(LEGEND, style="dim", highlight=False)
-    console.print("\nMissing labels filled in by the kernel model, for a few images:")
+    console.print("\nLabels of a few images, imputed by DM2L kernel:")
     for item in found["completed"]:
-        known, right, wrong, missed = (
-            ", ".join(item[key]) for key in ("known", "right", "wrong", "missed")
-        )
-        parts = [f"  a [bold]{item['digit']}[/]: known: {known or 'no yes'}"]
-        parts.append(f"    filled in correctly: [green]{right or '-'}[/]")
-        if wrong:
-            parts.append(f"    filled in wrongly: [red]{wrong}[/]")
-        if missed:
-            parts.append(f"    missed: [yellow]{missed}[/]")
-        console.print("\n".join(parts), highlight=False)
+        known = ", ".join(item["known"]) or "nothing"
+        console.print(f"  digit [bold]{item['digit']}[/], known: {known}", highlight=False)
+        parts = (("right", "green"), ("wrong", "red"), ("missed", "yellow"))
+        for key, colour in parts:
+            if item[key]:
+                words = f"    {key}: [{colour}]{', '.join(item[key])}[/]"
+                console.print(words, highlight=False)

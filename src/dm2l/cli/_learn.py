@@ -1,6 +1,6 @@
 """Commands on a labelled table: ``dm2l inspect``, ``fit`` and ``evaluate``."""
 
-from dataclasses import asdict, astuple
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,23 @@ from rich.table import Table as Grid
 from dm2l._utils.files import printable
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
-from dm2l.model_selection import Interval
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
 from dm2l.tables._inspection import Inspection, fit_warnings
-from dm2l.tables._measures import AUTOMATIC, MEASURES, TableEvaluation
+from dm2l.tables._measures import MEASURES, TableEvaluation
 
-IMPLICATIONS, NAMED = 10, 8  # shown by inspect, at most
-LABELS = 40  # shown by fit
+IMPLICATIONS, NAMED = 10, 8  # the most implications, and columns of a kind, that inspect prints
+LABELS = 40  # the most labels that fit prints
 
 
 @click.command("inspect")
 @shared.label_options
 def inspect_command(path: Path, as_json: bool, **options: Any) -> None:
-    """Inspect TABLE before a fit.
+    """Show columns, label counts and possible problems of TABLE.
 
-    Print how every column will be used, how many entries of each label are observed, which labels
-    imply others, and warnings.
+    Run this command before a fit. It prints how every column will be used, how many entries of
+    each label are observed, which labels imply others, and warnings.
 
-    Example: dm2l inspect assays.csv --labels 'tox_*'
+    Example: dm2l inspect assays.csv --labels "tox_*"
     """
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
@@ -38,8 +37,7 @@ def inspect_command(path: Path, as_json: bool, **options: Any) -> None:
         tell(f"inspecting {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, **columns)
     if as_json:
-        ranks = asdict(found.ranks) | {"in_words": found.ranks.in_words()}
-        shared.echo_json(asdict(found) | {"ranks": ranks})
+        shared.echo_json(found)
     else:
         _show_inspection(Console(), found)
 
@@ -48,8 +46,8 @@ def _show_inspection(console: Console, found: Inspection) -> None:
     missing = sum(count.missing for count in found.labels)
     entries = found.n_rows * len(found.labels)
     console.print(
-        f"{found.n_rows} rows, {found.n_columns} columns, of which {len(found.labels)} are labels; "
-        f"{missing} of {entries} labels are missing ({missing / max(entries, 1):.0%}).\n",
+        f"{found.n_rows} rows and {found.n_columns} columns, {len(found.labels)} of them labels.\n"
+        f"{missing} of {entries} label entries are missing ({missing / max(entries, 1):.0%}).\n",
         highlight=False,
     )
     if found.uses is not None:
@@ -57,7 +55,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
         for use in found.uses:
             kind = use.kind if use.used else f"{use.kind}: left out"
             by_kind.setdefault(kind, []).append(use.name)
-        grid = Grid("kind", "columns", "which", title="columns that are not labels")
+        grid = Grid("kind", "columns", "names", title="feature columns")
         for kind, names in by_kind.items():
             more = ", ..." if len(names) > NAMED else ""
             grid.add_row(kind, str(len(names)), _cell(", ".join(names[:NAMED]) + more))
@@ -69,12 +67,11 @@ def _show_inspection(console: Console, found: Inspection) -> None:
         grid.add_row(_cell(count.label), *numbers)
     console.print(grid)
     lines = [
-        f"{implied.label} comes with {implied.implied}: {implied.probability:.0%} of "
-        f"{implied.rows} rows, {implied.base:.0%} of all."
+        f"{implied.label} implies {implied.implied}, which is yes in {implied.probability:.0%} of "
+        f"these {implied.rows} rows and in {implied.base:.0%} of all rows."
         for implied in found.implications[:IMPLICATIONS]
     ]
-    copies = f"Rows that repeat an earlier one: {found.n_duplicates}."
-    for line in (*lines, found.ranks.in_words(), copies):
+    for line in (*lines, f"Duplicate rows: {found.n_duplicates}."):
         _print(console, line)
     for line in found.warnings:
         _print(console, f"warning: {line}", soft_wrap=True)
@@ -82,34 +79,41 @@ def _show_inspection(console: Console, found: Inspection) -> None:
 
 @click.command("fit")
 @shared.label_options
-@shared.file_option("MODEL", "The file for the model.", required=True)
+@shared.file_option("MODEL", "Write the model to this file.", required=True)
 @shared.effort_option("normal")
 @shared.search_options
 @click.option(
     "--calibration",
     type=click.Choice(["sigmoid", "isotonic"]),
     default="sigmoid",
-    help="The calibration curve from scores to probabilities, with --kernel.",
+    help="How DM2L scores become probabilities, with --kernel.",
 )
 @click.option(
     "--estimate-folds",
     type=click.IntRange(0),
     default=5,
-    help="Folds of the quality estimate with --kernel, where 0 saves most of the time; the "
-    "automatic model has its own.",
+    help="Folds for estimating the quality of a model with --kernel. 0 skips the estimate, which "
+    "takes most of the time.",
 )
+@click.option("--verbose", is_flag=True, help="Print the hyperparameters of each model.")
 @shared.seed_option
 @shared.force_option
 def fit_command(
-    path: Path, output: Path, estimate_folds: int, force: bool, as_json: bool, **options: Any
+    path: Path,
+    output: Path,
+    estimate_folds: int,
+    verbose: bool,
+    force: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
-    """Fit a model to the observed labels of TABLE and write it to a file.
+    """Fit a model to the observed labels of TABLE and save it.
 
-    Columns are prepared by kind; linear, kernel and tree models are fitted in folds, weighted by
-    their quality on held-out rows, and combined. Probabilities are calibrated. With --kernel there
-    is one model, whose hyperparameters are chosen by cross-validation.
+    By default, linear, kernel and tree models are cross-validated and combined into an ensemble
+    with calibrated probabilities. With --kernel, one DM2L model is fitted, and its hyperparameters
+    are chosen by cross-validation. The quality on held-out rows is printed.
 
-    Example: dm2l fit assays.csv --labels 'tox_*' -o assays.dm2l
+    Example: dm2l fit assays.csv --labels "tox_*" -o assays.dm2l
     """
     shared.check_outputs({"TABLE": path}, {"--output": output}, force=force)
     fit = shared.fit_options(options)
@@ -138,20 +142,20 @@ def fit_command(
             }
         )
     else:
-        _show_model(model, table.n_rows)
+        _show_model(model, table.n_rows, verbose)
         say(f"Model: {output}")
 
 
-def _show_model(model: TableModel, n_rows: int) -> None:
-    columns = "" if model.uses is None else f" of {sum(use.used for use in model.uses)} columns"
+def _show_model(model: TableModel, n_rows: int, verbose: bool) -> None:
+    columns = "" if model.uses is None else f" from {sum(use.used for use in model.uses)} columns"
     say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
     chosen = model.settings
     if chosen is None:
-        _show_parts(Console(), model.classifier.leaderboard_)
+        _show_leaderboard(Console(), model.classifier.leaderboard_, verbose)
     else:
-        score = "" if chosen.score is None else f", score {chosen.score:.3f} in the search"
+        score = "" if chosen.score is None else f", cross-validated score {chosen.score:.3f}"
         say(
-            f"Hyperparameters: {chosen.kernel} model, lambda_d {chosen.lambda_d:g}, alpha "
+            f"Hyperparameters: {chosen.kernel} kernel, lambda_d {chosen.lambda_d:g}, alpha "
             f"{chosen.alpha:.3g}{score}."
         )
     prior = getattr(model.classifier, "class_prior_", None)
@@ -165,16 +169,16 @@ def _show_model(model: TableModel, n_rows: int) -> None:
     if estimate is None:
         return
     size = n_rows // max(estimate.repetitions, 1)
-    say(f"On held-out rows ({estimate.repetitions} folds, {estimate.n_entries} entries);")
-    say(f"in brackets: 95 % prediction interval for {size} new rows:")
+    say(f"Cross-validation: {estimate.repetitions} folds, {estimate.n_entries} observed entries.")
+    say(f"Means over folds, with 95 % prediction intervals for {size} new rows:")
     for key, words, _ in MEASURES:
         value = estimate.values[key]
-        if value.mean == value.mean:  # else undefined, as a ranking within rows of one label is
-            say(f"  {words:<27} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
+        if value.mean == value.mean:  # a ranking within rows of a single label is undefined
+            say(f"  {words:<31} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
     if not estimate.labels:
         return
     headings = ("yes", "no", "AUC", "95 % interval", "average\nprecision")
-    grid = _by_label("labels on held-out rows", *headings)
+    grid = _by_label("cross-validation by label", *headings)
     for row in estimate.labels[:LABELS]:
         interval = escape(f"[{row.auc_low:.3f}, {row.auc_high:.3f}]")
         counts = (str(row.positives), str(row.negatives))
@@ -182,21 +186,24 @@ def _show_model(model: TableModel, n_rows: int) -> None:
         grid.add_row(_cell(row.label), *counts, *numbers)
     Console().print(grid)
     if len(estimate.labels) > LABELS:
-        say(f"{len(estimate.labels) - LABELS} more labels: --json has all.")
+        say(f"{len(estimate.labels) - LABELS} more labels are listed with --json.")
 
 
-def _show_parts(console: Console, board: dict[str, list[Any]]) -> None:
-    grid = Grid("model", "settings", title="what was tried")
-    for heading in ("AUC", "log-loss", "weight", "AUC it\nbrings", "seconds"):
+def _show_leaderboard(console: Console, board: dict[str, list[Any]], verbose: bool) -> None:
+    grid, about = Grid("model", title="models"), []
+    for heading in ("CV AUC", "log-loss", "weight", "seconds"):
         grid.add_column(heading, justify="right")
     for values in zip(*board.values(), strict=True):
         row = dict(zip(board, values, strict=True))
-        seconds = "-" if row["seconds"] != row["seconds"] else f"{row['seconds']:.0f}"
-        numbers = (_number(row[name]) for name in ("label_auc", "log_loss", "weight", "auc_gain"))
-        # The note says why a model was dropped.
-        about = "; ".join(filter(None, (row["settings"], row["note"])))
-        grid.add_row(row["model"], escape(about), *numbers, seconds)
+        if not row["note"]:  # which says why a model was dropped
+            seconds = "-" if row["seconds"] != row["seconds"] else f"{row['seconds']:.0f}"
+            numbers = (_number(row[name]) for name in ("label_auc", "log_loss", "weight"))
+            grid.add_row(row["model"], *numbers, seconds)
+        remarks = (row["settings"] if verbose else "", row["note"])
+        about += [f"{row['model']}: {'; '.join(filter(None, remarks))}"] if any(remarks) else []
     console.print(grid)
+    for line in about:
+        _print(console, line)
 
 
 @click.command("evaluate")
@@ -205,24 +212,24 @@ def _show_parts(console: Console, board: dict[str, list[Any]]) -> None:
     "--hide",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.2,
-    help="Share of the observed labels that is hidden each time.",
+    help="Share of the observed labels to hide in each repetition.",
 )
-@click.option("--repetitions", type=click.IntRange(1), default=5, help="How often.")
+@click.option("--repetitions", type=click.IntRange(1), default=5, help="Number of repetitions.")
 @shared.effort_option("quick")
 @shared.search_options
 @shared.seed_option
 def evaluate_command(
     path: Path, hide: float, repetitions: int, as_json: bool, **options: Any
 ) -> None:
-    """Measure imputation: hide observed labels of TABLE, fill them in, and compare.
+    """Measure how well hidden labels of TABLE are imputed.
 
-    The automatic model, or DM2L with --kernel and the like, uses the features and the known labels
-    of a row, as complete does. It is compared with the same model by features alone, with ridge on
-    the observed labels, and with ridge that takes missing labels as negative. All hyperparameters
-    are chosen from the labels that were left. Below each mean is its 95 % confidence interval over
-    the repetitions.
+    Each repetition hides observed labels, fits all methods to the other labels, and compares their
+    answers with the hidden labels. The automatic model (DM2L with --kernel) uses the features and
+    the known labels of a row, as dm2l complete does. It is compared with the same model without
+    the known labels, with ridge on the observed labels, and with ridge that reads missing labels as
+    negative. Below each mean is its 95 % confidence interval over the repetitions.
 
-    Example: dm2l evaluate assays.csv --labels 'tox_*' --repetitions 10
+    Example: dm2l evaluate assays.csv --labels "tox_*" --repetitions 10
     """
     fit = shared.fit_options(options)
     with shared.data_problems(), shared.progress() as tell:
@@ -237,27 +244,30 @@ def evaluate_command(
 
 def _show_evaluation(console: Console, found: TableEvaluation) -> None:
     console.print(
-        f"{found.n_hidden} observed labels hidden ({found.hide:.0%}), {found.repetitions} times.",
+        f"{found.n_hidden} observed label entries ({found.hide:.0%}) were hidden in each of "
+        f"{found.repetitions} repetitions.",
         highlight=False,
     )
-    grid = Grid("measure on hidden labels")
+    grid = Grid("metric")
     for method in found.methods:
         grid.add_column(method, justify="right", min_width=11)
     for key, words, up in MEASURES:
-        cells = [_shown(values[key]) for values in found.methods.values()]
+        row = (values[key] for values in found.methods.values())
+        # On two lines, so that four methods fit into 80 columns.
+        cells = [f"{_number(v.mean)}\n{_number(v.low)}-{_number(v.high)}" for v in row]
         grid.add_row(f"{words} {'↑' if up else '↓'}", *map(escape, cells))
     console.print(grid)
     ours = next(iter(found.methods))
-    ours = "the automatic model" if ours == AUTOMATIC else ours
+    _print(console, f"Macro average precision of {ours!r} minus that of")
     for name, gains in found.gains.items():
         gain = gains["label_average_precision"]
         sure = "" if gain.low > 0 or gain.high < 0 else "not "
         _print(
             console,
-            f"Average precision of {ours} minus that of {name!r}: {gain.mean:+.3f} "
-            f"[{gain.low:+.3f}, {gain.high:+.3f}], {sure}significant.",
+            f"  {name:<18} {gain.mean:+.3f}  [{gain.low:+.3f}, {gain.high:+.3f}]  "
+            f"{sure}significant",
         )
-    # Narrow columns leave room for names.
+    # Broken headings leave room for the names of labels.
     methods = (name.replace(" ", "\n") for name in found.methods)
     grid = _by_label("average precision by label", "hidden", "yes", "AUC", *methods)
     for quality in found.labels:
@@ -268,7 +278,7 @@ def _show_evaluation(console: Console, found: TableEvaluation) -> None:
 
 
 def _by_label(title: str, *headings: str) -> Grid:
-    """A table of labels; long names are folded, for cut off they may look the same."""
+    """Make a table with a row for each label; long names are folded instead of cut off."""
     grid = Grid(Column("label", overflow="fold"), title=title)
     for heading in headings:
         grid.add_column(heading, justify="right")
@@ -281,11 +291,6 @@ def _cell(name: str) -> str:
 
 def _print(console: Console, line: str, *, soft_wrap: bool = False) -> None:
     console.print(printable(line), markup=False, highlight=False, soft_wrap=soft_wrap)
-
-
-def _shown(value: Interval) -> str:
-    # Two lines, so that four methods find room on 80 columns.
-    return f"{_number(value.mean)}\n{_number(value.low)}-{_number(value.high)}"
 
 
 def _number(value: float) -> str:

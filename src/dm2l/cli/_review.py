@@ -1,4 +1,4 @@
-"""``dm2l review`` and ``dm2l backend``: people label, on a page or in Label Studio."""
+"""The commands ``review`` and ``backend``, with which people answer missing labels."""
 
 import webbrowser
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ _unchosen_option = click.option(
     "--unchosen",
     type=click.Choice(["no", "skip"]),
     default="no",
-    help="How to read a choice that an annotator has not made: a no, or no answer.",
+    help="How to read a choice that an annotator did not select: as no, or as not answered.",
 )
 _save_option = shared.file_option(
-    "REFITTED", "The file for the model, written after each refit.", "--save-model"
+    "REFITTED", "Write the model to this file after each refit.", "--save-model"
 )
 
 
@@ -35,27 +35,27 @@ _save_option = shared.file_option(
 @shared.table_argument
 @shared.file_option(
     "ANSWERS",
-    "The file in which answers are kept (JSON lines); if it exists, the review goes on there.",
+    "The file for the answers (JSON lines). If it exists, the review is continued.",
     "--answers",
     required=True,
 )
 @shared.file_option(
     "EXPORTED",
-    "The file for TABLE with the answers, of the same form: written by the page's export and at "
-    "the end.",
+    "The file for TABLE with the answers, in the same format. It is written by the export button "
+    "of the page and at the end.",
 )
 @_save_option
 @click.option(
     "--top",
     type=click.IntRange(1),
-    help="Ask about this many missing labels in all; without it, about every one.",
+    help="Ask about at most this many missing labels. By default, all are asked.",
 )
-@click.option("--host", default="127.0.0.1", help="127.0.0.1 or ::1.")
+@click.option("--host", default="127.0.0.1", help="Address of the server, 127.0.0.1 or ::1.")
 @shared.port_option(0)
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
 @shared.file_option(
     "ANNOTATED",
-    "Instead of the page: take the annotations that Label Studio has exported as JSON.",
+    "Import annotations that Label Studio exported as JSON, instead of opening the page.",
     "--import",
     "annotated",
     new=False,
@@ -64,13 +64,13 @@ _save_option = shared.file_option(
     "--export",
     "export_to",
     type=click.Choice(["labelstudio"]),
-    help="Instead of the page: write tasks for Label Studio to -o, and print a labelling "
-    "configuration for them.",
+    help="Write tasks for Label Studio to -o and print their labelling configuration, instead of "
+    "opening the page.",
 )
 @shared.file_option(
     "CONFIG",
-    "The labelling configuration of the project that --import comes from, if it is another than "
-    "--export has printed.",
+    "The labelling configuration of the Label Studio project for --import, if it differs from the "
+    "one that --export printed.",
     "--config",
     new=False,
 )
@@ -93,16 +93,17 @@ def review_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Answer the most valuable missing labels of TABLE on a page in the browser.
+    """Answer missing labels of TABLE on a page in the browser.
 
-    The page shows a row, the probability of a yes and the value of an answer; y, n and s answer
-    yes, no and skip. Each answer is on disk at once; the same command continues a review. Only this
-    machine can open the page, with the address that is printed. Ctrl-C ends it.
+    The most valuable labels come first. The page shows the row, the probability of yes and the
+    value of an answer; the keys y, n and s answer yes, no and skip. Each answer is saved at once,
+    and the same command continues a review. Only this machine can open the page. Ctrl-C ends the
+    review.
 
     Example: dm2l review assays.dm2l assays.csv --answers answers.jsonl -o answered.csv
     """
     if export_to and output is None:
-        raise click.UsageError("--export needs a file to write to: pass -o tasks.json.")
+        raise click.UsageError("--export needs an output file. Pass, for example, -o tasks.json.")
     try:
         check_host(host)
     except ValueError as error:
@@ -120,7 +121,7 @@ def review_command(
 
     def announce(url: str) -> None:
         _announce(session, "Review", {"url": url}, as_json)
-        if not no_browser:  # some browsers keep their caller until they are closed
+        if not no_browser:  # in a thread, because some browsers block until they are closed
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
     with shared.data_problems(), session.journal:
@@ -143,9 +144,9 @@ def review_command(
         shared.echo_json({"answers": answers, "output": output, "model": saved}, indent=None)
         return
     say(f"{progress.answered} answers, {progress.skipped} skipped: {answers}")
-    for what, file in (("Table", output), ("Model", saved)):
+    for what, file in (("Table with the answers", output), ("Refitted model", saved)):
         if file is not None:
-            say(f"{what} with the answers: {file}")
+            say(f"{what}: {file}")
 
 
 def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -> None:
@@ -153,20 +154,20 @@ def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -
     if as_json:
         shared.echo_json({**address, **progress._asdict()}, indent=None)
         return
-    say(f"{progress.decided} of {progress.suggested} missing labels answered or skipped.")
-    say(f"{name}: {address['url']}", "Ctrl-C ends.")
+    say(f"{progress.decided} of {progress.suggested} missing labels are answered or skipped.")
+    say(f"{name}: {address['url']}", "Press Ctrl-C to stop.")
 
 
 def _import(
     session: AnnotationSession, annotated: Path, config: Path | None, unchosen: str, *, quiet: bool
 ) -> dict[str, object]:
-    """Take annotations that Label Studio has exported."""
+    """Import annotations that Label Studio exported."""
     text = None if config is None else config.read_text(encoding="utf-8")
     n_answers, n_others = import_annotations(session, annotated, text, unchosen)
     if not quiet:
-        say(f"{n_answers} new answers from {annotated}: {session.journal.path}", err=True)
+        say(f"{n_answers} new answers from {annotated} saved: {session.journal.path}", err=True)
         if n_others:
-            say(f"{n_others} tasks are not rows of {session.table.path}.", err=True)
+            say(f"{n_others} tasks are not rows of {session.table.path} and ignored.", err=True)
     return {"answers": n_answers, "other_tasks": n_others}
 
 
@@ -177,7 +178,7 @@ def _export(
     config = make_config(session.table.label_names)
     n_tasks = export_tasks(session, output, top)
     if not quiet:
-        say(f"{n_tasks} tasks: {output}. Their labelling configuration:", err=True)
+        say(f"{n_tasks} tasks written: {output}. Labelling configuration:", err=True)
         say(*config.split("\n"))
     return {"tasks": n_tasks, "output": output, "config": config}
 
@@ -195,21 +196,17 @@ def _open_session(
     top: int | None = None,
     **reading: Any,
 ) -> Any:
-    """A session on a model, a table and a journal, which the caller closes.
-
-    ``outputs`` and ``others`` are files to be written and read, by option; with ``tasks`` the table
-    is not among them.
-    """
+    """Open a session with a journal, which the caller must close, after checking all files."""
     inputs = {"MODEL": model_path, "TABLE": path, **(others or {})}
     written = {option: file for option, file in outputs.items() if file is not None}
     shared.check_outputs(inputs, {"--answers": answers}, force=True)
-    # The journal lists the files that an earlier review has written.
+    # An existing journal lists the files that an earlier review wrote; they are checked below.
     reviewed = {**inputs, "--answers": answers}
     shared.check_outputs(reviewed, written, force=force or answers.exists())
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, **reading)
-        if "--output" in written and not tasks:
+        if "--output" in written and not tasks:  # tasks for Label Studio are not a table
             check_form(table, written["--output"])
         tell("ranking")
         with ExitStack() as stack:
@@ -217,8 +214,8 @@ def _open_session(
             for file in written.values():
                 if file.exists() and not force and not journal.owns(file):
                     raise click.UsageError(
-                        f"{file} exists, and {journal.path} does not list it as an output of this "
-                        "review; --force overwrites it, now and later."
+                        f"{file} exists and was not written by this review. Pass --force to "
+                        f"overwrite it now and whenever {journal.path} is continued."
                     )
             missing, save_model = reading["missing"], written.get("--save-model")
             session = kind(model, table, journal, top=top, missing=missing, save_model=save_model)
@@ -234,14 +231,14 @@ def _open_session(
 @shared.table_argument
 @shared.file_option(
     "ANSWERS",
-    "The file in which answers are kept (JSON lines), that of dm2l review.",
+    "The file for the answers (JSON lines), as for dm2l review.",
     "--answers",
     required=True,
 )
 @shared.file_option(
     "TOKEN",
-    "The file with the token of Label Studio's requests; made if it is not there. Without it, "
-    "ANSWERS.token.",
+    "The file with the token that requests of Label Studio must carry. It is created if it does "
+    "not exist. The default is ANSWERS.token.",
     "--token-file",
 )
 @_save_option
@@ -249,13 +246,14 @@ def _open_session(
     "--refit-every",
     type=click.IntRange(1),
     default=10,
-    help="Annotated tasks after which the model is fitted again, in the background.",
+    help="Refit the model in the background after this many annotated tasks.",
 )
 @_unchosen_option
 @click.option(
     "--host",
     default="127.0.0.1",
-    help="The interface; any other than 127.0.0.1 and ::1 can be reached by other machines.",
+    help="Address of the server. With any other than 127.0.0.1 and ::1, other machines can reach "
+    "it.",
 )
 @shared.port_option(9090)
 @shared.reading_options
@@ -272,12 +270,12 @@ def backend_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Serve MODEL to Label Studio, which annotates the rows of TABLE.
+    """Serve MODEL to Label Studio for annotating rows of TABLE.
 
-    Tasks are rows of TABLE, as dm2l review --export labelstudio writes them. Connect the project to
-    the address that is printed (Settings, Model). Choices and taxonomies are filled in, each
-    annotation is on disk at once, and the model is fitted to them in the background. The same
-    command continues. Ctrl-C ends it.
+    Write the tasks with dm2l review --export labelstudio, and connect the project to the address
+    that is printed (Settings, Model). The server pre-annotates choices and taxonomies, saves each
+    annotation at once, and refits the model in the background. The same command continues the
+    annotation. Ctrl-C ends it.
 
     Example: dm2l backend assays.dm2l assays.csv --answers answers.jsonl
     """
@@ -289,8 +287,7 @@ def backend_command(
     with shared.data_problems(), session.journal:
         token = kept_token(token_path)
         if host not in LOOPBACK:
-            line = f"{host} can be reached by other machines, and requests are not encrypted"
-            shared.warn([line])
+            shared.warn([f"other machines can reach {host}, and requests are not encrypted"])
         told = partial(say, err=True)
         backend = Backend(session, refit_every=refit_every, unchosen=unchosen, tell=told)
 
@@ -301,4 +298,4 @@ def backend_command(
         with BackendServer(backend, token, host=host, port=port) as server:
             server.serve(session, announce)
     if not as_json:
-        say(f"{session.progress.answered} answers: {answers}")
+        say(f"{session.progress.answered} answers saved: {answers}")

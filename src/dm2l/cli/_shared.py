@@ -1,4 +1,4 @@
-"""Options, files, errors and output that the commands share."""
+"""Options, file checks, errors and output that several commands use."""
 
 import json
 import warnings
@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l._search._search import usual_scoring
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, printable, suffix_of
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._table import check_encoding, check_separator
@@ -29,44 +31,52 @@ Command = Callable[..., Any]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
+_PAIR = np.eye(2, dtype=bool)  # labels with one positive per row
+
+
+def unquoted(text: str) -> str:
+    """Remove single quotes around a value, which the Windows command prompt passes on."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
+
 
 table_argument = click.argument("path", metavar="TABLE", type=FILE)
 model_argument = click.argument("model_path", metavar="MODEL", type=FILE)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
-seed_option = click.option("--seed", default=0, help="Seed of folds, masks and samples.")
+seed_option = click.option("--seed", default=0, help="Random seed of folds, masks and samples.")
 keep_option = click.option(
     "--keep",
     multiple=True,
     metavar="COLUMN",
-    help="A column of TABLE to copy as it is, such as its key.",
+    type=unquoted,
+    help="A column of TABLE to copy to the output, such as an identifier.",
 )
 
 
 def file_option(
     metavar: str, help: str, *names: str, required: bool = False, new: bool = True
 ) -> Command:
-    """An option for a file; without names ``-o``, which every command that writes a file has."""
+    """Make an option for a file; without ``names``, the option is ``-o``."""
     kind = click.Path(dir_okay=False, path_type=Path) if new else FILE
     names = names or ("-o", "--output")
     return click.option(*names, required=required, type=kind, metavar=metavar, help=help)
 
 
 def port_option(default: int) -> Command:
-    """``--port`` of commands that serve."""
-    numbers, help = click.IntRange(0, 65535), "0 takes one that is free."
+    """Make the option ``--port`` of a command that runs a server."""
+    numbers, help = click.IntRange(0, 65535), "Port of the server. 0 chooses a free port."
     return click.option("--port", type=numbers, default=default, help=help)
 
 
 def effort_option(default: str) -> Command:
-    """``--effort`` of commands that fit."""
+    """Make the option ``--effort`` of a command that fits."""
     return click.option(
         "--effort",
         type=click.Choice(["quick", "normal", "best"]),
         default=default,
-        help="What the automatic model tries: quick has a linear and a kernel model, normal trees "
-        "as well, best more of everything. Ignored with --kernel, --lambda-d, --alpha, --scoring "
-        "and --missing-as unlabelled.",
+        help="Models to try: quick tries linear and kernel models, normal adds trees, and best "
+        "tries more of each. Ignored with --kernel, --lambda-d, --alpha, --scoring and "
+        "--missing-as unlabelled.",
     )
 
 
@@ -84,13 +94,15 @@ def _kinds(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str, st
     for value in values:
         name, equals, kind = value.rpartition("=")
         if not equals or kind not in KINDS:
-            raise click.BadParameter(f"{value!r} is not COLUMN=KIND with KIND {', '.join(KINDS)}.")
+            raise click.BadParameter(
+                f"{value!r} is not COLUMN=KIND. KIND must be one of {', '.join(KINDS)}."
+            )
         found[name] = kind
     return found
 
 
 def _positive(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str, list[str]]:
-    """Positive values by labels; "*" stands for all labels."""
+    """Group positive values by label; "*" stands for all labels."""
     found: dict[str, list[str]] = {}
     for text in values:
         label, _, value = text.rpartition("=")
@@ -112,7 +124,7 @@ def _checked(check: Callable[[Any], None]) -> Callable[[Any, Any, Any], Any]:
 
 def _check_decimal(value: str | None) -> None:
     if value is not None and len(value) != 1:
-        raise ValueError(f"The decimal point must be one character; got {value!r}.")
+        raise ValueError(f"The decimal point must be one character, got {value!r}.")
 
 
 reading_options = _options(
@@ -120,26 +132,28 @@ reading_options = _options(
         "--missing",
         multiple=True,
         metavar="MARK",
-        help="A further mark of a missing label, such as -1 or unknown. Blanks, ? and NA always "
-        "are.",
+        type=unquoted,
+        help="Another mark of a missing label, such as -1 or unknown. Blank cells, ? and NA are "
+        "always missing.",
     ),
     click.option(
         "--separator",
         callback=_checked(check_separator),
-        help="The character that separates columns of a text file; '\\t' is a tab.",
+        help="Character that separates the columns of a text file; \\t is a tab. By default it is "
+        "detected.",
     ),
     click.option(
         "--decimal",
         callback=_checked(_check_decimal),
-        help="The decimal point of numbers that are text; a comma is recognised in text files with "
-        "semicolons.",
+        help="Decimal point of numbers in text. By default it is a point, or a comma if columns "
+        "are separated by semicolons and numbers have commas.",
     ),
     click.option(
         "--encoding",
         default="utf-8",
         show_default=False,
         callback=_checked(check_encoding),
-        help="The encoding of a text file.",
+        help="Encoding of a text file. The default is UTF-8.",
     ),
 )
 search_options = _options(
@@ -147,44 +161,48 @@ search_options = _options(
         "--kernel",
         type=click.Choice(["auto", "linear", "rbf", "tanimoto"]),
         default="auto",
-        help="DM2L alone, with this kernel (tanimoto suits bits and molecules); auto combines "
-        "linear, kernel and tree models.",
+        help="Fit one DM2L model with this kernel; tanimoto is for bits and molecules. auto "
+        "combines linear, kernel and tree models.",
     ),
-    click.option("--lambda-d", type=click.FloatRange(0), help="Weight of DM2L's nuclear norms."),
-    click.option("--alpha", type=click.FloatRange(0), help="Ridge."),
+    click.option(
+        "--lambda-d", type=click.FloatRange(0), help="Weight of the nuclear norms of DM2L."
+    ),
+    click.option("--alpha", type=click.FloatRange(0), help="Ridge penalty of DM2L."),
     click.option(
         "--scoring",
         type=click.Choice(get_scorer_names()),
         metavar="METRIC",
-        help="What the search maximises: a scorer of dm2l.model_selection. Default: "
-        "ranking_and_discrimination, or label_discrimination if rows have less than one positive "
-        "on average.",
+        help="Metric that the hyperparameter search of DM2L maximizes, a name from "
+        "dm2l.model_selection.get_scorer_names(). The default is "
+        f"{usual_scoring(_PAIR, ~_PAIR)}, or {usual_scoring(_PAIR[:, :1], ~_PAIR[:, :1])} for "
+        "tables with less than one positive or negative per row.",
     ),
     click.option(
         "--folds",
         "cv",
         type=click.IntRange(2),
         default=5,
-        help="Folds of the search and of the calibration.",
+        help="Folds for hyperparameter search and calibration.",
     ),
     click.option(
         "--missing-as",
         type=click.Choice(["missing", "unlabelled", "negative"]),
         default="missing",
-        help="How to read a blank label: missing (unknown), unlabelled (negative or overlooked, "
-        "for tables with hardly a no), negative.",
+        help="How to read a blank label: missing (unknown), unlabelled (negative or an overlooked "
+        "positive), or negative.",
     ),
     click.option(
         "--groups",
         metavar="COLUMN|duplicates|scaffold",
-        help="Keep related rows in the same fold, so that near-duplicates do not leak into the "
-        "estimate: rows with the same value in a column, which is then no feature, with the same "
-        "features, or with molecules of one scaffold.",
+        type=unquoted,
+        help="Keep related rows in the same fold, so that the estimated quality is not too high: "
+        "rows with the same value in COLUMN, which is then not a feature, rows with the same "
+        "features, or molecules with the same scaffold.",
     ),
 )
 
 
-# Arguments of commands that ask a model about a table, and of those that read labels of a table.
+# Arguments of commands that apply a model, and of commands that read labels.
 model_options = _options(
     model_argument,
     table_argument,
@@ -192,7 +210,7 @@ model_options = _options(
     click.option(
         "--safe-csv",
         is_flag=True,
-        help="Put ' before text that a spreadsheet would run as a formula (=, +, -, @).",
+        help="Write ' before text that a spreadsheet would run as a formula (=, +, -, @).",
     ),
     force_option,
     json_option,
@@ -203,9 +221,10 @@ label_options = _options(
         "--labels",
         multiple=True,
         metavar="NAMES",
-        help="Label columns: names separated by commas, a pattern such as 'tox_*', a prefix such "
-        "as tox_, or how many of the last columns. Files that name their labels (.arff, .npz, ...) "
-        "need none.",
+        type=unquoted,
+        help='Label columns: names separated by commas, a pattern such as "tox_*", a prefix such '
+        "as tox_, or the number of last columns. Files that name their labels (.arff, .npz, ...) "
+        "do not need this option.",
     ),
     reading_options,
     click.option(
@@ -213,17 +232,19 @@ label_options = _options(
         multiple=True,
         callback=_positive,
         metavar="[LABEL=]VALUE",
-        help="What a positive label is called, if not 1, yes, true, active, positive or +: "
-        "--positive 2 for labels that are 1 and 2, --positive dx_flea=seen for one label, or a "
-        "pattern of labels, alone. The model stores it.",
+        type=unquoted,
+        help="Value of a positive entry, if it is not 1, yes, true, active, positive or +. LABEL "
+        "is a name or pattern: --positive dx_flea=seen. Without it, the value is for all labels: "
+        "--positive 2. The model stores it.",
     ),
     click.option(
         "--cutoff",
         "cutoffs",
         multiple=True,
-        metavar="'LABEL>=X'",
-        help="Labels that are numbers on a scale, by name or pattern, and which side counts as "
-        "yes: 'fold_*>=2', with >=, >, <= or <. The model stores it.",
+        metavar='"LABEL>=X"',
+        type=unquoted,
+        help="Threshold of labels that are numbers, by name or pattern, with >=, >, <= or <: "
+        '"fold_*>=2" reads values of at least 2 as positive. The model stores it.',
     ),
     click.option(
         "--kind",
@@ -231,39 +252,40 @@ label_options = _options(
         multiple=True,
         callback=_kinds,
         metavar="COLUMN=KIND",
-        help="The kind of a column, or of a pattern of columns such as 'fp_*', instead of a guess: "
-        f"{', '.join(KINDS)}.",
+        type=unquoted,
+        help='Kind of a column or of a pattern of columns such as "fp_*". By default it is '
+        f"detected. Kinds are {', '.join(KINDS)}.",
     ),
     click.option(
         "--drop",
         multiple=True,
         metavar="COLUMN",
-        help="A column, or pattern of columns, to leave out, of the labels too.",
+        type=unquoted,
+        help="A column or pattern of columns to leave out, from features and labels.",
     ),
     json_option,
 )
 
 
 def fit_options(options: dict[str, Any]) -> FitOptions:
-    """Take the options of a fit out of the arguments of a command."""
+    """Remove the options of a fit from the arguments of a command and return them."""
     options["random_state"] = options.pop("seed")
     names = FitOptions.__dataclass_fields__.keys() & options.keys()
     found = FitOptions(**{name: options.pop(name) for name in names})
     source = click.get_current_context().get_parameter_source("effort")
     if source is ParameterSource.COMMANDLINE and not found.automatic:
-        which = "--missing-as unlabelled"
-        if not found.unlabelled:
-            which = "--kernel, --lambda-d, --alpha or --scoring"
-        warn([f"--effort is ignored with {which}, which fit one DM2L model"])
+        which = "--kernel, --lambda-d, --alpha or --scoring"
+        which = "--missing-as unlabelled" if found.unlabelled else which
+        warn([f"--effort is ignored because one DM2L model is fitted with {which}"])
     return found
 
 
 def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Table, dict[str, Any]]:
-    """Read a table whose label columns were given with --labels; and options of its features."""
+    """Read a table with labels, and return it with the options of its feature columns."""
     if not labels and suffix_of(path) not in MATRIX_FORMATS:
         raise click.UsageError(
-            f"{path.name} does not say which columns are labels: pass --labels, for example "
-            "--labels 'tox_*'."
+            f"{path.name} does not name its labels. Pass the label columns, for example with "
+            '--labels "tox_*".'
         )
     columns: dict[str, Any] = {
         name: options.pop(name) for name in ("kinds", "drop", "groups") if name in options
@@ -280,7 +302,7 @@ def open_both(
     """Load a model and read a table for it."""
     if suffix_of(model_path) in _TABLES and suffix_of(path) not in _TABLES:
         raise click.UsageError(
-            f"The arguments look swapped: MODEL comes first, then TABLE, as in dm2l "
+            "The arguments are swapped. MODEL comes before TABLE: dm2l "
             f"{click.get_current_context().info_name} {path.name} {model_path.name}."
         )
     model = load_bundle(model_path)
@@ -297,10 +319,7 @@ def opened(
     columns: bool = True,
     **reading: Any,
 ) -> Iterator[tuple[TableModel, Table, Callable[[str], None]]]:
-    """A model, a table for it, and a function that shows steps; outputs are checked before.
-
-    ``columns``: the outputs are columns in a form that their suffix names.
-    """
+    """Check the outputs; open a model and a table for it; also yield a progress function."""
     check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
     with data_problems(), progress() as tell:
         for output in filter(None, outputs.values() if columns else ()):
@@ -312,7 +331,7 @@ def opened(
 def check_outputs(
     inputs: Mapping[str, Path | None], outputs: Mapping[str, Path | None], *, force: bool
 ) -> None:
-    """Refuse, before any work, outputs that exist, would replace an input, or have no folder."""
+    """Refuse outputs that exist, that would replace an input, or whose folder does not exist."""
     seen = {name: path for name, path in inputs.items() if path is not None}
     for name, path in outputs.items():
         if path is None:
@@ -320,30 +339,32 @@ def check_outputs(
         other = next((key for key, file in seen.items() if _same_file(file, path)), None)
         if other is not None:
             raise click.UsageError(
-                f"{other} and {name} are the same file, {path}. Name another file with {name}."
+                f"{other} and {name} are the same file, {path}. Choose another file for {name}."
             )
         seen[name] = path
         if path.exists() and not force:
-            raise click.UsageError(f"{path} exists; --force overwrites it.")
-        folder = path.resolve().parent  # of the target of a link
+            raise click.UsageError(f"{path} exists. Pass --force to overwrite it.")
+        folder = path.resolve().parent  # of the target, if the path is a link
         if not folder.is_dir():
-            raise click.UsageError(f"There is no folder {folder} to write {path.name} to.")
+            raise click.UsageError(
+                f"{path.name} cannot be written: there is no folder {folder}. Create the folder."
+            )
 
 
 def _same_file(one: Path, other: Path) -> bool:
-    """Whether two paths name one file, through links, ``..`` and file systems that ignore case."""
+    """Whether two paths name the same file, also through links or on file systems without case."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines, with control characters spelt out: a name must not control the terminal."""
+    """Print lines with control characters escaped, so that names cannot control the terminal."""
     click.echo("\n".join(map(printable, lines)), err=err)
 
 
 def echo_json(result: Any, *, indent: int | None = 1) -> None:
-    """Print dataclasses, arrays and numbers as JSON; what is undefined is null."""
+    """Print dataclasses, arrays and numbers as JSON; undefined values become null."""
     say(*json.dumps(plain_values(result), indent=indent, ensure_ascii=False).split("\n"))
 
 
@@ -355,7 +376,7 @@ def warn(lines: Iterable[str]) -> None:
 
 @contextmanager
 def data_problems() -> Iterator[None]:
-    """Exit with code 1 on errors in the data, 2 on those in the arguments; print warnings."""
+    """Print warnings, and exit with code 1 on errors in the data and 2 on wrong arguments."""
     with warnings.catch_warnings(record=True) as caught:
         for category in (ConstantLabelWarning, ConvergenceWarning):
             warnings.simplefilter("always", category)
@@ -372,7 +393,7 @@ def data_problems() -> Iterator[None]:
 
 @contextmanager
 def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
-    """Show steps as they come: a spinner in terminals and notebooks with ipywidgets, else lines."""
+    """Show progress with a spinner, or as lines where the output is no terminal or notebook."""
     console = Console(stderr=True) if console is None else console
     widgets = console.is_jupyter and find_spec("ipywidgets") is not None
     if console.is_terminal or widgets:

@@ -1,4 +1,4 @@
-"""From the scores of any model to probabilities, decisions, imputed labels and label errors."""
+"""Probabilities, decisions, imputed labels and label errors from the scores of any model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,22 +26,32 @@ from dm2l.completion._errors import (
     suspects,
 )
 from dm2l.labels._entries import Signs, checked_weights
-from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like, parse_new_rows
+from dm2l.labels._matrix import (
+    _NOTHING,
+    _ZERO_WEIGHTS,
+    LabelMatrix,
+    fill_with_labels,
+    frame_like,
+    parse_new_rows,
+)
 from dm2l.labels._parsing import read_values
 
-# Numbers at a time: intermediate results stay in the cache, which is six times faster.
+# Numbers that are hashed at a time, so that intermediate results stay in the processor's cache.
 _BLOCK = 2**18
-# Ratio of squared errors, held-out scores to the model's own, from which the former are kept.
+# Held-out scores are stored if their squared error is larger than that of the model's own scores of
+# training rows by this factor.
 OVERFIT = 1.02
-FEW = 500  # rows that are enough to estimate the ratio
+FEW = 500  # rows from which the ratio of squared errors is estimated
+# With fewer positives the best threshold is mostly noise, and often below all scores.
+FEWEST_POSITIVES = 5
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Digests of the rows of a fit, in rising order, and held-out scores of their known entries."""
+    """Sorted digests of the training rows, and held-out scores of their known entries (CSR)."""
 
     digests: NDArray[np.uint64]
-    starts: NDArray[np.int64]  # where the entries of each row begin
+    starts: NDArray[np.int64]  # where the entries of each row start
     labels: NDArray[np.int32]
     signs: NDArray[np.int8]
     scores: NDArray[np.float32]
@@ -54,7 +64,7 @@ class TrainingRows:
         F: Floats | None = None,
         order: NDArray[np.intp] | None = None,
     ) -> Self:
-        """Rows with signs ``T`` and held-out scores ``F``; of equal rows the first in ``order``."""
+        """Rows with signs ``T`` and held-out scores ``F``; equal rows are stored once."""
         order = np.arange(len(T)) if order is None else order
         found, first = np.unique(digests[order], return_index=True)
         T = T[order[first]]
@@ -65,7 +75,7 @@ class TrainingRows:
         return cls(found, starts, labels, T[known].astype(np.int8), F[known].astype(np.float32))
 
     def _places(self, X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows of ``X`` that are training rows, and their places among these."""
+        """Rows of ``X`` that are training rows, and their positions among the training rows."""
         digests = row_digests(X)
         place = np.searchsorted(self.digests, digests)
         rows = np.flatnonzero(np.searchsorted(self.digests, digests, side="right") > place)
@@ -78,58 +88,40 @@ class TrainingRows:
         return found
 
     def hold_out(self, X: Any, T: NDArray[Any], F: Floats) -> Floats:
-        """``F`` with the held-out scores of entries that are as they were in training."""
+        """Scores ``F``, with held-out scores for entries with the same label as in training."""
         if not len(self.scores):
             return F
         rows, place = self._places(X)
-        counts = self.starts[place + 1] - self.starts[place]
-        rows = np.repeat(rows, counts)
-        ends = np.cumsum(counts)
-        entries = np.arange(len(rows)) + np.repeat(self.starts[place] - (ends - counts), counts)
-        same = T[rows, self.labels[entries]] == self.signs[entries]
-        F = F.copy()
-        F[rows[same], self.labels[entries[same]]] = self.scores[entries[same]]
+
+        def stored(values: NDArray[Any]) -> NDArray[Any]:
+            shape = len(self.digests), T.shape[1]
+            return sp.csr_array((values, self.labels, self.starts), shape=shape)[place].toarray()
+
+        signs, F = stored(self.signs), F.copy()
+        F[rows] = np.where((signs != 0) & (signs == T[rows]), stored(self.scores), F[rows])
         return F
 
 
-def overfits(
-    X: Any,
-    T: NDArray[Any],
-    F: Floats,
-    score: Callable[[Any], Any],
-    order: NDArray[np.intp] | None = None,
-) -> bool:
-    """Whether the model's own scores of training rows are closer to the labels than ``F``."""
-    known = (T != 0) & np.isfinite(F)
-    order = np.arange(len(T)) if order is None else order
-    few = order[known[order].any(axis=1)][:FEW]
-    if not len(few):
-        return False
-    own, T, known = to_numpy(score(take_rows(X, few))), T[few], known[few]
-    held_out = np.square(T - F[few])[known].mean()
-    return bool(held_out >= OVERFIT * np.square(T - own)[known].mean())
-
-
 def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]:
-    """A pseudo-random number for each row, by its content; the order of labels does not matter."""
+    """Pseudo-random number for each row; it depends on the row, but not on the order of labels."""
     positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
-    # The last steps of splitmix64, after which every bit depends on all.
+    # These are the last steps of splitmix64: every bit of the result depends on all bits.
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return key ^ (key >> np.uint64(31))
 
 
 def row_digests(X: Any) -> NDArray[np.uint64]:
-    """A number for the content of each row, the same for dense and sparse ones."""
+    """Hash of each row, the same for dense and sparse rows."""
     X = X.tocsr() if sp.issparse(X) else X if is_torch_array(X) else to_numpy(X)
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
     keys = keys.view(np.int64)
     if sp.issparse(X):
         sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(_mixed(X.data) * keys[X.indices])])
-        found = sums[X.indptr[1:]] - sums[X.indptr[:-1]]  # right modulo 2^64, like all sums here
+        found = sums[X.indptr[1:]] - sums[X.indptr[:-1]]  # all sums are modulo 2^64
         return found.view(np.uint64)
-    # Where the rows are: a kernel matrix would take longer to leave a GPU than to be factorised.
+    # On the device of X: copying a kernel matrix from a GPU would take longer than factoring it.
     step, keys = _BLOCK // X.shape[1] + 1, asarray_like(keys, X)
     found = np.zeros(X.shape[0], np.int64)
     for start in range(0, X.shape[0], step):
@@ -139,19 +131,15 @@ def row_digests(X: Any) -> NDArray[np.uint64]:
 
 
 def _mixed(values: Any) -> Any:
-    """The bits of numbers, those of round ones spread over all places; 0 stays 0."""
+    """Bits of numbers as integers, mixed so that round numbers differ in all bits; 0 stays 0."""
     xp = namespace(values)
     bits = xp.asarray(values + 0.0, dtype=xp.float64, copy=None).view(xp.int64)
     bits = bits ^ ((bits >> 32) & (2**32 - 1))
     return bits ^ ((bits >> 20) & (2**44 - 1))
 
 
-# With fewer positives the best cutoff is noise, often "predict all of them".
-FEWEST_POSITIVES = 5
-
-
 class Imputation(NamedTuple):
-    """Scores, probabilities and decisions of all entries, and the missing ones that are filled."""
+    """Scores, probabilities and decisions of all entries, and the missing ones to fill."""
 
     scores: Floats
     probabilities: Floats
@@ -168,14 +156,14 @@ def check_threshold(threshold: Any) -> None:
 
 
 class LabelCompleter:
-    """What an estimator does with scores, whatever model they come from.
+    """Computes probabilities, decisions, imputed labels and label errors from scores.
 
     Scores are arrays (n, c) on the scale of the signs ``T``: ``+1`` positive, ``-1`` negative,
-    ``0`` missing. ``thresholds`` are cutoffs of the scores, and scores of labels that are not
-    ``learnable`` are constant. If there is a ``calibrator``, its probabilities decide, unless
-    ``by_probability`` is False. Without one, ``curves`` give probabilities that decisions do not
-    follow. ``curves`` and ``correlation`` may be functions, which are called at first use: most
-    fits are of searches and cross-validations, which ask for scores alone.
+    ``0`` missing. Scores of labels that are not ``learnable`` are constant. With a ``calibrator``,
+    decisions follow its probabilities, unless ``by_probability`` is False. Without one,
+    probabilities come from ``curves``, and decisions from the ``thresholds`` of the scores.
+    ``curves`` and ``correlation`` may be functions, which are called at first use, because searches
+    and cross-validation use scores alone.
     """
 
     def __init__(
@@ -211,7 +199,7 @@ class LabelCompleter:
         weights: Floats | None = None,
         pairwise: bool = False,
     ) -> Self:
-        """Learn from held-out ``scores`` (or NaN) of known entries; None gives no correlation."""
+        """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation."""
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -221,13 +209,20 @@ class LabelCompleter:
             thresholds = np.full(T.shape[1], float(threshold or 0))
         if scores is not None:
             known, digests = np.where(learnable, T, 0), row_digests(X)
-            # Rows of a kernel matrix depend on the order of all rows, so they give no order.
+            # Rows are ordered by content, so that the order of the input does not matter. Rows of a
+            # kernel matrix have no such order, because their columns are the rows too.
             keys = row_digests(known), row_keys(digests, known)
             order = None if pairwise else np.lexsort(keys)
-            better = overfits(X, T, scores, own_scores, order)
-            rows = TrainingRows.of(digests, T, scores if better else None, order)
+            scored = (T != 0) & np.isfinite(scores)
+            few = np.arange(len(T)) if order is None else order
+            few, overfits = few[scored[few].any(axis=1)][:FEW], False
+            if len(few):
+                own, used = to_numpy(own_scores(take_rows(X, few))), scored[few]
+                errors = [np.square(T[few] - F)[used].mean() for F in (scores[few], own)]
+                overfits = bool(errors[0] >= OVERFIT * errors[1])
+            rows = TrainingRows.of(digests, T, scores if overfits else None, order)
             if calibration is None:
-                # The observed rate of a label with few rows would discard its scores.
+                # With flat=True, the scores of labels with few rows would not be used.
                 def curves() -> Calibrator:
                     return Calibrator("sigmoid").fit(scores, known, weights, flat=False)
 
@@ -236,47 +231,47 @@ class LabelCompleter:
 
     @property
     def curves(self) -> Calibrator | None:
-        """Probabilities from held-out scores, learnt at first use."""
+        """Calibration curves of held-out scores, fitted at first use."""
         if callable(self._curves):
             self._curves = self._curves()
         return self._curves
 
     @property
     def correlation(self) -> LabelCorrelation | None:
-        """Label correlation, learnt at first use; None without ``coupling``."""
+        """Label correlation, fitted at first use; None without ``coupling``."""
         if callable(self._correlation):
             self._correlation = self._correlation()
         return self._correlation
 
     def state(self) -> dict[str, Any]:
-        """Arguments of the constructor, with everything learnt that was left for later."""
+        """Arguments of the constructor, in which nothing is left to be fitted."""
         names = ("thresholds", "learnable", "calibrator", "by_probability", "training_rows")
         return {name: getattr(self, name) for name in (*names, "curves", "correlation")}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies and files hold what was learnt from the training labels, not the labels.
+        # Copies and files contain fitted results, not functions that hold the training labels.
         return partial(type(self), **self.state()), ()
 
     # -- features alone -------------------------------------------------------------------------
 
     def decide(self, scores: Floats) -> Mask:
-        """Whether entries are positive, by features alone."""
+        """Decide whether entries are positive, from features alone."""
         if self.by_probability and self.calibrator is not None:
             return self.calibrator.predict(scores) > 0.5
         return np.asarray(scores > self.thresholds)
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Probabilities of a positive, by features alone."""
+        """Probability that each entry is positive, from features alone."""
         calibrator = self.calibrator or self.curves
         return plain_probability(scores) if calibrator is None else calibrator.predict(scores)
 
     # -- features and known labels --------------------------------------------------------------
 
     def check_bound(self, max_error_rate: Any, method: str) -> float | tuple[float, float]:
-        """A bound on the error rate, if there can be one."""
+        """Checked value of ``max_error_rate``; an error if error rates cannot be bounded."""
         bound, coupled = check_max_error_rate(max_error_rate), self._correlation is not None
         if not coupled or method != "predict":
-            need = "method='predict'" if coupled else "a fit with coupling"
+            need = "method='predict'" if coupled else "a model that was fitted with coupling"
             raise ValueError(f"max_error_rate needs {need}.")
         return bound
 
@@ -299,8 +294,8 @@ class LabelCompleter:
         rates = correlation.rates
         p = np.where(learnt, p, self.calibrator.predict(scores) if self.calibrator else rates)
         positive, predicted = correlation.decide(mean, p), self.decide(scores)
-        # Rows without a known label use the features alone: conditional probabilities are learnt
-        # from known entries, of which such rows have none.
+        # Rows without a known label use the features alone, because conditional probabilities were
+        # fitted to rows with known labels.
         bare = ~(T[:, learnt] != 0).any(axis=1)
         if bare.any():
             own = self.probabilities(scores[bare]) if probabilities is None else probabilities[bare]
@@ -317,11 +312,11 @@ class LabelCompleter:
         return Imputation(np.where(learnt, mean, scores), p, positive, chosen, expected)
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
-        """Contradicted entries; ``refit`` learns label correlation from these held-out scores."""
+        """Contradicted entries; ``refit`` fits label correlation to these held-out scores."""
         scored = np.isfinite(scores)
         T, scores = np.where(self.learnable & scored, T, 0), np.where(scored, scores, 0.0)
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
-        # Suspected errors are no evidence about the other labels of their row.
+        # Suspected errors are not used as evidence about the other labels of their row.
         others = np.where(suspects(T, correlation.predict(T, scores)[1]), 0, T)
         if refit:
             correlation = LabelCorrelation.fit(others, scores)
@@ -329,7 +324,7 @@ class LabelCompleter:
 
 
 class CompletionMixin:
-    """Methods around the :class:`LabelCompleter` of a fitted estimator, which gives the scores."""
+    """Methods of an estimator that use its scores and its :class:`LabelCompleter`."""
 
     def complete(
         self: Any,
@@ -341,37 +336,38 @@ class CompletionMixin:
         max_error_rate: float | tuple[float, float] | None = None,
         return_summary: bool = False,
     ) -> Any:
-        """Fill in the missing labels of ``y``; observed entries stay as they are.
+        """Impute the missing labels of ``y``; observed entries are not changed.
 
-        With ``coupling`` missing labels are filled given the features *and* the known labels of
-        their row: scores are conditional means, and decisions follow calibrated probabilities. Rows
-        of the fit are recognised, and scored as if they had not been in it. Without ``coupling``,
-        and in rows without a known label, features alone decide.
+        With ``coupling``, missing labels are predicted from the features *and* the known labels of
+        their row: scores are conditional means, and decisions follow calibrated probabilities.
+        Training rows are recognised, and their held-out scores are used. Without ``coupling``, and
+        in rows without a known label, missing labels are predicted from the features alone.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
         y : array-like or data frame of shape (n_samples, n_labels)
-            Labels with missing entries; all may be missing.
+            Labels with missing entries. All of them may be missing.
         label_mask : array-like of bool, default=None
-            Entries under False count as missing.
+            False for entries that count as missing.
         method : {"predict", "predict_proba", "decision_function"}, default="predict"
-            What missing labels are filled with. Observed entries are 0/1 among probabilities, and
-            -1/+1 among scores.
+            Whether to fill in decisions, probabilities or scores. Observed entries are 0/1 with
+            "predict_proba", and -1/+1 with "decision_function".
         max_error_rate : float or (float, float), default=None
-            Fill as many missing labels as keep the expected error rate among them at or below
-            this, or the rates among those filled with yes, and with no. Needs ``coupling``;
-            :class:`dm2l.completion.ErrorRateBound` has the assumptions.
+            Fill as many missing labels as possible while the expected error rate among them is at
+            most this. A pair bounds the rates of labels filled with yes, and with no. Needs
+            ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
-            Whether to return how many labels were filled as well.
+            Whether to also return the numbers of labels that were filled.
 
         Returns
         -------
         filled : ndarray or DataFrame
-            Like ``y``; in the coding of the training labels where ``y`` has no negative.
+            Array or data frame like ``y``. If ``y`` has no negative, the coding is that of the
+            training labels.
         summary : CompletionSummary
-            Only with ``return_summary``: numbers of labels filled with yes and no, and left.
+            Numbers of labels filled with yes and no, and left; only with ``return_summary``.
         """
         check_is_fitted(self)
         check_choice("method", method, "predict", "predict_proba", "decision_function")
@@ -385,7 +381,7 @@ class CompletionMixin:
         left = missing & ~found.chosen
         if method == "predict":
             filled = fill_with_labels(given, found.positive, left, self.missing_label)
-        else:  # observed entries on the scale of the answers: 0/1, or -1/+1 for scores
+        else:  # observed entries are 0/1 among probabilities, and -1/+1 among scores
             proba = method == "predict_proba"
             answers = found.probabilities if proba else found.scores
             filled = np.where(missing, answers, given.signs > 0 if proba else given.signs)
@@ -404,21 +400,21 @@ class CompletionMixin:
 
     @property
     def label_covariance_(self: Any) -> LabelCovariance:
-        """Residual covariance of labels, ``matrix()`` as an array; absent without ``coupling``."""
+        """Residual covariance of the labels; its method ``matrix()`` returns an array."""
         correlation = self._completer.correlation
         if correlation is None:
             raise AttributeError(
-                f"{type(self).__name__} has no label_covariance_: it takes a fit to a label matrix "
-                "with coupling='residual' or 'joint'."
+                f"This {type(self).__name__} has no label_covariance_: fit it to a label matrix "
+                "with coupling='residual' or coupling='joint'."
             )
         return correlation.covariance
 
     def find_label_errors(self: Any, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
-        """Find observed labels that the features and the other labels of their row contradict.
+        """Find observed labels that contradict the features and the other labels of their row.
 
-        Rows of the fit (with ``coupling=None``, all rows) are scored by models of ``cv`` folds, as
-        the model itself has fitted their errors. With ``missing_as="unlabelled"`` the result is
-        about unlabelled entries that are probably positive.
+        Training rows (with ``coupling=None``, all rows) are scored by models of ``cv`` folds,
+        because the model itself was fitted to their errors. With ``missing_as="unlabelled"`` the
+        result contains unlabelled entries that are probably positive.
 
         Parameters
         ----------
@@ -427,13 +423,13 @@ class CompletionMixin:
         y : array-like or data frame of shape (n_samples, n_labels)
             Labels with missing entries.
         label_mask : array-like of bool, default=None
-            Entries under False count as missing.
+            False for entries that count as missing.
 
         Returns
         -------
         LabelErrors
-            All observed (or unlabelled) entries of labels that were learnt, the most probable
-            error first.
+            All observed (or unlabelled) entries of learnable labels, the most probable error
+            first.
         """
         check_is_fitted(self)
         labels = self._parse_like(X, y, label_mask, "find_label_errors")
@@ -448,25 +444,19 @@ class CompletionMixin:
         return self._completer.find_label_errors(labels.signs, scores, refit=bool(trained.any()))
 
     def _parse_like(self: Any, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
-        """Labels of new rows, coded like those of the fit."""
+        """Labels of new rows, which need the columns of the training labels."""
         if self._labels.kind != "multilabel":
-            raise ValueError(f"{method} needs a label matrix; this model was fitted to a 1-D y.")
-        return parse_new_rows(
-            X,
-            y,
-            self._labels,
-            n_features=getattr(self, "n_features_in_", None),
-            label_mask=label_mask,
-            missing_label=self.missing_label,
-            missing_as=self.missing_as,
-        )
+            raise ValueError(f"{method} needs a label matrix, but the model was fitted to a 1-D y.")
+        marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
+        n_features = getattr(self, "n_features_in_", None)
+        return parse_new_rows(X, y, self._labels, n_features, label_mask=label_mask, **marks)
 
     def score(
         self: Any, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None
     ) -> float:
-        """Share of the observed labels that are predicted correctly, one minus the Hamming loss.
+        """Return the share of observed labels that are predicted correctly (1 - Hamming loss).
 
-        Ranking metrics are in :mod:`dm2l.metrics`, and as scorers in :mod:`dm2l.model_selection`.
+        See :mod:`dm2l.metrics` for ranking metrics, and :mod:`dm2l.model_selection` for scorers.
 
         Parameters
         ----------
@@ -477,12 +467,12 @@ class CompletionMixin:
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
         label_mask : array-like of bool, default=None
-            True where a label may be used.
+            True for entries that may be used.
 
         Returns
         -------
         float
-            Between 0 and 1.
+            Accuracy of the observed entries, from 0 to 1.
         """
         predicted = to_numpy(self.predict(X))
         if self._labels.kind == "multilabel":
@@ -494,11 +484,11 @@ class CompletionMixin:
             check_consistent_length(values, predicted)
             right = values == predicted
         if not observed.any():
-            raise ValueError("Y has nothing observed, so there is nothing to score against.")
+            raise ValueError(_NOTHING)
         if sample_weight is None:
             return float(right[observed].mean())
         weights = checked_weights("sample_weight", sample_weight, right.shape[:1])
-        weights = np.broadcast_to(weights, right.T.shape).T[observed]  # of the row of each entry
+        weights = np.broadcast_to(weights, right.T.shape).T[observed]
         if not weights.any():
-            raise ValueError("Weights are zero wherever something was observed.")
+            raise ValueError(_ZERO_WEIGHTS)
         return float(np.average(right[observed], weights=weights))

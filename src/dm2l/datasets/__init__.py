@@ -1,4 +1,4 @@
-"""Data sets: loaded by name from a local folder, made up, or bundled with scikit-learn."""
+"""Data sets: benchmarks in a local folder, generated data, and scikit-learn's digits."""
 
 import json
 import os
@@ -34,17 +34,17 @@ __all__ = [
 ]
 
 
-_BLOCK = 1024  # dense rows turned into CSR at a time, so that a copy of X is never made
+_BLOCK = 1024  # rows converted to CSR at a time, so that X is never copied as a whole
 _features = partial(check_array, accept_sparse="csr", ensure_all_finite=False, input_name="X")
 
 
 def content_hash(X: Any, Y: Any) -> str:
-    r"""SHA-256 of the numbers of a data set, whatever their file format, types and coding.
+    r"""Hash the numbers of a data set by SHA-256, independently of file format, types and coding.
 
-    Hashed are, one after the other and little-endian: the text ``dm2l-content-1\n``; n, d and c as
-    int64; X as CSR without stored zeros, columns of a row ascending, as ``indptr`` (int64),
-    ``indices`` (int64) and ``data`` (float64, NaN as 0x7ff8000000000000); Y row by row as int8: 1
-    positive, 0 negative, -1 not observed. Missing labels are NaN.
+    The hash covers, in little-endian order: the text ``dm2l-content-1\n``; n, d and c as int64; X
+    as CSR with sorted columns and without stored zeros, as ``indptr`` (int64), ``indices`` (int64)
+    and ``data`` (float64, NaN as 0x7ff8000000000000); and Y row by row as int8, where 1 is
+    positive, 0 negative and -1 missing. Missing labels in ``Y`` are NaN.
 
     Examples
     --------
@@ -55,7 +55,9 @@ def content_hash(X: Any, Y: Any) -> str:
     X = _features(X)
     Y = label_targets(Y.toarray() if sp.issparse(Y) else Y, None, "Y")
     if Y.ndim != 2 or len(Y) != X.shape[0]:
-        raise ValueError(f"X of shape {X.shape} and Y of shape {Y.shape} do not make a data set.")
+        raise ValueError(
+            f"X and Y must be matrices with the same rows; got the shapes {X.shape} and {Y.shape}."
+        )
     digest = sha256(b"dm2l-content-1\n")
     digest.update(np.array([*X.shape, Y.shape[1]], dtype="<i8").tobytes())
     blocks = list(_canonical_blocks(X))
@@ -70,10 +72,10 @@ def content_hash(X: Any, Y: Any) -> str:
 
 
 def duplicate_groups(X: Any) -> NDArray[np.intp]:
-    """Number the distinct rows of X, dense or sparse: equal rows share a number.
+    """Number the distinct rows of a dense or sparse X, so that equal rows share a number.
 
-    Rows are compared bit by bit as float64 (0.0 and -0.0 are one, NaN equals NaN), through a
-    128-bit hash of their nonzero entries. Groups are numbered from 0 in the order of first rows.
+    Rows are compared as float64 through a 128-bit hash of their nonzero entries; NaN equals NaN,
+    and 0.0 equals -0.0. Groups are numbered from 0 in the order of their first rows.
 
     Examples
     --------
@@ -98,18 +100,18 @@ def count_shared(X_train: Any, X_test: Any) -> int:
     X_train, X_test = _features(X_train), _features(X_test)
     if X_train.shape[1] != X_test.shape[1]:
         raise ValueError(
-            f"X_train has {X_train.shape[1]} columns, X_test {X_test.shape[1]}: their rows cannot "
-            "be compared."
+            f"X_train has {X_train.shape[1]} columns, but X_test has {X_test.shape[1]}. Pass the "
+            "same features."
         )
     known = set(_row_keys(X_train))
     return sum(key in known for key in _row_keys(X_test))
 
 
 def _canonical_blocks(X: Any) -> Iterator[sp.csr_array]:
-    """Blocks of rows as float64 CSR in the one form that equal rows share."""
+    """Yield blocks of rows as float64 CSR in a canonical form."""
     for start in range(0, X.shape[0], _BLOCK):
         block = sp.csr_array(X[start : start + _BLOCK], dtype=np.float64, copy=True)
-        block.sum_duplicates()  # sorts, too
+        block.sum_duplicates()  # this also sorts the columns
         block.eliminate_zeros()
         block.data[np.isnan(block.data)] = np.nan
         yield block
@@ -119,7 +121,7 @@ def _row_keys(X: Any) -> Iterator[bytes]:
     for block in _canonical_blocks(X):
         columns, values = block.indices.astype(np.int64), block.data
         for start, stop in zip(block.indptr[:-1], block.indptr[1:], strict=True):
-            # As many bytes of columns as of values: their border needs no mark.
+            # Columns and values have equal numbers of bytes, so they need no separator.
             digest = blake2b(columns[start:stop].tobytes(), digest_size=16)
             digest.update(values[start:stop].tobytes())
             yield digest.digest()
@@ -129,7 +131,7 @@ DataSetCard = namedtuple("DataSetCard", "name n d c cardinality sha256 home note
 
 
 def catalogue() -> dict[str, DataSetCard]:
-    """Metadata of the data sets of the paper and of other common ones, by name.
+    """Return metadata of the paper's data sets and of other common ones, by name.
 
     Examples
     --------
@@ -143,7 +145,7 @@ def catalogue() -> dict[str, DataSetCard]:
 
 _VARIABLE = "DM2L_DATA"
 
-# In order of preference, where a set is there in several forms.
+# In the order of preference.
 _READERS: dict[str, Callable[[Path], Bunch]] = {
     ".npz": read_npz,
     ".arff": read_arff,
@@ -152,17 +154,17 @@ _READERS: dict[str, Callable[[Path], Bunch]] = {
 
 
 def load_dataset(name: str, *, verify: bool = False) -> Bunch:
-    """Load a benchmark data set by its name, from the folder that ``DM2L_DATA`` names.
+    """Load a benchmark data set by name from the folder in the variable ``DM2L_DATA``.
 
-    The result is as of :func:`dm2l.io.read_npz`.
+    The result has the keys of :func:`dm2l.io.read_npz`.
 
     Parameters
     ----------
     name : str
-        Name of an ``.npz`` archive, else an ARFF file (with its ``.xml``), else a MATLAB file,
-        without its ending: ``"Arts"``.
+        The name of the file without its suffix, such as ``"Arts"``. The file is an ``.npz``
+        archive, an ARFF file (with its ``.xml``) or a MATLAB file.
     verify : bool, default=False
-        Whether to compare the content with the card's hash.
+        If True, compare the content with the hash in the catalogue.
 
     Examples
     --------
@@ -178,29 +180,23 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     [[1, 0], [0, 1]]
     """
     if not name or any(part in name for part in ("/", "\\", "..", "\0")):
-        raise ValueError(
-            f"A data set is named by the stem of its archive, such as 'Arts', not by a path; "
-            f"got {name!r}."
-        )
+        raise ValueError(f"name must be a data set such as 'Arts', not a path; got {name!r}.")
     card = catalogue().get(name)
     if verify and card is None:
-        raise ValueError(f"{name!r} is not in the catalogue: there is no hash to verify it with.")
+        raise ValueError(f"{name!r} is not in the catalogue, so there is no hash to compare.")
     folder = os.environ.get(_VARIABLE)
     if folder and not Path(folder).is_dir():
         raise FileNotFoundError(
-            f"{_VARIABLE}={folder} is not a folder. Point it to a folder of NAME.npz archives."
+            f"{_VARIABLE}={folder} is not a folder. Set it to a folder of NAME.npz archives."
         )
-    # Looked up among the names that are there: nothing outside the folder can be reached, and a
-    # file system that ignores case does not make two names of one set.
+    # Only listed files can be loaded, so a name can neither leave the folder nor differ in case.
     present: dict[str, Path] = {}
     paths = sorted(Path(folder).glob("[!.]*.*")) if folder else []
-    for suffix in _READERS:
-        for path in paths:
-            if path.suffix.lower() == suffix:
-                present.setdefault(path.stem, path)
+    for suffix in reversed(_READERS):
+        present |= {path.stem: path for path in paths if path.suffix.lower() == suffix}
     if name not in present:
         text = (
-            f"The environment variable {_VARIABLE} is not set. Point it to a folder of NAME.npz "
+            f"The environment variable {_VARIABLE} is not set. Set it to a folder of NAME.npz "
             f"archives, for example: export {_VARIABLE}=/path/to/datasets"
         )
         if folder:
@@ -208,7 +204,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
             text = f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}."
         if card is not None:
             text += (
-                f" Get {name} from {card.home} and put it there as {name}.npz, {name}.arff with "
+                f" Get {name} from {card.home} and save it there as {name}.npz, {name}.arff with "
                 f"{name}.xml, or {name}.mat."
             )
         raise FileNotFoundError(text)
@@ -220,16 +216,15 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     if found != card.sha256:
         (n, d), c = bunch.data.shape, bunch.target.shape[1]
         raise ValueError(
-            f"{path} does not hold {card.name} as the catalogue knows it: found {n} rows, {d} "
-            f"features, {c} labels with content hash {found}, expected {card.n}, {card.d}, "
-            f"{card.c} with {card.sha256}. It may be another edition, scaled or ordered "
-            "differently."
+            f"{path} differs from {card.name} in the catalogue: found {n} rows, {d} features, {c} "
+            f"labels and the hash {found}, expected {card.n}, {card.d}, {card.c} and "
+            f"{card.sha256}. It may be another version, or scaled or ordered differently."
         )
     return bunch
 
 
-# What holds for a digit whoever wrote it. "has a loop" follows the usual closed-loop convention of
-# print (0, 6, 8, 9): most writers of this set leave the 4 open, so it does not count.
+# The digits with each attribute. The 4 counts as a digit without a loop, because most writers leave
+# it open.
 _DIGITS_WITH = {
     "even": (0, 2, 4, 6, 8),
     "prime": (2, 3, 5, 7),
@@ -242,12 +237,12 @@ _DIGITS_WITH = {
 
 
 def load_digit_attributes(*, return_X_y: bool = False) -> Any:
-    """Load scikit-learn's digit images with labels such as "is 4", "even", "prime".
+    """Load scikit-learn's digit images with labels such as "is 4", "even" and "prime".
 
-    The 1797 images have 19 labels: the digit, attributes that follow from it, and two that depend
-    on the writer ("heavy ink": mean grey value above the median; "leans right": positive mixed
-    central moment of the ink). A digit implies its attributes and no attribute implies the digit:
-    the one-way co-occurrence that the local low-rank structure of DM2L is about.
+    The 1797 images have 19 labels: the digit, attributes of the digit, and two that depend on the
+    writer ("heavy ink": mean grey value above the median; "leans right": positive mixed central
+    moment of the ink). A digit implies its attributes, but no attribute implies the digit. DM2L
+    models such one-way co-occurrence by its local low-rank structure.
 
     Parameters
     ----------
@@ -271,24 +266,23 @@ def load_digit_attributes(*, return_X_y: bool = False) -> Any:
     images = raw.images / 16.0
     labels = {f"is {d}": digit == d for d in range(10)}
     labels |= {name: np.isin(digit, digits) for name, digits in _DIGITS_WITH.items()}
-    # On the whole grey values 0 to 16, so that both comparisons are exact on every machine.
+    # The grey values are the integers 0 to 16, so that both comparisons are exact.
     ink = raw.images.sum(axis=(1, 2))
     labels["heavy ink"] = ink > np.median(ink)
-    # Mixed central moment of the ink times the ink, rows counted from the bottom.
+    # The mixed central moment of the ink, times the ink; rows are counted from the bottom.
     x, y = np.arange(raw.images.shape[2]), np.arange(raw.images.shape[1])[::-1]
     across, up = raw.images.sum(axis=1) @ x, raw.images.sum(axis=2) @ y
     labels["leans right"] = ink * (raw.images @ x @ y) - across * up > 0
 
     data: Any = images.reshape(len(images), -1)
     target: Any = np.column_stack(list(labels.values())).astype(np.int8)
-    feature_names, target_names = list(raw.feature_names), list(labels)
     if return_X_y:
         return data, target
     return Bunch(
         data=data,
         target=target,
-        target_names=target_names,
-        feature_names=feature_names,
+        target_names=list(labels),
+        feature_names=list(raw.feature_names),
         images=images,
         digit=digit,
         DESCR=load_digit_attributes.__doc__,
@@ -318,30 +312,31 @@ def make_missing_multilabel(
     r"""Make multi-label data with one-way implications and missing labels.
 
     Rows have :math:`r = \min(n\_features, n\_labels)` standard normal factors :math:`Z`, and
-    features :math:`X = ZA + \sigma E` with Gaussian :math:`A, E` and :math:`\sigma` the ``noise``.
-    A label is positive for the rows with the largest :math:`(ZB)_j`: 5 to 20 % for the first half
-    of the labels (specific ones), 10 to 30 % for the second half (general ones). Where a specific
-    label is positive, its general one becomes positive too: ``0 => 4, 1 => 5, ...`` of 8 labels.
+    features :math:`X = ZA + \sigma E` with Gaussian :math:`A, E`, where :math:`\sigma` is
+    ``noise``. A label is positive for the rows with the largest :math:`(ZB)_j`: 5 to 20 % in the
+    first half of the labels (specific labels), 10 to 30 % in the second half (general labels).
+    Specific labels imply general ones: with 8 labels, ``0 => 4, 1 => 5, ...``.
 
     Parameters
     ----------
     n_samples, n_features, n_labels, n_implications : int
-        Sizes; at least two labels.
+        Numbers of rows, features, labels (at least 2) and implications.
     rho : float in [0, 1], default=0.7
-        Share of labels that stays observed.
+        Share of labels that stay observed.
     mask : {"uniform", "per_row", "per_label", "positives"}, default="uniform"
-        Which function of :mod:`dm2l.simulate` hides labels.
+        The function of :mod:`dm2l.simulate` that removes labels.
     noise : float, default=0.1
-        Standard deviation of what is added to the features.
+        Standard deviation of the noise in the features.
     random_state : int, RandomState instance or None, default=None
-        Seed.
+        Seed of the random numbers.
     return_truth : bool, default=False
-        Return the complete labels too.
+        If True, also return the complete labels.
 
     Returns
     -------
     X, Y, truth : ndarray of float64
-        Features; labels with 1, 0 and NaN (missing); and, if asked for, the complete labels.
+        The features, the labels with 1, 0 and NaN (missing), and, with ``return_truth``, the
+        complete labels.
 
     Examples
     --------
@@ -374,7 +369,7 @@ def make_missing_multilabel(
     share = np.concatenate(
         [rng.uniform(0.05, 0.2, specific), rng.uniform(0.1, 0.3, n_labels - specific)]
     )
-    # At least one positive each, so that a label exists however few rows were asked for.
+    # Each label has at least one positive, even if there are few rows.
     n_positive = np.maximum(1, np.round(share * n_samples)).astype(np.intp)
     place = np.argsort(np.argsort(-scores, axis=0), axis=0)
     truth = (place < n_positive).astype(np.float64)
@@ -386,7 +381,7 @@ def make_missing_multilabel(
 
 
 def implications(n_labels: int, n_implications: int) -> list[tuple[int, int]]:
-    """Pairs ``(a, b)`` with ``a => b``, in the order of :func:`make_missing_multilabel`."""
+    """Return pairs ``(a, b)`` with ``a => b``, in the order of :func:`make_missing_multilabel`."""
     specific, general = n_labels // 2, n_labels - n_labels // 2
     return [
         (e % specific, specific + (e % specific + e // specific) % general)

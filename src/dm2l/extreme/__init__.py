@@ -1,4 +1,4 @@
-"""Thousands of labels: sparse ``Y`` from end to end, a low-rank head, lists instead of matrices."""
+"""DM2L for thousands of labels, with sparse labels and a low-rank head."""
 
 from dm2l.extreme._classifier import ExtremeDM2LClassifier
 

@@ -1,4 +1,4 @@
-"""DM2L for label sets of which an n x c array should never exist."""
+"""DM2L for thousands of labels, without any array of rows times labels."""
 
 import warnings
 from collections.abc import Iterator
@@ -21,23 +21,23 @@ from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._problem import absent_target, block_length, check_memory, fit_head
 from dm2l.labels._entries import checked_weights
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels, parse_sparse_labels
-from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.labels._parsing import SparseLabelMatrix
 
 
 class TopK(NamedTuple):
-    """The best labels of each row, best first; metrics at ``k`` take it as scores."""
+    """The best labels of each row, best first; metrics at ``k`` accept it as scores."""
 
     indices: NDArray[np.intp]
     scores: NDArray[np.float64]
 
 
 def top_k(S: NDArray[np.float64], k: int) -> TopK:
-    """The ``k`` highest scores of each row; of equal ones those of earlier labels."""
+    """The ``k`` highest scores of each row; ties are resolved in favour of earlier labels."""
     c = S.shape[1]
     if k < c:
         found = np.argpartition(S, c - k, axis=1)[:, c - k :]
         last = np.take_along_axis(S, found, axis=1).min(axis=1)
-        # A partition takes any of those that tie for the last place.
+        # A partition selects arbitrary labels among ties for the last place.
         for i in np.flatnonzero((last[:, None] <= S).sum(axis=1) > k):
             found[i] = np.argsort(-S[i], kind="stable")[:k]
     else:
@@ -54,17 +54,18 @@ def _ones(where: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class ExtremeDM2LClassifier(MissingLabelClassifier):
-    r"""DM2L with a low-rank head, for thousands of labels that are mostly absent.
+    r"""DM2L with a low-rank head, for thousands of labels of which each row has a few.
 
     Scores are :math:`F = t_0 + (\Phi W + 1 b') B'`, where the columns of ``B`` (labels x rank) are
-    orthonormal and :math:`t_0` is what it means that a label is absent. Minimises
+    orthonormal and :math:`t_0` is the target of an entry that is not stored. The estimator
+    minimises
 
     .. math:: \tfrac12 \sum_{ij} v_{ij} (F_{ij} - t_{ij})^2 + \tfrac{\alpha}{2} \|W\|_F^2
               + \lambda_d \Bigl(\sum_k \|F_k - t_0\|_* - \|F_C - t_0\|_*\Bigr).
 
-    No array of ``n_samples x n_labels`` exists at any time. ``B`` spans the directions in label
-    space that ridge regression predicts best (reduced-rank regression); it holds label correlations
-    already, so there is no ``coupling``. See :doc:`/research/many-labels`.
+    It never creates an array of ``n_samples x n_labels``. ``B`` spans the directions in label space
+    that ridge regression predicts best (reduced-rank regression). Because ``B`` models label
+    correlations, there is no parameter ``coupling``. See :doc:`/research/many-labels`.
 
     Parameters
     ----------
@@ -73,45 +74,46 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     alpha, max_iter, tol, missing_label
         As in :class:`dm2l.DM2LClassifier`.
     rank : int, default=100
-        Columns of the head. With as many as there are labels there is no reduction.
+        Number of columns of ``B``. The number of labels means no reduction.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-        How entries that a sparse ``Y`` does not store are read. "missing": unknown
-        (:math:`t_0 = 0`). "negative": observed negatives (:math:`t_0 = -1`). "unlabelled": negative
-        or an overlooked positive; such entries weigh ``absent_weight``, and a positive of label
-        ``j`` weighs ``1 / propensities[j]``. None: ``Y`` is signed.
+        Meaning of an entry that a sparse ``Y`` does not store. "missing": unknown
+        (:math:`t_0 = 0`). "negative": an observed negative (:math:`t_0 = -1`). "unlabelled": a
+        negative or an overlooked positive; such an entry has the weight ``absent_weight``, and a
+        positive of label ``j`` has the weight ``1 / propensities[j]``. None: missing, and ``Y``
+        must store negatives as -1.
     absent_weight : float, default=1.0
         Weight of an unlabelled entry; above 0 and at most 1.
     propensities : array-like of shape (n_labels,), default=None
-        Probability that a positive is labelled; None: :func:`dm2l.metrics.propensities` of ``Y``.
-        Only for "unlabelled".
+        Probability that a positive is labelled, for "unlabelled" only. None estimates it with
+        :func:`dm2l.metrics.propensities`.
     min_rows : int, default=2
-        Labels with fewer observed positives have no local norm.
+        Minimum number of observed positives for a label to have a local norm.
     discriminant, fit_intercept : bool, default=True
-        Whether there are the global norm, and the intercept ``b``, which is not penalised.
+        Whether to use the global norm, and the intercept ``b``, which is not penalised.
     max_memory : float, default=2e9
-        Bytes that a fit may take besides ``X`` and ``Y``, and a prediction besides the arrays that
-        it returns. A fit that needs more is refused before it starts.
+        Maximum number of bytes that a fit uses besides ``X`` and ``Y``, and a prediction besides
+        its result. A fit that needs more raises an error before it starts.
 
     Attributes
     ----------
     label_vectors_ : ndarray of shape (n_labels, rank)
-        ``B``; zero for labels that cannot be learnt.
+        ``B``; zero for labels without both classes observed.
     coef_, intercept_ : ndarray of shape (rank, n_features) and (rank,)
-        ``W'`` and ``b``; the weights of the labels are ``label_vectors_ @ coef_``.
+        ``W'`` and ``b``. The coefficients of the labels are ``label_vectors_ @ coef_``.
     offset_ : ndarray of shape (n_labels,)
-        ``t_0``, or the constant score of a label that cannot be learnt.
+        ``t_0``, or the constant score of a label without both classes observed.
     label_names_, classes_, thresholds_, objective_, objective_history_, n_iter_, n_features_in_
         As in :class:`dm2l.DM2LClassifier`.
 
     See Also
     --------
-    dm2l.DM2LClassifier : The same without a head, for label matrices that fit in memory.
+    dm2l.DM2LClassifier : DM2L without a low-rank head, for label matrices that fit in memory.
 
     Notes
     -----
-    :meth:`predict` and :meth:`complete` answer a sparse ``Y`` with sparse arrays. ``label_mask``
-    does not go with ``missing_as="unlabelled"``. :meth:`score` says little if positives are few:
-    precision at 1 is ``precision_at_k(Y, model.predict_top_k(X, 1), 1)``.
+    For a sparse ``Y``, :meth:`predict` and :meth:`complete` return sparse arrays. ``label_mask``
+    cannot be combined with ``missing_as="unlabelled"``. If positives are rare, evaluate
+    :func:`dm2l.metrics.precision_at_k` of :meth:`predict_top_k` rather than :meth:`score`.
 
     Examples
     --------
@@ -166,24 +168,24 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse ``X`` is never made dense.
+            Inputs; a sparse ``X`` stays sparse.
         y : sparse matrix of shape (n_samples, n_labels), or array-like
-            The labels: signed CSR (``+1``, ``-1``, nothing stored = missing), positives only
-            together with ``missing_as``, or what other estimators take.
+            The labels: a sparse matrix of ``+1`` and ``-1``, a sparse matrix of positives together
+            with ``missing_as``, or an array as for other estimators.
         label_mask : array-like or sparse matrix of bool of the shape of ``y``, default=None
-            True where a label may be used. One that is sparse stays sparse.
+            True where a label may be used; a sparse mask stays sparse.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, >= 0: 2 is the row twice, 0 is no row. See :doc:`/guide/weights`.
+            Non-negative weights of the rows; 2 counts a row twice. See :doc:`/guide/weights`.
         label_weight : None
-            Refused: the estimator holds no array of all entries.
+            Not supported, because it would be an array of all entries.
         """
         self._check_parameters()
         if y is None:
             parse_labels(y)
         if label_weight is not None:
             raise ValueError(
-                "ExtremeDM2LClassifier weighs rows only, because it holds no array of all entries. "
-                "Use sample_weight, or propensities for positives."
+                "ExtremeDM2LClassifier does not support label_weight. Use sample_weight, or "
+                "propensities for positives."
             )
         X = self._check_X(X, reset=True).astype(np.float64, copy=False)
         form, labels = self._read_labels(y, label_mask)
@@ -205,7 +207,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         replace(form, signs=seen).warn_constant()
         learnable, constant, _ = LearnableMask.of(seen)
         self.offset_ = np.where(learnable, absent_target(labels), constant)
-        # Constant labels have a column of scores like the others.
+        # Constant labels have scores like all other labels.
         self._learnable, self._constant = np.ones(n_labels, dtype=bool), self.offset_
         if learnable.any():
             with checked_numbers(X):
@@ -226,7 +228,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return self
 
     def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, SparseLabelMatrix]:
-        """Form of the labels, and the labels, which stay sparse if they are."""
+        """Names and coding of the labels, and their entries, which stay sparse if they are."""
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
             return form, SparseLabelMatrix.of_signs(form.signs)
@@ -236,7 +238,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return LabelMatrix.of_signs(none, negative=stored.negative), stored
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Scores of all labels, by blocks of rows."""
+        """Yield the scores of all labels block by block."""
         X = self._check_X(X).astype(np.float64, copy=False)
         G = np.asarray(X @ self.coef_.T + self.intercept_)
         step = block_length(self.max_memory, 4 * len(self.offset_), max(1, len(G)))
@@ -247,36 +249,38 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             yield rows, S
 
     def predict_top_k(self, X: Any, k: int = 5) -> TopK:
-        """Find the labels with the highest scores, without all scores at once.
+        """Find the labels with the highest scores in each row.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
         k : int, default=5
-            How many labels.
+            Number of labels per row.
 
         Returns
         -------
         indices, scores : ndarray of shape (n_samples, k)
-            Labels, best first, and their scores; of equal scores the earlier label first.
+            Column numbers of the labels, best first, and their scores. Among equal scores, the
+            earlier label comes first.
         """
         check_is_fitted(self)
         c = len(self.offset_)
         if not isinstance(k, Integral) or not 1 <= k <= c:
-            raise ValueError(f"k must be an integer from 1 to {c} (the labels), got {k!r}.")
+            raise ValueError(
+                f"k must be an integer from 1 to {c}, the number of labels, got {k!r}."
+            )
         parts = [top_k(S, int(k)) for _, S in self._score_blocks(X)]
         return TopK(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def _all_scores(self, X: Any, learnt: Any = None) -> NDArray[np.float64]:
-        """Scores of all labels, constant ones included."""
+        """Scores of all labels, including constant labels."""
         n, c = _num_samples(X), len(self.offset_)
         if 8 * n * c > self.max_memory:
             raise ValueError(
-                f"Scores of {n} rows and {c} labels take {8 * n * c:.3g} bytes, but "
-                f"max_memory={self.max_memory:.3g} allows less. Use predict_top_k, which never "
-                f"holds them all; or pass {int(self.max_memory // (8 * c))} rows at a time, or "
-                "raise max_memory."
+                f"Scores of {n} rows and {c} labels take {8 * n * c:.3g} bytes, but max_memory is "
+                f"{self.max_memory:.3g}. Use predict_top_k, pass at most "
+                f"{int(self.max_memory // (8 * c))} rows at a time, or raise max_memory."
             )
         scores = np.empty((n, c))
         for rows, S in self._score_blocks(X):
@@ -284,9 +288,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return scores
 
     def predict(self, X: Any) -> Any:
-        """Predict every label: 1 if its score exceeds 0; sparse if the training labels were.
+        """Predict the labels with scores above 0; the result is sparse if the training labels were.
 
-        If most positives were unlabelled, few scores do; use :meth:`predict_top_k`.
+        If most positives were unlabelled, few scores exceed 0; then use :meth:`predict_top_k`.
         """
         X = self._check_X(X)
         if self._dense:
@@ -308,32 +312,29 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         max_error_rate: Any = None,
         return_summary: bool = False,
     ) -> Any:
-        """Impute the missing labels of ``Y``, read as in ``fit``; observed entries stay.
+        """Impute the missing labels of ``Y``, which is read as in ``fit``; observed labels stay.
 
-        As in :class:`dm2l.DM2LClassifier`, but without ``max_error_rate`` and ``return_summary``,
-        which need ``coupling``. Unlabelled entries are missing. Of a sparse ``Y``, "predict" gives
-        a sparse array that stores 1 for every positive, observed or predicted.
+        This works as in :class:`dm2l.DM2LClassifier`, but ``max_error_rate`` and
+        ``return_summary`` are not supported. Unlabelled entries count as missing. For a sparse
+        ``Y``, "predict" returns a sparse array of all observed and predicted positives.
         """
         check_is_fitted(self)
         if max_error_rate is not None or return_summary:
             raise ValueError(
-                "ExtremeDM2LClassifier has no coupling, and so neither max_error_rate nor "
-                "return_summary."
+                "ExtremeDM2LClassifier does not support max_error_rate and return_summary, which "
+                "need coupling. Use DM2LClassifier."
             )
         if not sp.issparse(Y):
-            dense = copy(self)  # which reads and answers like the other estimators
+            dense = copy(self)  # read and return arrays like the other estimators
             dense._dense, dense.missing_as = True, None
             return super(ExtremeDM2LClassifier, dense).complete(
                 X, Y, label_mask=label_mask, method=method
             )
         n, c = _num_samples(X), len(self.offset_)
         if Y.shape != (n, c):
-            raise ValueError(f"Y has shape {Y.shape}; {n} rows of X and {c} labels need {(n, c)}.")
-        if method not in ("predict", "predict_proba", "decision_function"):
-            raise ValueError(
-                f"method must be 'predict', 'predict_proba' or 'decision_function', got {method!r}."
-            )
-        # Positives only are not ambiguous to a model that learnt from signed labels.
+            raise ValueError(f"Y must have shape {(n, c)} (rows of X, labels), got {Y.shape}.")
+        check_choice("method", method, "predict", "predict_proba", "decision_function")
+        # If the training labels were signed, entries that are not stored are missing.
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
         labels = parse_sparse_labels(
             Y,
@@ -359,13 +360,15 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return values
 
     def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> Any:
-        """Not available: it would need models of folds."""
-        raise ValueError("ExtremeDM2LClassifier fits no folds, so it has no find_label_errors.")
+        """Not supported by this estimator."""
+        raise ValueError(
+            "ExtremeDM2LClassifier does not support find_label_errors. Use DM2LClassifier."
+        )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
-        """Share of the observed labels that are predicted correctly: one minus the Hamming loss.
+        """Return one minus the Hamming loss of the observed labels; for a 1-D ``y``, the accuracy.
 
-        For a 1-D ``y`` it is the accuracy; unlabelled entries count as negative.
+        Unlabelled entries count as negative.
         """
         check_is_fitted(self)
         if self._labels.kind != "multilabel":
@@ -374,13 +377,13 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         n, predicted, observed = _num_samples(X), self._positives(X), labels.n_observed()
         check_consistent_length(np.empty(n), observed)
         if not observed.any():
-            raise ValueError("Y has nothing observed, so there is nothing to score against.")
+            raise ValueError("All labels in y are missing, so there is nothing to score against.")
         weights = np.ones(n)
         if sample_weight is not None:
             weights = checked_weights("sample_weight", sample_weight, (n,))
         total = weights @ observed
         if not total:
-            raise ValueError("Weights are zero wherever something was observed.")
+            raise ValueError("sample_weight is zero in all rows with observed labels.")
         positive = _ones(labels.signed > 0)
         if labels.missing_as == "missing":
             predicted = predicted.multiply(_ones(labels.signed != 0))

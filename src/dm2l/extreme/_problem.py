@@ -1,18 +1,19 @@
-r"""The objective with a low-rank head, as a problem in as many columns as the head has.
+r"""The objective with a low-rank head, whose cost does not grow with rows times labels.
 
 Scores are ``F = t_0 + G B'`` with ``G = Phi W + 1 b'`` of shape (n, r), ``B`` (c x r) with
-orthonormal columns and ``t_0`` what nothing stored means. Then ``||G_k B'||_* = ||G_k||_*``, and of
-the loss over all ``n c`` entries
+orthonormal columns, and ``t_0`` the target of an entry that is not stored. Therefore
+``||G_k B'||_* = ||G_k||_*``, and in the loss over all ``n c`` entries
 
 .. math:: \tfrac w2 \sum_{ij} f_{ij}^2
           + \tfrac12 \sum_{stored} \bigl[v_{ij} (f_{ij} - y_{ij})^2 - w f_{ij}^2\bigr],
           \qquad f = G B', \quad y = T - t_0,
 
-the first sum is ``||G||_F^2``. Nothing as large as ``n c`` is ever needed.
+the first sum is ``||G||_F^2``.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -29,38 +30,31 @@ from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm, thresholded_nuclear_norm
 from dm2l._solvers.problem import Preconditioner, Solution
 from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
-from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.labels._parsing import SparseLabelMatrix
 from dm2l.metrics import propensities
 from dm2l.metrics._complete import check_propensities
 
 Array = NDArray[np.float64]
 
-# Numbers in the largest stack, 32 MB: beyond, batching saves nothing any more.
+# Numbers in the largest stack (32 MB); larger stacks are not faster.
 STACK = 2**22
-# Groups go into one stack where the largest exceeds the smallest by no more than this factor, or
-# has no more rows than this.
+# A stack holds groups whose sizes differ by at most this factor, or that have at most this many
+# rows.
 PADDING, SMALL = 1.1, 8
 
 
 class _Stack(NamedTuple):
-    """Groups of similar size: places of their rows among the covered ones, and the sparse inverse.
+    """Groups of rows of similar size."""
 
-    ``heights`` are numbers of rows, ``weights`` sums of their weights, for the curvature.
-    """
-
-    places: NDArray[np.intp]
-    heights: NDArray[np.intp]
-    weights: NDArray[Any]
-    back: Any
+    places: NDArray[np.intp]  # of the rows of each group among the covered rows
+    heights: NDArray[np.intp]  # numbers of rows
+    weights: NDArray[Any]  # sums of the weights of the rows, for the curvature
+    back: Any  # sparse matrix that sums rows of the stack into covered rows
 
 
 @dataclass(frozen=True)
 class SharedRows:
-    """Groups of the rows that share a label, from sparse positives.
-
-    ``covered`` rows are those in at least one group, so that the global norm never exceeds the sum
-    of the local ones (Theorem 1 of the paper).
-    """
+    """Groups of rows that share a positive label; ``covered`` rows are in at least one group."""
 
     covered: NDArray[np.intp]
     stacks: list[_Stack]
@@ -75,10 +69,7 @@ class SharedRows:
         size: int = STACK,
         rows: Array | None = None,
     ) -> SharedRows:
-        """Groups of a boolean sparse matrix, for scores of ``rank`` columns; ``rows`` are weights.
-
-        No stack holds more than ``size`` numbers, unless a single group does.
-        """
+        """Groups of a boolean sparse matrix, in stacks of at most ``size`` numbers."""
         positives = positives.tocsc()
         counts = np.diff(positives.indptr)
         sizes = counts if rows is None else positives.T @ rows
@@ -107,24 +98,21 @@ class SharedRows:
             inverse = (np.ones(len(real)), (flat[real], real))
             back = sp.csr_array(inverse, shape=(filler, len(flat)))
             heavy = heights[some]
-            if weights is not None:  # a row that is there twice is two rows, a light one is a row
+            if weights is not None:  # a weight of two counts as two rows, a small one as one row
                 heavy = np.maximum(heavy, weights[places].sum(axis=1))
             stacks.append(_Stack(places, heights[some], heavy, back))
             start = some.stop
         return cls(covered, stacks)
 
     def norms(self, F: Array, norm: SmoothNorm, *, curvature: bool = False) -> Evaluation:
-        """Summed norms of the groups of covered scores ``F``, which end with a zero row."""
+        """Sum of the norms of all groups; ``F`` holds covered scores and a last row of zeros."""
         value = exact = 0.0
         r = F.shape[1]
         gradient = np.zeros((len(F) - 1, r))
         bend = np.zeros((r, r)) if curvature else None
         for stack in self.stacks:
             Z = F[stack.places]
-            if Z.shape[1] < r:
-                at = wide_norms(Z, stack.weights, norm.mu, curvature=curvature)
-            else:
-                at = norm(Z, curvature=curvature, heights=stack.weights if curvature else None)
+            at = norm(Z, curvature=curvature, heights=stack.weights)
             value += at.value
             exact += at.exact
             gradient += stack.back @ at.gradient.reshape(-1, r)
@@ -141,41 +129,16 @@ class SharedRows:
         return total
 
 
-def wide_norms(
-    Z: Array, heights: NDArray[Any], mu: float, *, curvature: bool = False
-) -> Evaluation:
-    """Smoothed norms, summed, of a stack of matrices with fewer rows than columns."""
-    # The curvature of all is one product of tall matrices: for thousands of tail labels a stack of
-    # square ones would be the largest array of the fit.
-    eigenvalues, vectors = np.linalg.eigh(Z @ Z.swapaxes(1, 2))
-    eigenvalues = np.clip(eigenvalues, 0.0, None)
-    roots = np.sqrt(eigenvalues + mu * mu)
-    turned = vectors.swapaxes(1, 2) @ Z
-    gradient = vectors @ (turned / roots[:, :, None])
-    found = Evaluation(float((roots - mu).sum()), float(np.sqrt(eigenvalues).sum()), gradient)
-    if not curvature:
-        return found
-    spare = (heights - Z.shape[1])[:, None]  # negative: zero rows have a root as well, mu
-    pairs = (1.0 / (roots[:, None, :] + roots[:, :, None])).sum(axis=2) + spare / (roots + mu)
-    rest = (1.0 / (roots + mu)).sum(axis=1)[:, None] + spare / (2 * mu)
-    safe = eigenvalues > 1e-12 * mu * mu
-    weights = np.where(safe, (pairs - rest) / np.where(safe, eigenvalues, 1.0), 0.0)
-    P = turned.reshape(-1, Z.shape[2])
-    H = (P * weights.reshape(-1, 1)).T @ P
-    H[np.diag_indices_from(H)] += rest.sum()
-    return found._replace(curvature=H)
-
-
-# Share of the memory limit that blocks of temporaries may take.
+# Share of the memory limit that temporary blocks may use.
 SHARE = 1 / 4
-# Stored entries whose scores are computed at a time, times the rank.
+# Number of stored entries whose scores are computed at a time, times the rank.
 CHUNK = 2**22
-# Pairs of steps and gradients that the solver remembers, and what else it holds of that size.
+# Number of arrays of weights that the solver holds, including its memory of steps and gradients.
 REMEMBERED = 2 * 20 + 10
-# Arrays of n x r numbers alive at the peak of an evaluation, and of d x d numbers before.
+# Number of arrays of scores during an evaluation, and of squares of the features before the fit.
 SCORES = 8
 SQUARES = 4
-# Bytes of a stored label: twice as CSR with index and value, its row, weights and score.
+# Bytes per stored label: two CSR matrices, its row number, weights and score.
 STORED = 120
 
 
@@ -184,8 +147,8 @@ class LowRankProblem:
 
     xp: Any = numpy_namespace
 
-    # ``stored`` (CSR) holds the targets y less what absence means, ``v`` are the weights of its
-    # entries, ``w`` that of entries that are not stored; weights of ``rows`` multiply both.
+    # ``stored`` (CSR) holds the targets less the target of an entry that is not stored. ``v`` are
+    # the weights of its entries and ``w`` is the weight of all others; ``rows`` multiply both.
     def __init__(
         self, features: Features, stored: Any, v: Array, w: float, rows: Any, *, alpha: float
     ) -> None:
@@ -197,7 +160,7 @@ class LowRankProblem:
         self._rows = np.repeat(np.arange(n), np.diff(stored.indptr))
         counts: Any = 1.0 if rows is None else rows[self._rows]
         self._excess = counts * (v - w)
-        # Every entry weighs the same: stored ones are then needed for the linear part only.
+        # If all entries have the same weight, stored ones only matter for the linear part.
         self.uniform = not self._excess.any()
         self.n = float(n if rows is None else rows.sum())
         self.rho = w + float(self._excess.sum()) / (self.n * c)
@@ -211,16 +174,16 @@ class LowRankProblem:
         self.to_original, self.from_original = features.to_original, features.from_original
 
     def _where_stored(self, values: Array) -> Any:
-        """A sparse matrix with these values where something is stored."""
+        """Sparse matrix with these values at the stored entries."""
         stored = self._stored
         return sp.csr_array((values, stored.indices, stored.indptr), shape=stored.shape)
 
     def attach(
         self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool = True
     ) -> None:
-        """Set the head ``B`` (c, r) and the rows that share a label."""
+        """Set the head ``B`` (c, r) and the groups of rows."""
         self.B, self.groups = B, groups
-        if np.ndim(self._weights):  # as rows count in norms
+        if np.ndim(self._weights):
             self._roots = np.sqrt(self._weights[groups.covered])
         self.n_labels = B.shape[1]
         self.lambda_d = float(lambda_d) if groups.stacks else 0.0
@@ -247,7 +210,7 @@ class LowRankProblem:
         return value, gradient
 
     def product(self, W: Array) -> Array:
-        """Hessian of the loss, times ``W``."""
+        """Product of the Hessian of the loss with ``W``."""
         return np.asarray(self.features.adjoint(self._curve(self.features.scores(W))[1]))
 
     def _loss(self, G: Array) -> tuple[float, Array]:
@@ -285,13 +248,13 @@ class LowRankProblem:
         return Evaluation(value, exact, pulled, bend)
 
     def _covered(self, G: Array) -> Array:
-        """Covered rows, and a zero row that pads stacks."""
+        """Scores of the covered rows, and a row of zeros that pads stacks."""
         padded = np.zeros((len(self.groups.covered) + 1, G.shape[1]))
         padded[:-1] = self._roots * G[self.groups.covered]
         return padded
 
     def exact(self, W: Array) -> float:
-        """The exact objective, from singular values."""
+        """The exact objective from singular values."""
         G = np.asarray(self.features.scores(W))
         value = self._loss(G)[0] + self._ridge(W)
         if self.lambda_d:
@@ -301,7 +264,7 @@ class LowRankProblem:
         return value
 
     def linearise(self, W: Array) -> Array:
-        """A subgradient of the global norm at ``W``, in the scores."""
+        """A subgradient of the global norm with respect to the scores."""
         G = np.asarray(self.features.scores(W))
         slope = np.zeros_like(G)
         norm = thresholded_nuclear_norm(self._covered(G)[:-1], 0.0)
@@ -311,7 +274,7 @@ class LowRankProblem:
 
 def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: float) -> Array:
     """Solution without nuclear norms, in the variables of the preconditioner."""
-    # All columns at once: those of a head depend on each other where weights of entries differ.
+    # All columns are solved together, because they are coupled if weights of entries differ.
     right = np.asarray(preconditioner.to_gradient(problem.right()))
     if problem.uniform and preconditioner.rho == 1.0:
         return right
@@ -328,12 +291,10 @@ def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: fl
 def label_basis(
     features: Features, stored: Any, ridge: Any, rank: int, *, block: int = 1024
 ) -> Array:
-    """The ``rank`` best directions of ridge regression on all labels, orthonormal, best first.
-
-    With ``RR' = rho Phi'Phi + alpha I``, of which ``ridge`` knows ``R``, they are the leading right
-    singular vectors of ``A = R^-1 Phi'Y`` (features x labels). Of more labels than features only
-    ``AA'`` is kept, summed over blocks of labels; a second pass gives ``B = A'U / s``.
-    """
+    """Orthonormal directions in label space that ridge regression predicts best, best first."""
+    # With ``RR' = rho Phi'Phi + alpha I`` (``ridge`` holds R), these are the leading right singular
+    # vectors of ``A = R^-1 Phi'Y`` (features x labels). If there are more labels than features,
+    # ``AA'`` is summed over blocks of labels, and a second pass computes ``B = A'U / s``.
     c = stored.shape[1]
     if rank >= c:
         return np.eye(c)
@@ -346,7 +307,7 @@ def label_basis(
         block = c
         values, Vt = scipy.linalg.svd(predictable(0), full_matrices=False)[1:]
         kept = values[:rank] > features.size * np.finfo(np.float64).eps * values[0]
-        kept[0] = True  # one direction even if features predict nothing
+        kept[0] = True  # keep one direction even if the features predict nothing
         return np.ascontiguousarray(Vt[:rank][kept].T)
     square = np.zeros((features.size, features.size))
     for start in range(0, c, block):
@@ -358,25 +319,25 @@ def label_basis(
     values, U = values[::-1], U[:, ::-1]
     if not values[0] > 0:
         return np.eye(c, 1)
-    # Squares: below this the digits of a singular value are rounding.
+    # Smaller eigenvalues are rounding errors.
     kept = values > size * np.finfo(np.float64).eps * values[0]
     values, U = values[kept], U[:, kept]
     B = np.empty((c, len(values)))
     for start in range(0, c, block):
         B[start : start + block] = predictable(start).T @ (U / np.sqrt(values))
-    # Small singular values lose digits in the square; the span stays, the angles are set right.
+    # The squares cost small singular values digits, so that columns are not exactly orthogonal.
     return np.ascontiguousarray(scipy.linalg.qr(B, mode="economic", overwrite_a=True)[0])
 
 
 def _pull(features: Features, stored: Any) -> Array:
-    """``Phi'Y`` of sparse ``Y``, through the stored entries only."""
+    """``Phi'Y`` for a sparse ``Y``, computed from the stored entries only."""
     product = stored.T @ features.Phi
     product = product.toarray() if sp.issparse(product) else np.asarray(product)
     if not features.intercept:
         return product.T.astype(np.float64, copy=False)
     sums = np.asarray(stored.sum(axis=0), dtype=np.float64).reshape(1, -1)
     product = product.T.astype(np.float64)
-    if features.mean is not None and sp.issparse(features.Phi):  # its means are still in it
+    if features.mean is not None and sp.issparse(features.Phi):  # sparse features are not centred
         product -= features.mean[:, None] * sums
     return np.concatenate([product, sums])
 
@@ -384,8 +345,8 @@ def _pull(features: Features, stored: Any) -> Array:
 def bytes_needed(
     n_rows: int, n_features: int, n_labels: int, n_stored: int, rank: int, *, dense: bool = True
 ) -> float:
-    """Bytes that a fit needs besides ``X`` and blocks, about; no term is ``n_rows * n_labels``."""
-    # The side on which the features are squared.
+    """Approximate number of bytes that a fit needs besides ``X`` and temporary blocks."""
+    # Size of the squared features.
     m = min(n_rows, n_features)
     rank = min(rank, m + 1, n_labels)
     numbers = (
@@ -401,32 +362,26 @@ def bytes_needed(
 
 
 def block_length(max_memory: float, width: int, most: int) -> int:
-    """Rows of a temporary with ``width`` numbers each that fit in its share of the limit."""
+    """Number of rows of ``width`` numbers that fit into the memory for temporary blocks."""
     return int(min(most, max(1, SHARE * max_memory / (8 * max(width, 1)))))
 
 
 def check_memory(rank: int, max_memory: float, **sizes: Any) -> None:
-    """Refuse a fit that needs too much memory, and name a rank that fits."""
+    """Refuse a fit that needs too much memory, and name the largest rank that fits."""
     limit = (1 - SHARE) * max_memory
     needed = bytes_needed(rank=rank, **sizes)
     if needed <= limit:
         return
-    low, high = 0, rank
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = bytes_needed(rank=middle, **sizes) <= limit
-        low, high = (middle, high) if fits else (low, middle)
-    advice = f"rank={low} would fit" if low else "no rank fits: take fewer rows or features"
+    low = bisect_right(range(1, rank), limit, key=lambda r: bytes_needed(rank=r, **sizes))
+    advice = f"use rank={low} or less" if low else "use fewer rows or features, as no rank fits"
     raise ValueError(
-        f"This fit needs about {needed / (1 - SHARE):.3g} bytes, but max_memory={max_memory:.3g} "
-        f"allows less: {sizes['n_rows']} rows, {sizes['n_features']} features, "
-        f"{sizes['n_labels']} labels, {sizes['n_stored']} stored, rank={rank}. Raise max_memory, "
-        f"or lower rank; {advice}."
+        f"With rank={rank}, this fit needs about {needed / (1 - SHARE):.3g} bytes, but max_memory "
+        f"is {max_memory:.3g}. Raise max_memory, or {advice}."
     )
 
 
 def absent_target(labels: SparseLabelMatrix) -> float:
-    """Target of entries that are not stored."""
+    """Target of an entry that is not stored."""
     return 0.0 if labels.missing_as == "missing" else -1.0
 
 
@@ -437,10 +392,7 @@ def fit_head(
     learnable: NDArray[np.bool_],
     rows: Array | None,
 ) -> tuple[Solution, Array, Array, Array]:
-    """Fit the learnable labels with the parameters of an estimator; ``rows`` are weights.
-
-    Returns the solution, weights and intercept of the columns of the head, and label vectors.
-    """
+    """Fit the learnable labels; return the solution, coefficients, intercepts and label vectors."""
     chosen = np.flatnonzero(learnable)
     signed = labels.signed if learnable.all() else sp.csr_array(labels.signed[:, chosen])
     weights, absent = np.ones(signed.nnz), float(labels.missing_as != "missing")
@@ -450,12 +402,12 @@ def fit_head(
         given, c = model.propensities, labels.signed.shape[1]
         p = propensities(labels.signed) if given is None else check_propensities(given, c)
         weights[positive] = 1.0 / p[chosen][signed.indices[positive]]
-    if labels.missing_as == "missing":  # rows without observed entries do not count
+    if labels.missing_as == "missing":  # leave out rows without observed entries
         kept = np.flatnonzero(np.diff(signed.indptr))
         if len(kept) < signed.shape[0]:
             X, signed = X[kept], sp.csr_array(signed[kept])
             rows = rows if rows is None else rows[kept]
-    # A stored negative has the target 0 like unlabelled entries, but its full weight.
+    # A stored negative has the same target as an unlabelled entry, but full weight.
     stored = signed.copy()
     stored.data = signed.data - absent_target(labels)
     intercept = bool(model.fit_intercept)

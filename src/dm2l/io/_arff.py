@@ -1,4 +1,4 @@
-"""ARFF files of Mulan and MEKA: dense and sparse rows, read line by line."""
+"""Read the ARFF files of Mulan and MEKA, with dense or sparse rows, line by line."""
 
 import re
 from array import array
@@ -33,7 +33,7 @@ from dm2l.io._columns import (
 )
 from dm2l.io._table import check_encoding
 
-_VALUE_BYTES = 50  # of a value: here, as an array, and in the part that is a feature
+_VALUE_BYTES = 50  # of memory per value, including its copies
 _SPECIAL = frozenset("'\"%")
 _TOKEN = re.compile(
     r"""\s*(?: '(?P<single>(?:[^'\\]|\\.)*)'
@@ -46,7 +46,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _MEKA = re.compile(r"(?:^|\s)-C\s+(-?\d+)(?=\s|$)")
 _NUMERIC = {"numeric", "real", "integer"}
-# Name, and type or values of a nominal one.
+# The name of an attribute, and its type or, if it is nominal, its values.
 _Attribute = tuple[str, str | tuple[str, ...]]
 
 
@@ -61,30 +61,30 @@ def read_arff(
 ) -> Bunch:
     """Read a multi-label ARFF file of Mulan or MEKA.
 
-    Rows may be dense or sparse (``{index value, ...}``, with 0 or the first declared value where
-    none is listed). A nominal feature becomes one column of 0/1 a value, named ``name=value``; of
-    two values only the later in the alphabet gets one, and ``{0,1}`` is a number. ``?`` is NaN.
+    Rows may be dense or sparse (``{index value, ...}``). Values that a sparse row does not list are
+    0 or the first declared value. A nominal feature becomes one 0/1 column per value, named
+    ``name=value``. A feature with two values becomes one column, for the value that comes later in
+    the alphabet. ``{0,1}`` is read as a number, and ``?`` as NaN.
 
     Parameters
     ----------
     path : str or Path
-        The ARFF file, perhaps packed as of :func:`read_csv`.
+        The ARFF file, which may be compressed as in :func:`read_csv`.
     labels : int, str or list of str, default=None
-        The last k attributes, or names or patterns as of :func:`read_csv`. None: what ``xml``
-        lists, else MEKA's ``-C k`` in the relation, else what the ``.xml`` file beside the file
-        lists.
+        The label attributes, as in :func:`read_csv`. If None, they are taken from ``xml``, from
+        MEKA's option ``-C k`` in the relation, or from the ``.xml`` file beside the ARFF file.
     xml : str or Path, default=None
         Mulan's list of labels. Documents with a DOCTYPE are refused.
     drop, encoding
-        As of :func:`read_csv`.
+        As in :func:`read_csv`.
     features_only : bool, default=False
-        Whether every attribute is a feature; ``target`` then has no columns.
+        If True, every attribute is a feature, and ``target`` has no columns.
 
     Returns
     -------
     Bunch
-        As of :func:`read_csv`, with ``relation``; ``data`` is CSR if the rows are sparse. Labels
-        given as names come in that order, others in the order of the file.
+        The keys of :func:`read_csv` and ``relation``; ``data`` is CSR if the rows are sparse.
+        Labels given as names keep that order; other labels are in the order of the file.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def read_arff(
     """
     path = Path(path)
     check_encoding(encoding)
-    # utf-8-sig also takes what an editor of Windows puts before the first line.
+    # utf-8-sig skips the byte order mark that editors on Windows may write.
     codec = "utf-8-sig" if encoding == "utf-8" else encoding
     with open_text(path, codec, "an ARFF file") as text:
         lines = enumerate(text, start=1)
@@ -141,7 +141,7 @@ def read_arff(
 
 
 def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, list[_Attribute]]:
-    """Relation and attributes; ``lines`` is left at the first row."""
+    """Return the relation and the attributes; the next of ``lines`` is then the first row."""
     relation, attributes = "", []
     for number, line in lines:
         text = line.strip()
@@ -161,7 +161,7 @@ def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, lis
                 raise ValueError(f"expected {known}, found {text[:40]!r}; is this ARFF?")
         except ValueError as error:
             raise DataFileError(path, str(error), place=f"line {number}") from None
-    raise DataFileError(path, "it ends before @data: no ARFF file, or only a part of one")
+    raise DataFileError(path, "it ends before @data: not an ARFF file, or an incomplete one")
 
 
 def _attribute(text: str) -> _Attribute:
@@ -183,7 +183,7 @@ def _label_positions(
     relation: str, names: list[str], labels: Any, xml: str | Path | None, path: Path
 ) -> list[int]:
     if labels is not None and xml is not None:
-        raise ValueError("labels= and xml= both say which attributes are labels; pass one.")
+        raise ValueError("labels= and xml= cannot be combined; pass only one of them.")
     if labels is not None:
         return choose_labels(names, labels, str(path))
     if xml is None:
@@ -197,20 +197,20 @@ def _label_positions(
         xml = unpacked_name(path).with_suffix(".xml")
         if not xml.exists():
             where = f"there is no -C in its relation and no {xml.name} beside it"
-            hint = "Pass xml=, or labels= as names or as the number of last attributes."
+            hint = "Pass xml=, or labels= with names or the number of attributes at the end."
             reason = f"it does not say which attributes are labels: {where}"
             raise DataFileError(path, reason, hint=hint)
     listed = _read_label_names(xml)
     declared = set(names)
     unknown = [name for name in listed if name not in declared]
     if unknown:
-        reason = f"{len(unknown)} label(s) that {path} does not declare are listed: {unknown[:5]}"
+        reason = f"it lists {len(unknown)} label(s) that {path} does not declare: {unknown[:5]}"
         raise DataFileError(xml, reason)
     return sorted(match_columns(names, listed, str(path)))
 
 
 def _read_label_names(path: str | Path) -> list[str]:
-    """Names of all labels in a Mulan XML file, nested ones included, in its order."""
+    """Return the names of all labels in a Mulan XML file, including nested ones, in order."""
     names: list[str] = []
     parser = expat.ParserCreate(namespace_separator=" ")
 
@@ -222,7 +222,7 @@ def _read_label_names(path: str | Path) -> list[str]:
         if tag.rpartition(" ")[2] == "label":
             if "name" not in attributes:
                 place = f"line {parser.CurrentLineNumber}"
-                raise DataFileError(path, "a <label> without name=", place=place)
+                raise DataFileError(path, "a <label> has no name=", place=place)
             names.append(attributes["name"])
 
     parser.StartDoctypeDeclHandler = refuse
@@ -231,25 +231,25 @@ def _read_label_names(path: str | Path) -> list[str]:
     with translate_errors(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:
         parser.ParseFile(file)
     if not names:
-        raise DataFileError(path, 'no labels are named: there is no element <label name="...">')
+        raise DataFileError(path, 'it has no labels: there is no element <label name="...">')
     return names
 
 
 @dataclass(frozen=True)
 class _Coding:
-    """The numeric columns of an attribute: from ``start`` on, one for each of ``names``."""
+    """The columns that an attribute becomes: from ``start`` on, one for each of ``names``."""
 
     start: int
     names: tuple[str, ...]
-    codes: dict[str, tuple[int, float]] | None  # value -> (column, number); None: a number itself
-    omitted: tuple[int, float] = (0, 0.0)  # what a sparse row means that does not list it
+    codes: dict[str, tuple[int, float]] | None  # value -> (column, number); None if numeric
+    omitted: tuple[int, float] = (0, 0.0)  # the entry of a sparse row that does not list it
 
     def entries(self, text: str, quoted: bool) -> Iterable[tuple[int, float]]:
         if text == "?" and not quoted:
             return [(self.start + k, np.nan) for k in range(len(self.names))]
         if self.codes is None:
             value = as_number(text)
-            if value is None or "_" in text:  # float() takes 1_000
+            if value is None or "_" in text:  # float() accepts 1_000
                 raise ValueError(f"{self.names[0]!r} is numeric, found {text!r}")
             return ((self.start, value),)
         if text not in self.codes:
@@ -264,7 +264,7 @@ def _coding(
     if values in _NUMERIC:
         return _Coding(start, (name,), None)
     if isinstance(values, str):
-        reason = f"attribute {name!r} is of type {values}, which has no numbers in it"
+        reason = f"attribute {name!r} is of type {values}, which is not numeric or nominal"
         raise DataFileError(path, reason, hint=f"Leave it out with drop=[{name!r}].")
     names: tuple[str, ...] = (name,)
     if is_label:
@@ -272,28 +272,27 @@ def _coding(
         numbers = set(words.values())
         if not numbers <= {0.0, 1.0} and not numbers <= {-1.0, 1.0}:
             pairs = "0/1, -1/1, no/yes, false/true, inactive/active or negative/positive"
-            reason = f"label {name!r} declares {list(values)[:8]}; a label has two values, {pairs}"
+            reason = f"label {name!r} declares {list(values)[:8]}; its values must be {pairs}"
             raise DataFileError(path, reason)
         codes = {value: (start, float(number == 1)) for value, number in words.items()}
     elif len(values) > 2:
         names = tuple(f"{name}={value}" for value in values)
         codes = {value: (start + k, 1.0) for k, value in enumerate(values)}
-    elif set(values) <= {"0", "1"}:  # the numbers they are
-        codes = {value: (start, float(value)) for value in values}
     else:
-        # The later in the alphabet is 1, and the column says so: the order in which a file happens
-        # to declare them must not turn the numbers round.
-        names = (f"{name}={max(values)}",)
-        codes = {value: (start, float(value == max(values))) for value in values}
+        # The order in which a file declares two values must not decide which of them is 1.
+        numeric = set(values) <= {"0", "1"}
+        one = "1" if numeric else max(values)
+        names = (name if numeric else f"{name}={one}",)
+        codes = {value: (start, float(value == one)) for value in values}
     return _Coding(start, names, codes, codes[values[0]])
 
 
 def _rows(
     lines: Iterator[tuple[int, str]], codings: dict[int, _Coding], size: int, path: Path
 ) -> tuple[sp.csr_array, bool]:
-    """All rows as one CSR matrix over the columns of the codings, and whether any was sparse."""
+    """Return all rows as a CSR matrix of the coded columns, and whether any row was sparse."""
     values, indices, indptr = array("d"), array("i"), array("q", [0])
-    # Listed in no sparse row although they are not zero there: first values that count as 1.
+    # Sparse rows omit the first declared value of an attribute, even if its code is 1.
     implied = {j: c.omitted for j, c in codings.items() if c.omitted[1]}
     sparse = False
     most = available_memory() / _VALUE_BYTES
@@ -322,7 +321,7 @@ def _rows(
         except ValueError as error:
             raise DataFileError(path, str(error), place=f"line {number}") from None
         if len(values) > most:
-            reason = "its values, a column each, do not fit into memory"
+            reason = "it does not fit into memory"
             raise DataFileError(path, reason, place=f"line {number}", hint=MEMORY_HINT)
         indptr.append(len(values))
     if len(indptr) == 1:
@@ -333,7 +332,7 @@ def _rows(
 
 
 def _tokens(line: str) -> Iterator[tuple[str, bool]]:
-    """Words and punctuation of a line, each with whether it was quoted; a comment ends it."""
+    """Yield the words and punctuation marks before a comment, and whether each was quoted."""
     position, line = 0, line.rstrip()
     while position < len(line):
         found = _TOKEN.match(line, position)
@@ -358,11 +357,11 @@ def _dense_cells(text: str, size: int) -> list[tuple[int, str, bool]]:
     cells: list[tuple[str, bool]] = []
     if _SPECIAL.isdisjoint(text):
         cells = [(word.strip(), False) for word in text.split(",")]
-    if len(cells) != size:  # quotes, a comment, or blanks between the values
+    if len(cells) != size:  # quotes, a comment, or values separated by blanks
         cells = [(word, quoted) for word, quoted in _tokens(text) if quoted or word != ","]
     if len(cells) != size:
         braces = any(word == "{" and not quoted for word, quoted in cells)
-        hint = "; weights of rows are not supported" if braces else ""
+        hint = "; row weights are not supported" if braces else ""
         raise ValueError(f"expected {size} values, found {len(cells)}{hint}")
     return [(j, word, quoted) for j, (word, quoted) in enumerate(cells)]
 
@@ -373,14 +372,13 @@ def _sparse_cells(text: str, size: int) -> list[tuple[int, str, bool]]:
     else:
         words = list(_tokens(text))
         if words.count(("}", False)) != 1 or words[-1] != ("}", False):
-            raise ValueError("a sparse row is one {...}; weights of rows are not supported")
+            raise ValueError("a sparse row must be one {...}; row weights are not supported")
         words = [(word, quoted) for word, quoted in words[1:-1] if quoted or word != ","]
     if len(words) % 2:
-        raise ValueError("a sparse row lists pairs of an index and a value")
+        raise ValueError("a sparse row must list pairs of an index and a value")
     cells = []
     for (index, _), (word, quoted) in zip(words[::2], words[1::2], strict=True):
         if not index.isdecimal() or int(index) >= size:
-            known = f"the {size} attributes, 0 to {size - 1}"
-            raise ValueError(f"index {index!r} is not one of {known}")
+            raise ValueError(f"index {index!r} is not in the range 0 to {size - 1}")
         cells.append((int(index), word, quoted))
     return cells

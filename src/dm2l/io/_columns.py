@@ -1,4 +1,4 @@
-"""Columns chosen by name, pattern or number, and words in label columns read as 1, 0 and NaN."""
+"""Select columns by name, pattern or number, and read the text of label columns as 1, 0 and NaN."""
 
 import operator
 import re
@@ -15,23 +15,23 @@ from sklearn.utils import Bunch
 
 from dm2l._utils.files import DataFileError, printable
 
-# Ends of the names of columns that dm2l itself adds to a label's.
+# Suffixes of the columns that dm2l adds for a label.
 PROBABILITY, LOOK, SCORE = "__probability", "__look", "__score"
 
 
 class ColumnRequestError(ValueError):
-    """Columns were asked for that are not there: an error of the call, not of the file."""
+    """The caller requested columns that do not exist; the file itself may be valid."""
 
 
 class LabelNames(tuple[str, ...]):
-    """Label columns by exact name: none is a number of columns, a prefix or a pattern."""
+    """Exact names of label columns; no name is read as a pattern, a prefix or a number."""
 
 
 def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) -> list[int]:
-    """Positions of the columns that are asked for, in that order.
+    """Return the positions of the requested columns, in the order of the request.
 
-    Each is a name, a glob pattern such as ``tox_*``, a prefix that ends in a sign such as
-    ``tox_``, or a list of these with commas. An existing name is meant as it stands.
+    A request is a name, a glob pattern such as ``tox_*``, a prefix that ends in a punctuation mark
+    such as ``tox_``, or a comma-separated list of these. An existing name takes precedence.
     """
     places: dict[str, list[int]] = {}
     for j, name in enumerate(names):
@@ -50,7 +50,7 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
                 if len(names) > 12:
                     shown = [*shown[:6], "...", *shown[-6:-1], f"{shown[-1]} ({len(names)})"]
                 raise ColumnRequestError(
-                    f"{where} has no column {part!r}, nor one that matches it as a pattern. "
+                    f"{where} has no column {part!r}, and no column matches it as a pattern. "
                     f"Columns: {', '.join(shown)}."
                 )
             found.update(dict.fromkeys(hits))
@@ -59,13 +59,13 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
 
 def matches_pattern(name: str, pattern: str) -> bool:
     """Whether a name, a pattern or a prefix selects a column."""
-    # "tox_" is a prefix; without the sign at its end it may as well be a typing error.
+    # "tox_" is a prefix; "tox" is not, because it may be a misspelt name.
     whole = pattern[-1].isalnum() or pattern[-1] in "*?]"
     return fnmatchcase(name, pattern if whole else f"{pattern}*")
 
 
 def added_columns(names: Iterable[str]) -> set[str]:
-    """Columns that dm2l has added: of one label a probability, and a look or a score."""
+    """Return the columns that dm2l added: a label's probability with its look or score column."""
     known = set(names)
     found: set[str] = set()
     for name in known:
@@ -77,36 +77,38 @@ def added_columns(names: Iterable[str]) -> set[str]:
 
 
 def check_distinct(names: Iterable[str], where: str, what: str = "columns") -> None:
-    """Refuse columns of the same name."""
-    names = list(names)
-    if len(set(names)) < len(names):
-        double = sorted(name for name, count in Counter(names).items() if count > 1)
-        listed = ", ".join(map(repr, double[:5]))
-        raise DataFileError(where, f"there are several {what} named {listed}; rename them")
+    """Raise an error if several columns have the same name."""
+    double = [repr(name) for name, count in Counter(names).items() if count > 1]
+    if double:
+        raise DataFileError(
+            where, f"there are several {what} named {', '.join(double[:5])}; rename them"
+        )
 
 
 def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
-    """Positions of the label columns: the last ``labels``, or those that are asked for."""
+    """Return the positions of the label columns: the last ``labels``, or the requested ones."""
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if not 1 <= labels < len(names):
-            most = len(names) - 1
-            known = f"{where} has {len(names)} columns, of which 1 to {most} can be labels."
-            raise ColumnRequestError(f"labels={labels} asks for that many last columns; {known}")
+            raise ColumnRequestError(
+                f"labels={labels} selects the last {labels} columns. {where} has {len(names)} "
+                f"columns, of which 1 to {len(names) - 1} can be labels."
+            )
         return list(range(len(names) - int(labels), len(names)))
     asked = [labels] if isinstance(labels, str) else list(labels) if np.iterable(labels) else []
     if not asked:
         raise ColumnRequestError(
-            f"labels= takes names or patterns of label columns, or the number of last columns "
-            f"that are labels; got {labels!r}."
+            "labels= must be names or patterns of label columns, or the number of label columns "
+            f"at the end of the table; got {labels!r}."
         )
     exact = labels if isinstance(labels, LabelNames) else ()
     missing = [name for name in exact if name not in names]
     if missing:
         listed = ", ".join(map(repr, missing))
-        reason = f"it lacks {len(missing)} of the {len(labels)} labels of the model: {listed}"
-        raise DataFileError(where, reason, hint="Add the columns, with blanks for missing labels.")
+        reason = f"{len(missing)} of the {len(labels)} labels of the model are missing: {listed}"
+        hint = "Add the columns; blank cells are missing labels."
+        raise DataFileError(where, reason, hint=hint)
     found: dict[int, None] = {}
-    # A pattern of labels does not select columns that an earlier `complete` has added.
+    # A pattern of labels must not select columns that an earlier `complete` has added.
     added = added_columns(names) - _by_name(names, asked)
     for one in asked:
         if isinstance(one, str) and one.isdecimal() and one not in names:
@@ -119,20 +121,23 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
 
 
 def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> list[int]:
-    """Positions of the label columns that are not dropped; an exact name wins over a pattern."""
+    """Return the positions of labels that are not dropped; exact names override patterns."""
     chosen, dropped = choose_labels(names, labels, where), match_columns(names, drop, where)
-    told = _by_name(names, labels)
-    both = sorted(told & _by_name(names, drop))
+    named = _by_name(names, labels)
+    both = sorted(named & _by_name(names, drop))
     if both:
-        raise ColumnRequestError(f"{where}: {both[0]!r} is named as a label and to be dropped.")
-    left = [j for j in chosen if names[j] in told or j not in dropped]
-    if not left:
-        raise ColumnRequestError(f"{where}: every label is to be dropped; none is left.")
-    return left
+        raise ColumnRequestError(
+            f"{where}: {both[0]!r} is listed both as a label and as a column to drop. Remove it "
+            "from one of the two lists."
+        )
+    left = [j for j in chosen if names[j] in named or j not in dropped]
+    if left:
+        return left
+    raise ColumnRequestError(f"{where}: every label is dropped. Keep at least one label.")
 
 
 def _by_name(names: Sequence[str], asked: Any) -> set[str]:
-    """Columns that are requested by exact name."""
+    """Return the columns that are requested by exact name."""
     known = set(names)
     texts = [asked] if isinstance(asked, str) else asked if np.iterable(asked) else []
     found: set[str] = set()
@@ -144,14 +149,13 @@ def _by_name(names: Sequence[str], asked: Any) -> set[str]:
 def split_columns(
     names: Sequence[str], labels: Sequence[int], drop: str | Iterable[str], where: str
 ) -> list[int]:
-    """Positions of the features: columns that are neither labels, nor dropped, nor dm2l's own."""
+    """Return the positions of the features: not labels, not dropped, and not added by dm2l."""
     dropped = set(match_columns(names, drop, where))
     both = dropped.intersection(labels)
     if both:
         name = names[min(both)]
         raise ColumnRequestError(f"{where}: {name!r} is a label and in drop=; it cannot be both.")
-    taken = dropped.union(labels)
-    added = added_columns(names)
+    taken, added = dropped.union(labels), added_columns(names)
     features = [j for j, name in enumerate(names) if j not in taken and name not in added]
     if not features:
         reason = "every column is a label or dropped; no features are left."
@@ -159,10 +163,10 @@ def split_columns(
     return features
 
 
-# Missing entries of any column, in lower case; the last ones are spreadsheets' and pandas'.
+# Spellings of a missing entry in lower case; the last ones come from spreadsheets and pandas.
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
 
-# Pairs in lower case, positive first; a bare number is also written as 1.0 or +1.
+# Pairs of answers in lower case, positive first.
 _PAIRS = (
     ("1", "0"),
     ("1.0", "0.0"),
@@ -174,14 +178,14 @@ _PAIRS = (
     ("+", "-"),
 )
 _WORDS = {word: 1.0 - side for pair in _PAIRS[2:6] for side, word in enumerate(pair)}
-# Check marks: a yes in a column that has nothing else.
+# Check marks are positive in a column that holds no other answers.
 _CHECK_MARKS = frozenset({"x", "*", "✓", "✔", "☑"})
-_MANY_ZEROS = 0.1  # share of numerals with leading zeros from which on they are codes
+_MANY_ZEROS = 0.1  # from this share of leading zeros on, numerals are codes
 
 
 def parse_boolean(text: str) -> float | None:
-    """Read a word of a label column: 0, 1 or -1, NaN where missing, None where unclear."""
-    # A lone - is unclear: it may mean no, or a missing label.
+    """Read a cell of a label column: 0, 1 or -1, NaN if missing, None if ambiguous."""
+    # A lone "-" is ambiguous: it may be a negative or a missing label.
     word = text.strip().casefold()
     if word in MISSING_WORDS:
         return np.nan
@@ -192,17 +196,17 @@ def parse_boolean(text: str) -> float | None:
 
 
 def is_check_mark(text: str) -> bool:
-    """Whether a text is one of the signs that mark a positive."""
+    """Whether a text is a check mark."""
     return text.strip().casefold() in _CHECK_MARKS
 
 
 def parse_mark_or_boolean(text: str) -> float | None:
-    """Read a word in a column that may hold check marks."""
+    """Read a cell of a column that may hold check marks."""
     return 1.0 if is_check_mark(text) else parse_boolean(text)
 
 
 class MissingMarkers:
-    """Words and numbers, compared without regard to case, blanks and 9 or 9.0."""
+    """A set of words and numbers, in which case, spaces and the format of a number do not count."""
 
     def __init__(self, marks: Iterable[Any] = (), *, usual: bool = True) -> None:
         self._words = {str(mark).strip().casefold() for mark in marks}
@@ -215,7 +219,7 @@ class MissingMarkers:
 
 
 def commonest_pair(yes: Counter[Any], no: Counter[Any]) -> tuple[Any, Any] | None:
-    """The commonest way in which a column writes yes and no; None if it shows neither."""
+    """Return the most frequent spellings of yes and no in a column; None if it has neither."""
     if not yes and not no:
         return None
     positive, negative = (side.most_common(1)[0][0] if side else None for side in (yes, no))
@@ -226,7 +230,7 @@ def commonest_pair(yes: Counter[Any], no: Counter[Any]) -> tuple[Any, Any] | Non
 
 
 def _other(cell: Any, side: int) -> Any:
-    """The other answer, written as this one is: of the same type, in the same quotes and case."""
+    """Return the opposite answer in the type, quotes and case of ``cell``."""
     if not isinstance(cell, str):
         return type(cell)(side == 0)
     word = cell.strip().strip('"').strip()
@@ -239,30 +243,30 @@ def _other(cell: Any, side: int) -> Any:
 
 
 def as_list(marks: Any) -> list[Any]:
-    """Markers as a list; a single one is a list of one, None an empty list."""
+    """Return markers as a list: a single marker as a list of one, None as an empty list."""
     if marks is None:
         return []
     return list(marks) if np.iterable(marks) and not isinstance(marks, str) else [marks]
 
 
 def are_codes(texts: Iterable[str]) -> bool:
-    """Whether texts are whole numerals with leading zeros: postcodes, keys."""
+    """Whether texts are numerals with leading zeros, such as postcodes and keys."""
     found = [text.strip() for text in texts]
     if not all(text.isdecimal() for text in found):
         return False
     zeros = sum(len(text) > 1 and text.startswith("0") for text in found)
-    # All are as long as each other, or many have zeros: one 07 among numbers is a number.
+    # A single 07 among numbers is a number; codes have equal lengths or many leading zeros.
     return zeros > 0 and (zeros >= _MANY_ZEROS * len(found) or len(set(map(len, found))) == 1)
 
 
 def with_point(text: str, decimal: str) -> str:
-    """A number with another decimal sign as Python writes it."""
-    # A point is then no decimal sign: 1.500 may well be fifteen hundred.
+    """Replace the decimal sign of a number by a point."""
+    # With a decimal comma, 1.500 may mean fifteen hundred, so a point makes a text no number.
     return text if decimal == "." else text.replace(".", "x").replace(decimal, ".")
 
 
 def as_number(text: str) -> float | None:
-    """The number that a text spells, or None."""
+    """Return a text as a number, or None if it is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -270,13 +274,12 @@ def as_number(text: str) -> float | None:
 
 
 _AMONG = ", among its labels,"
-_NAME_A_MARK = "name a mark of missing entries with --missing (missing= in Python)"
+_NAME_A_MARK = "mark missing labels with --missing (missing= in Python)"
 _SPELLINGS = (
-    "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, blank "
-    "where missing. Correct the entry, or name a mark of missing entries with --missing "
-    "(missing= in Python), the positive value of another pair with --positive LABEL=VALUE "
-    "(positive=), the side of a number that counts as yes with --cutoff (cutoffs=), or leave the "
-    "column out of the labels."
+    "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, and "
+    "blank where missing. Correct the entry or remove the column from the labels. Options: "
+    "--missing for a mark of missing labels, --positive LABEL=VALUE for the positive value of "
+    "another pair, --cutoff for numbers (missing=, positive=, cutoffs= in Python)."
 )
 _NO = (-1.0, 0.0)
 _SIDES = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
@@ -288,23 +291,23 @@ _CELL = re.compile(rf"(?P<side>>=|<=|>|<)?\s*(?P<value>{_NUMBER})")
 
 @dataclass(frozen=True)
 class Cutoff:
-    """Numbers on one ``side`` (``>=``, ``>``, ``<=``, ``<``) of ``value`` are a yes."""
+    """Numbers on one ``side`` (``>=``, ``>``, ``<=``, ``<``) of ``value`` are positive."""
 
     side: str
     value: str
 
     @property
     def words(self) -> tuple[str, str]:
-        """How yes and no are written where the number itself is not known."""
+        """Texts for yes and no where the number itself is not known."""
         return f"{self.side}{self.value}", f"{_OTHER[self.side]}{self.value}"
 
     def parse(self, text: str, decimal: str = ".") -> float | None:
-        """1 or 0; None of what is no number, or a bound such as ``<10`` that leaves both open."""
+        """Return 1 or 0, or None if the text is no number or a bound that allows both answers."""
         cell = _CELL.fullmatch(text.strip().replace(decimal, "."))
         if cell is None:
             return None
-        # A bound stands for numbers from one point to another; the second part of a point is
-        # whether it lies just below or just above its number.
+        # A bound such as <10 stands for an interval. Its ends are pairs of a number and -1, 0 or 1
+        # for a point just below the number, at the number, or just above it.
         number, side = float(cell["value"]), cell["side"] or ""
         low = (-inf, 0) if side.startswith("<") else (number, int(side == ">"))
         high = (inf, 0) if side.startswith(">") else (number, -int(side == "<"))
@@ -314,34 +317,34 @@ class Cutoff:
 
 
 def cutoffs_of(names: Sequence[str], asked: Iterable[str], where: str) -> dict[int, Cutoff]:
-    """Cutoffs of label columns by their places; each is asked for as ``column>=2``."""
+    """Return cutoffs by the position of their label; a request looks like ``column>=2``."""
     found: dict[int, Cutoff] = {}
     for one in asked:
         parts = _REQUEST.fullmatch(str(one))
         if parts is None:
             raise ColumnRequestError(
-                f"A cutoff is a label, >=, >, <= or <, and a number, such as 'fold_*>=2'; got "
-                f"{one!r}."
+                f"A cutoff must be a label, then >=, >, <= or <, then a number, such as "
+                f"'fold_*>=2'; got {one!r}."
             )
         cutoff = Cutoff(parts["side"], parts["value"])
         for j in match_columns(names, parts["column"], where + _AMONG):
             if found.setdefault(j, cutoff) != cutoff:
-                raise ColumnRequestError(f"There are two cutoffs for the label {names[j]!r}.")
+                raise ColumnRequestError(f"Label {names[j]!r} has two cutoffs; pass only one.")
     return found
 
 
 @dataclass(frozen=True)
 class LabelVocabulary:
-    """How labels are read that have a positive value of their own or a cutoff."""
+    """Positive values and cutoffs of labels, and how their columns spell yes and no."""
 
     positive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by name or pattern
     cutoffs: tuple[str, ...] = ()
-    # Yes and no of labels, as their columns write them most often.
+    # The most frequent spellings of yes and no, by label.
     written: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 class LabelReader:
-    """All label columns of a table; ``written`` is yes and no of labels in an earlier table."""
+    """Reads the label columns of a table; ``written`` has spellings from an earlier table."""
 
     def __init__(
         self,
@@ -361,10 +364,9 @@ class LabelReader:
         by_label = {str(one): tuple(map(str, as_list(values))) for one, values in positive.items()}
         self._vocabulary = LabelVocabulary(by_label, cutoffs)
         positives: dict[int, MissingMarkers] = {}
-        # Patterns first: what is said of a label by its own name counts.
+        # Patterns come first, so that the exact name of a label overrides them.
         for label in sorted(by_label, key=lambda label: (label in names, label != "*")):
-            everywhere = label == "*"
-            meant = range(len(names)) if everywhere else match_columns(names, label, where + _AMONG)
+            meant = match_columns(names, label, where + _AMONG)
             positives.update(dict.fromkeys(meant, MissingMarkers(by_label[label], usual=False)))
         bounds, pairs = cutoffs_of(names, cutoffs, where), written or {}
         mark = MissingMarkers(as_list(missing))
@@ -376,12 +378,12 @@ class LabelReader:
         ]
 
     def read(self, columns: Sequence[Any]) -> NDArray[np.float64]:
-        """Labels of pandas columns; further rows of the same file are given in further calls."""
+        """Return the labels in pandas columns; later calls read further rows of the same file."""
         size = len(columns[0]) if columns else 0
         values = np.full((size, len(columns)), np.nan)
         for j, (label, column) in enumerate(zip(self._columns, columns, strict=True)):
             values[:, j] = label.read(column)
-        # -1 is a no like 0; but in a table that uses both, one of them may mark missing labels.
+        # Both -1 and 0 are negative, but where a table has both, one may mark missing labels.
         zero, minus = (
             [(c.first[number], repr(c.name)) for c in self._columns if number in c.first]
             for number in (0.0, -1.0)
@@ -392,14 +394,14 @@ class LabelReader:
 
     @property
     def words(self) -> LabelVocabulary:
-        """How labels were read, and how they write yes and no."""
+        """Options with which labels were read, and the spellings of yes and no found."""
         pairs = {label.name: pair for label in self._columns if (pair := label.pair()) is not None}
         return replace(self._vocabulary, written=pairs)
 
 
 @dataclass
 class _LabelColumn:
-    """One label, whose rows may come in several calls."""
+    """Reads one label column, whose rows may come in several calls."""
 
     name: str
     where: str
@@ -410,22 +412,22 @@ class _LabelColumn:
     written: tuple[str, str] | None
 
     def __post_init__(self) -> None:
-        self.first: dict[float, int] = {}  # rows in which 0 and -1 first occurred, as numbers
-        self.other = None if self.written is None else self.written[1]  # beside a positive value
+        self.first: dict[float, int] = {}  # the first rows of the numbers 0 and -1
+        self.other = None if self.written is None else self.written[1]  # the negative value
         self.yes: Counter[str] = Counter()
         self.no: Counter[str] = Counter()
-        self.has_plus = False  # then - is a no
-        # A column of x and blanks, and nothing else, holds check marks: x is a yes.
+        self.has_plus = False  # where + occurs, - is a no
+        # In a column that holds x and blanks only, x is a check mark: a yes.
         self.checks = self.written is not None and is_check_mark(self.written[0])
         self.only_checks = False
-        self.check_mark = ""  # one that has a no beside it, or nothing
+        self.check_mark = ""  # a check mark in a column that may also hold a no
         self.rows = 0
 
     def read(self, column: Any) -> NDArray[np.float64]:
-        """The next rows."""
+        """Read the next rows."""
         try:
             codes, distinct = column.factorize()
-        except TypeError:  # lists and the like have no hash
+        except TypeError:  # cells such as lists are not hashable
             codes, distinct = column.map(str, na_action="ignore").factorize()
         texts = [str(value) for value in distinct]
         self.has_plus = self.has_plus or "+" in map(str.strip, texts)
@@ -436,7 +438,7 @@ class _LabelColumn:
                 self.check_mark = self.check_mark or checks[0].strip()
             if checks and len(checks) == len(words) and not self.checks:
                 self.checks = self.only_checks = True
-        first = np.empty(len(texts) + 1, dtype=np.int64)  # rows; the last one is of missing entries
+        first = np.empty(len(texts) + 1, dtype=np.int64)  # first rows; the last is for missing ones
         first[codes[::-1]] = np.arange(self.rows + len(codes), self.rows, -1)
         answers = list(map(self._parse, texts, first.tolist()))
         self.rows += len(codes)
@@ -447,10 +449,10 @@ class _LabelColumn:
         return np.array([*answers, np.nan])[codes]  # a code of -1 is a missing entry
 
     def pair(self) -> tuple[str, str] | None:
-        """How the column writes yes and no; None if it shows neither."""
+        """Return how the column spells yes and no; None if it has neither."""
         if self.cutoff is not None:
             return self.cutoff.words
-        # Beside a positive value one that was not seen could be any.
+        # With a chosen positive value, the spelling of an answer that did not occur is unknown.
         known = self.positive is None or (self.yes and self.no)
         return (commonest_pair(self.yes, self.no) if known else None) or self.written
 
@@ -461,13 +463,11 @@ class _LabelColumn:
             found = self.cutoff.parse(text, self.decimal)
             if found is None:
                 side = f", which may or may not be {self.cutoff.words[0]}"
-                hint = "Cells under a cutoff are numbers or bounds on one side of it, blank where"
-                raise self._unclear(
-                    text, row, f"{hint} the label is missing; {_NAME_A_MARK}.", side
-                )
+                hint = "Enter a number, or a bound that lies on one side of the cutoff"
+                raise self._unclear(text, row, f"{hint}, or {_NAME_A_MARK}.", side)
             return found
         word = text.strip()
-        if self.positive is not None:  # there is one other value
+        if self.positive is not None:  # the label has exactly one other value
             if text in self.positive:
                 return 1.0
             self.other = word if self.other is None else self.other
@@ -482,7 +482,7 @@ class _LabelColumn:
         if answer is None or self.only_checks:
             mark = self.check_mark
             beside = (
-                f"Beside other answers {mark} may be a yes or mark a missing label: pass "
+                f"Among other answers, {mark} may be a yes or mark a missing label: pass "
                 f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
                 f"--missing {mark} (missing=)."
             )
@@ -498,7 +498,7 @@ class _LabelColumn:
 
 
 def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArray[Any]:
-    """Numeric labels as int8 0/1, or as float64 with NaN where some are missing."""
+    """Return numeric labels as int8 0/1, or as float64 with NaN if some are missing."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 2:
         raise DataFileError(where, f"the labels have {values.ndim} dimensions, not 2")
@@ -510,7 +510,7 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
         raise DataFileError(
             where,
             f"label {_called(names, column)} holds {value}",
-            hint="Labels are 0/1 or -1/+1, NaN where missing; other columns are no labels.",
+            hint="Labels must be 0/1 or -1/+1, and NaN where missing.",
         )
     zeros, minus = values == 0, values == -1
     if minus.any() and zeros.any():
@@ -518,11 +518,11 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
         raise _mixed(where, (i + 1, _called(names, j)), (k + 1, _called(names, m)))
     if not missing.any():
         return (values == 1).astype(np.int8)
-    return np.where(missing, np.nan, (values == 1).astype(np.float64))
+    return np.where(missing, np.nan, values == 1)
 
 
 def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
-    """The Bunch of a reader: keys that the file lacks are None, labels have no columns."""
+    """Make the Bunch of a reader; unknown keys are None, and a missing target has no columns."""
     target = np.empty((data.shape[0], 0), dtype=np.int8) if target is None else target
     silent = dict.fromkeys(("target_names", "feature_names", "train_index", "test_index", "source"))
     return Bunch(**{"data": data, "target": target, **silent, **known})
@@ -533,8 +533,8 @@ def _mixed(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFil
         where,
         f"the labels mix 0/1 and -1/+1: label {zero[1]} holds 0 in row {zero[0]}, label {minus[1]} "
         f"holds -1 in row {minus[0]}",
-        hint="If one of the two marks missing labels, say so with --missing 0 or --missing "
-        "-1 (missing= in Python).",
+        hint="If one of the two marks missing labels, pass --missing 0 or --missing -1 (missing= "
+        "in Python).",
     )
 
 

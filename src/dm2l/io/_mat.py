@@ -1,9 +1,8 @@
-"""MATLAB files with a feature and a label matrix, read by scipy in a process of its own.
+"""Read MATLAB files with a feature and a label matrix by scipy, in a separate process.
 
-scipy's compiled reader leaves its arrays at damaged bytes: of 32,256 mutated files 136 killed the
-process. No check beforehand can help that short of a second reader, so it runs in a process that
-may die. Numbers come back through a pipe as plain bytes, never as objects, and parts of sparse
-matrices are checked.
+Damaged files can crash scipy's compiled reader (``fuzz/matlab.py``). It therefore runs in a child
+process, which sends the numbers through a pipe as plain bytes, and the parts of sparse matrices are
+checked.
 """
 
 import json
@@ -36,13 +35,12 @@ from dm2l._utils.files import (
 from dm2l.io._columns import label_targets, make_bunch
 
 _SCRIPT = Path(__file__).with_name("_mat_child.py")
-# One thread: every further one of a BLAS library takes address space, which the script limits.
+# Each thread of a BLAS library takes address space, which the child process limits.
 _THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-_NEWER = "In MATLAB, write it again with save(..., '-v7')."
-# A file may take what zlib can make of it, and what a reader needs to find out that it is none.
+# Memory of the child process: twice the largest expansion by zlib, and a fixed amount.
 _RATIO, _SPARE = 2200, 2**28
 _SECONDS, _BYTES_A_SECOND = 10, 1_000_000
-# Usual names in lower case; a pair is a part for training and one for testing.
+# Usual names in lower case; a pair has a training and a test part.
 _USUAL = {
     "X": "x data features train_data+test_data x_train+x_test xtrain+xtest",
     "Y": "y target targets labels label train_target+test_target y_train+y_test ytrain+ytest",
@@ -59,30 +57,29 @@ def read_mat(
 ) -> Bunch:
     """Read features and labels from a MATLAB file of version 4 to 7.
 
-    A label matrix with one row a label, as in the Yahoo files, is transposed; so is a feature
-    matrix with one column a sample, when only that fits the labels. scipy reads the file in a
-    process of its own, as damaged bytes may kill it.
+    A label matrix with one row per label, as in the Yahoo files, is transposed. A feature matrix
+    with one column per sample is transposed if it fits the labels only then.
 
     Parameters
     ----------
     path : str or Path
-        The MATLAB file. Version 7.3 is HDF5 and refused.
+        The MATLAB file. Version 7.3 (HDF5) is not supported.
     X, Y : str or pair of str, default=None
         Variables with the features and the labels (0/1 or -1/+1, dense or sparse). A pair is
-        stacked, training rows first. None: guessed from the usual names, in any case: ``X``,
-        ``data``, ``features``, ``train_data`` with ``test_data``; ``Y``, ``target``, ``labels``,
-        ``train_target`` with ``test_target``.
+        stacked, training rows first. If None, variables with usual names are used: ``X``,
+        ``data``, ``features``, or ``train_data`` with ``test_data``; ``Y``, ``target``,
+        ``labels``, or ``train_target`` with ``test_target``, in upper or lower case.
     missing : float, default=nan
-        Mark of a missing label, ``0`` in files that hold -1, 0 and +1.
+        The mark of a missing label, such as ``0`` in files that hold -1, 0 and +1.
     features_only : bool, default=False
-        Whether labels are ignored; ``target`` then has no columns. A label matrix that is there
+        If True, labels are ignored, and ``target`` has no columns. A label matrix in the file
         still decides whether features are transposed.
 
     Returns
     -------
     Bunch
-        As of :func:`read_csv`, without names; ``data`` may be CSR. A stacked pair has
-        ``train_index`` and ``test_index``.
+        The keys of :func:`read_csv`; names are None, and ``data`` may be CSR. For a stacked pair,
+        ``train_index`` and ``test_index`` are set.
 
     Examples
     --------
@@ -100,15 +97,17 @@ def read_mat(
     found = _read_variables(path, [*_several(X), *_several(Y)])
     x_keys = _keys(found, X, "X", path)
     if features_only and Y is None and len(_guesses(found, "Y")) != 1:
-        y_keys = x_keys  # nothing says that they should be turned
+        y_keys = x_keys  # without labels, features are not transposed
     else:
         y_keys = _keys(found, Y, "Y", path)
     if len(x_keys) != len(y_keys):
-        raise DataFileError(path, f"X={x_keys} and Y={y_keys} do not pair up")
+        reason = f"X={x_keys} and Y={y_keys} must have the same number of variables"
+        raise DataFileError(path, reason)
     pairs = [_oriented(found, x, y, path) for x, y in zip(x_keys, y_keys, strict=True)]
     if len({(x.shape[1], y.shape[1]) for x, y in pairs}) > 1:
         shapes = [(x.shape, y.shape) for x, y in pairs]
-        raise DataFileError(path, f"{x_keys} and {y_keys} do not stack; their shapes are {shapes}")
+        reason = f"{x_keys} and {y_keys} cannot be stacked; their shapes are {shapes}"
+        raise DataFileError(path, reason)
     if sp.issparse(pairs[0][0]):
         data = sp.csr_array(sp.vstack([x for x, _ in pairs], format="csr"))
         data.sum_duplicates()
@@ -137,30 +136,30 @@ def _keys(
         keys = _several(given)
         absent = [key for key in keys if key not in found]
         if absent or len(keys) not in (1, 2):
-            reason = f"there are no variable(s) {absent or keys}; there are {sorted(found)}"
+            reason = f"it has no variable(s) {absent or keys}; it has {sorted(found)}"
             raise DataFileError(path, reason)
         return keys
     guesses = _guesses(found, argument)
     if len(guesses) != 1:
         what = "several candidates" if guesses else "no variable with a usual name"
-        reason = f"{what} for {argument}; there are {sorted(found)}"
+        reason = f"it has {what} for {argument}; it has {sorted(found)}"
         raise DataFileError(path, reason, hint=f"Name it with {argument}=.")
     return guesses[0]
 
 
 def _guesses(found: dict[str, Any], argument: str) -> list[tuple[str, ...]]:
-    """Variables of usual names."""
+    """Return the variables, or pairs of them, with usual names."""
     lower = {key.lower(): key for key in sorted(found)}
     usual = [names.split("+") for names in _USUAL[argument].split()]
     return [tuple(lower[k] for k in names) for names in usual if all(k in lower for k in names)]
 
 
 def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -> tuple[Any, Any]:
-    """Both with one row a sample; of several orientations that fit the one with fewest turns."""
+    """Return features and labels with one row per sample, transposed only if necessary."""
     for key in (x_key, y_key):
         if isinstance(found[key], str):
             raise DataFileError(path, f"{key!r} is not a matrix of numbers ({found[key]})")
-    # By columns, as they came: by rows they would take memory for all rows that a file announces.
+    # Sparse matrices stay in CSC format: in CSR format, every declared row would take memory.
     X, Y = (found[key].astype(np.float64, copy=False) for key in (x_key, y_key))
     if sp.issparse(Y):
         rows, columns = Y.shape
@@ -170,13 +169,13 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
         if x.shape[0] == y.shape[0]:
             return (sp.csr_array(x) if sp.issparse(x) else np.ascontiguousarray(x)), y.copy()
     both = f"{x_key!r} of shape {X.shape} and {y_key!r} of shape {Y.shape}"
-    raise DataFileError(path, f"{both} do not agree on the number of samples")
+    raise DataFileError(path, f"{both} have different numbers of samples")
 
 
 def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
-    """Variables by their names: matrices where they are wanted, else what they are in words."""
+    """Return wanted variables as matrices, and descriptions of those that are no matrices."""
     size = check_regular(path)
-    Path(path).open("rb").close()  # what may not be read is said here
+    Path(path).open("rb").close()  # raises an OSError if the file is not readable
     memory = int(min(available_memory() / 3, _SPARE + _RATIO * size))
     seconds = _SECONDS + size // _BYTES_A_SECOND
     usual = " ".join(_USUAL.values()).replace("+", " ").split()
@@ -199,10 +198,10 @@ def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
             messages.seek(0)
             last = messages.read().decode(errors="replace").strip().rpartition("\n")[2]
         finally:
-            process.kill()  # unless it has ended by itself
+            process.kill()  # no effect if it has ended
     if last == "version 7.3":
-        reason = "a MATLAB file of version 7.3 (HDF5), which is not read here"
-        raise DataFileError(path, reason, hint=_NEWER)
+        reason = "MATLAB files of version 7.3 (HDF5) are not supported"
+        raise DataFileError(path, reason, hint="In MATLAB, write it again with save(..., '-v7').")
     if last == "memory":
         raise DataFileError(path, "it does not fit into memory", hint=MEMORY_HINT)
     if code < 0:
@@ -211,6 +210,7 @@ def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
 
 
 def _received(pipe: IO[bytes], path: AnyPath) -> dict[str, Any]:
+    """Read the variables that the child process sends, without trusting it."""
     line = pipe.readline()
     if not line.endswith(b"\n"):
         raise EOFError

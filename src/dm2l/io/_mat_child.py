@@ -1,7 +1,7 @@
-"""Run as a script, by `_mat`: reads a MATLAB file and passes its numbers on as bytes.
+"""Script that `_mat` runs in a child process: read a MATLAB file and write its numbers as bytes.
 
-Arguments: the file, bytes of memory, seconds, and JSON of the names that are wanted. What comes out
-is one line of JSON, then the bytes of the arrays; parts of sparse ones are for the parent to check.
+Arguments are the file, the bytes of memory and the seconds that it may use, and the wanted names as
+JSON. The output is one line of JSON, followed by the bytes of the arrays.
 """
 
 import json
@@ -16,7 +16,7 @@ from scipy.io import loadmat, whosmat
 
 
 def limit(memory: int, seconds: int) -> None:
-    """Bound what this process may use from here on, where the system has such bounds."""
+    """Limit the memory and time of this process, if the system supports such limits."""
     try:
         import resource
     except ImportError:  # Windows
@@ -30,14 +30,14 @@ def limit(memory: int, seconds: int) -> None:
     ):
         hard = resource.getrlimit(kind)[1]
         if hard == resource.RLIM_INFINITY or bound < hard:
-            with suppress(ValueError, OSError):  # macOS does not take every bound
+            with suppress(ValueError, OSError):  # macOS rejects some limits
                 resource.setrlimit(kind, (bound, hard))
 
 
 def parts(value: Any) -> tuple[str, list[np.ndarray[Any, Any]]]:
-    """The kind of a variable, and its arrays."""
+    """Return the kind of a variable, and its arrays."""
     if sp.issparse(value):
-        value = value.tocsc()  # of version 4 it comes as triples
+        value = value.tocsc()  # files of version 4 give COO matrices
         return "sparse", [value.data, value.indices, value.indptr, np.array(value.shape)]
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.ndim == 2:
         return "dense", [value]
@@ -47,7 +47,7 @@ def parts(value: Any) -> tuple[str, list[np.ndarray[Any, Any]]]:
 
 
 def run(arguments: list[str]) -> None:
-    """Read, and write to standard output; the last line of messages says what is wrong."""
+    """Read a file and write its variables to standard output; exit with a message on errors."""
     path, memory, seconds, names = arguments
     limit(int(memory), int(seconds))
     given, usual = json.loads(names)

@@ -1,4 +1,4 @@
-"""Data sets and arrays in npz archives, whose headers are checked before arrays are made."""
+"""Read and write npz archives; headers are checked before memory is allocated for arrays."""
 
 import os
 import struct
@@ -28,29 +28,30 @@ from dm2l._utils.files import (
 )
 from dm2l.io._columns import check_distinct, label_targets, make_bunch
 
-_RATIO = 1100  # bytes that a packed byte can become, and some: the limit of zlib is 1032
+_RATIO = 1100  # bytes per packed byte; zlib reaches 1032
 
 _SPARSE = ("X_data", "X_indices", "X_indptr", "X_shape")
 _BESIDE = ("label_names", "feature_names", "train_index", "test_index", "source")
 
 
 def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
-    """Read a data set from one archive.
+    """Read a data set from an npz archive.
 
     The archive holds ``X`` (dense) or ``X_data, X_indices, X_indptr, X_shape`` (CSR), ``Y``, and
-    where known ``label_names``, ``feature_names``, ``train_index``, ``test_index``, ``source``.
+    optionally ``label_names``, ``feature_names``, ``train_index``, ``test_index`` and ``source``.
+    :func:`write_npz` has an example.
 
     Parameters
     ----------
     path : str or Path
-        The archive. Pickled objects in it are refused, and what does not fit into memory.
+        The archive. Pickled objects, and arrays that do not fit into memory, are refused.
     features_only : bool, default=False
-        Whether labels are ignored; ``target`` then has no columns.
+        If True, labels are ignored, and ``target`` has no columns.
 
     Returns
     -------
     Bunch
-        As of :func:`read_csv`; ``data`` may be CSR. The example of :func:`write_npz` reads one.
+        The keys of :func:`read_csv`; ``data`` may be CSR.
     """
     found = read_members(path, (*_SPARSE, "X", "Y", *_BESIDE))
     data = _features(found, path)
@@ -60,7 +61,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     check_width(path, d)
     if not features_only:
         if "Y" not in found:
-            raise DataFileError(path, f"there is no Y; there are {sorted(found)}")
+            raise DataFileError(path, f"it has no array Y; it has {sorted(found)}")
         target = label_targets(_numbers(found["Y"], "Y", path), None, str(path))
         names = _names(found, "label_names", target.shape[1], path)
         if len(target) != n:
@@ -69,7 +70,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     for part in ("train_index", "test_index"):
         rows = found.get(part, np.empty(0, int))
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all():
-            raise DataFileError(path, f"{part} does not hold row numbers from 0 to {n - 1}")
+            raise DataFileError(path, f"{part} must hold row numbers from 0 to {n - 1}")
     source = found.get("source")
     return make_bunch(
         data,
@@ -83,14 +84,14 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
 
 
 def write_npz(path: str | Path, bunch: Bunch) -> None:
-    """Write a data set as an archive, which appears under its name only when it is complete.
+    """Write a data set as an npz archive; an interrupted write leaves no incomplete file.
 
     Parameters
     ----------
     path : str or Path
-        Where to, such as ``NAME.npz`` in the folder that ``DM2L_DATA`` names.
+        The file to write, such as ``NAME.npz`` in the folder of the data sets (``DM2L_DATA``).
     bunch : Bunch
-        What a reader has returned.
+        The data set, as returned by a reader.
 
     Examples
     --------
@@ -121,11 +122,11 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
 
 
 def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
-    """X as float64: stored small (int8, float32), it is used in double precision."""
+    """Return X, dense or sparse, as float64."""
     if "X" in found:
         return _numbers(found["X"], "X", path)
     if not all(part in found for part in _SPARSE):
-        reason = f"there is neither X nor all of {', '.join(_SPARSE)}; there are {sorted(found)}"
+        reason = f"it has neither X nor all of {', '.join(_SPARSE)}; it has {sorted(found)}"
         raise DataFileError(path, reason)
     try:
         matrix = sparse_from_parts(*(found[part] for part in _SPARSE))
@@ -154,7 +155,7 @@ def _names(
 
 
 def read_members(path: AnyPath, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Those of the wanted arrays that are there, by their names."""
+    """Return the wanted arrays that the archive has, by name."""
     found, needed = {}, 0
     with _opened(path) as (archive, members), ExitStack() as stack:
         chosen = {}
@@ -164,7 +165,7 @@ def read_members(path: AnyPath, wanted: Collection[str]) -> dict[str, NDArray[An
             copy = 8 if dtype.kind in "biuf" and dtype != np.float64 else 0
             needed += prod(shape) * (dtype.itemsize + copy)
             chosen[name] = member, shape, fortran, dtype
-        check_memory(path, needed, "what is packed in it")
+        check_memory(path, needed, "the content of the archive")
         for name, (member, shape, fortran, dtype) in chosen.items():
             array = np.empty(prod(shape), dtype)
             read_into(member, array)
@@ -173,7 +174,7 @@ def read_members(path: AnyPath, wanted: Collection[str]) -> dict[str, NDArray[An
 
 
 def map_member(path: AnyPath, name: str) -> Any:
-    """An array of numbers in an archive that is not compressed, mapped into memory."""
+    """Map a numeric array of an uncompressed archive into memory."""
     with _opened(path) as (archive, members):
         if name not in members:
             reason = f"it has no array {name!r}; it has {', '.join(members)}"
@@ -188,7 +189,7 @@ def map_member(path: AnyPath, name: str) -> Any:
         if dtype.kind not in "biuf":
             raise DataFileError(path, f"{name!r} is of type {dtype}, not an array of numbers")
         with Path(path).open("rb") as file:
-            # The name and the extra field of the local header may differ from the directory's.
+            # The lengths of the name and extra field may differ from those in the directory.
             file.seek(info.header_offset + 26)
             begin += info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4)))
         order: Any = "F" if fortran else "C"
@@ -196,7 +197,7 @@ def map_member(path: AnyPath, name: str) -> Any:
 
 
 def map_array(path: AnyPath) -> Any:
-    """The array of an npy file, mapped into memory."""
+    """Map the array of an npy file into memory."""
     check_regular(path)
     with translate_errors(path, "an npy file"):
         return npy.open_memmap(os.fspath(path), mode="r")
@@ -204,7 +205,7 @@ def map_array(path: AnyPath) -> Any:
 
 @contextmanager
 def _opened(path: AnyPath) -> Iterator[tuple[Any, dict[str, zipfile.ZipInfo]]]:
-    """The archive and its arrays by name."""
+    """Open an archive and list its arrays by name."""
     check_regular(path)
     with translate_errors(path, "an npz archive"), zipfile.ZipFile(path) as archive:
         named = [info for info in archive.infolist() if info.filename.endswith(".npy")]
@@ -214,14 +215,14 @@ def _opened(path: AnyPath) -> Iterator[tuple[Any, dict[str, zipfile.ZipInfo]]]:
 def _header(
     member: IO[bytes], info: zipfile.ZipInfo, path: AnyPath
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of an array that is all there, and nothing after it."""
+    """Return an array's shape, order and type, after checking them against its size."""
     version = npy.read_magic(member)
     if version not in ((1, 0), (2, 0)):
         raise DataFileError(path, f"{info.filename} is an array of version {version}")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, fortran, dtype = read(member)
     if dtype.hasobject:
-        raise DataFileError(path, f"{info.filename} holds Python objects, which are not read")
+        raise DataFileError(path, f"{info.filename} holds Python objects, which are not supported")
     end = member.tell() + prod(shape) * dtype.itemsize
     packed = end > _RATIO * (info.compress_size + 1)
     if min(shape, default=0) < 0 or end != info.file_size or packed:

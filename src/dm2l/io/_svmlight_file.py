@@ -1,4 +1,4 @@
-"""Multi-label files in the svmlight (LIBSVM) format: all rows, or some at a time."""
+"""Read multi-label files in the svmlight (LIBSVM) format, as a whole or in blocks of rows."""
 
 import io
 import math
@@ -37,28 +37,31 @@ def read_svmlight(
 ) -> Bunch:
     r"""Read a multi-label svmlight file: lines such as ``2,5 1:0.3 7:1``.
 
-    A line of blanks is a row with neither labels nor features, as scikit-learn writes it. Comments
-    (``#``) are no rows, nor are empty lines at the begin and the end; others are refused.
+    A line that holds only spaces is a row without labels and features; scikit-learn writes such
+    lines. Comments (``#``) and empty lines at the beginning and end are ignored. Empty lines
+    between rows are refused.
 
     Parameters
     ----------
     path : str or Path
-        The file, perhaps packed as of :func:`read_csv`.
+        The file, which may be compressed as in :func:`read_csv`.
     n_features : int, default=None
-        Number of features; None takes the greatest index. Give both when files have to agree.
+        Number of features. If None, the largest index in the file determines it. Pass
+        ``n_features`` and ``zero_based`` to read several files with the same columns.
     zero_based : bool or "auto", default="auto"
-        Whether the first feature has index 0; "auto" says yes if index 0 occurs.
+        Whether the first feature has index 0; "auto" means that it does if index 0 occurs.
     labels : sequence of float, default=None
-        Numbers of the labels, one a column; None takes those that occur, in ascending order.
+        The numbers of the labels, one per column of ``target``. If None, all numbers in the file
+        in ascending order.
     missing_as : {"negative", "missing"}, default="negative"
-        What labels are that a row does not list.
+        Whether labels that a row does not list are negative or missing.
     features_only : bool, default=False
-        Whether labels are ignored; ``target`` then has no columns.
+        If True, labels are ignored, and ``target`` has no columns.
 
     Returns
     -------
     Bunch
-        As of :func:`read_csv`, with ``zero_based`` (whether the first feature has index 0);
+        The keys of :func:`read_csv` and ``zero_based`` (whether the first feature has index 0).
         ``data`` is CSR, and ``target_names`` are the numbers of the labels as text.
 
     Examples
@@ -85,10 +88,10 @@ def read_svmlight(
     columns = numbers if labels is None else [float(label) for label in labels]
     unknown = sorted(set(numbers) - set(columns))
     if unknown or len(set(columns)) < len(columns):
-        what = f"misses {unknown[:5]} of the file" if unknown else "names a label twice"
+        what = f"lacks labels of the file: {unknown[:5]}" if unknown else "has a label twice"
         raise ValueError(f"{path}: labels= {what}.")
     if not columns:
-        raise DataFileError(path, "no row lists a label; is it a multi-label svmlight file?")
+        raise DataFileError(path, "no row has a label; is it a multi-label svmlight file?")
     n, c = len(listed), len(columns)
     check_memory(path, 9 * n * c, f"a table of {c} labels for {n} rows")
     positive = MultiLabelBinarizer(classes=columns).fit_transform(listed).astype(np.int8)
@@ -99,22 +102,22 @@ def read_svmlight(
 
 
 class SvmlightRows(io.RawIOBase):
-    """The rows of an open file, as scikit-learn reads them, and blank rows that it passes over."""
+    """Reads the rows of an open file by scikit-learn, and the blank rows that it would skip."""
 
     def __init__(
         self, file: IO[bytes], path: AnyPath, n_features: int | None, zero_based: Base
     ) -> None:
         self._lines = enumerate(file, start=1)
         self._path, self._n_features, self._zero_based = path, n_features, zero_based
-        self._line = 0  # the one being read
+        self._line = 0  # the current line
         self._started = False
         self._empty = 0  # the first empty line after the last row
 
     def take(self, rows: int | None = None) -> tuple[sp.csr_array, list[tuple[float, ...]], bool]:
-        """The next rows, the labels that they list, and whether the first feature has index 0."""
+        """Return the next rows, their labels, and whether the first feature has index 0."""
         self._rows = rows
-        self._places: list[int] = []  # lines of the rows
-        self._blank: list[bool] = []  # whether nothing stands there
+        self._places: list[int] = []  # line numbers of the rows
+        self._blank: list[bool] = []  # whether a row is blank
         try:
             with translate_errors(self._path, "an svmlight file"):
                 read, found = load_svmlight_file(self, multilabel=True, zero_based=True)
@@ -148,8 +151,8 @@ class SvmlightRows(io.RawIOBase):
             elif not text.startswith(b"#"):
                 if self._started and self._empty:
                     reason = (
-                        "an empty line between rows. If it stands for a row without labels and "
-                        "features, put a blank there; otherwise remove it"
+                        "an empty line between rows. If it is a row without labels and features, "
+                        "put a space there; otherwise remove it"
                     )
                     raise DataFileError(self._path, reason, place=f"line {self._empty}")
                 self._started, self._empty = True, 0
@@ -159,7 +162,7 @@ class SvmlightRows(io.RawIOBase):
                     yield line
 
     def _from_zero(self, indices: NDArray[Any], indptr: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-        """Indices that begin at 0, and whether those of the file do."""
+        """Return indices that begin at 0, and whether those of the file do."""
         zero_based = self._zero_based
         if zero_based == "auto":
             zero_based = len(indices) > 0 and bool(indices.min() == 0)
@@ -168,8 +171,8 @@ class SvmlightRows(io.RawIOBase):
         wrong = np.flatnonzero((indices < base) | (indices > last))
         if len(wrong):
             row = int(np.searchsorted(indptr, wrong[0], side="right")) - 1
-            end = "on" if self._n_features is None else f"to {last}"
-            known = f"indices go from {base} {end} (zero_based={zero_based})"
+            span = f"at least {base}" if self._n_features is None else f"from {base} to {last}"
+            known = f"indices must be {span} (zero_based={zero_based})"
             reason = f"a feature has the index {indices[wrong[0]]}, but {known}"
             raise DataFileError(self._path, reason, place=f"line {self._places[row]}")
         return indices - base, bool(zero_based)

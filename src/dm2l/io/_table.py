@@ -1,4 +1,4 @@
-"""Tables with a header: CSV and Parquet."""
+"""Read tables with a header from CSV and Parquet files."""
 
 import codecs
 import io
@@ -36,53 +36,53 @@ from dm2l.io._columns import (
     split_columns,
 )
 
-# pandas compares letter by letter; columns of text are looked at once more.
+# pandas compares these exactly; other spellings are found when text columns are read.
 _MISSING_SPELLINGS = sorted(
     {spelling for word in MISSING_WORDS for spelling in (word, word.upper(), word.title())}
 )
 _MISSING_SPELLINGS.append("NaN")
 
 _SEPARATORS = ",;\t|"
-_KEPT = 2**26  # bytes of a file that stay in memory for further passes over it
+_KEPT = 2**26  # unpacked bytes up to which a file stays in memory for further passes
 _PIECE = 2**20  # bytes that are read at once
-_BEGINNING = 2**20  # letters, which show the decimal point
+_BEGINNING = 2**20  # characters from which the decimal sign is guessed
 _QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*+(?:""[^"]*+)*+"')
 
 
 def check_separator(separator: str | None) -> None:
-    """Refuse a text that cannot separate columns."""
+    """Raise a ValueError if a text cannot separate columns."""
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        wanted = "one character, such as ',' or ';', and no quote or line end"
-        raise ValueError(f"A separator is {wanted}; got {separator!r}.")
+        wanted = "one character, such as ',' or ';', but no quote or line end"
+        raise ValueError(f"A separator must be {wanted}; got {separator!r}.")
 
 
 def check_encoding(encoding: str) -> None:
-    """Refuse an unknown text encoding."""
+    """Raise a ValueError if a text encoding is unknown."""
     try:
         "".encode(encoding)
         codecs.lookup(encoding)
     except (LookupError, ValueError) as error:
-        known = "utf-8, latin-1, cp1252 or another one"
+        known = "for example utf-8, latin-1 or cp1252"
         raise ValueError(f"{encoding!r} is not a text encoding; use {known}.") from error
 
 
 class Record(NamedTuple):
-    """One record as it stands in the file: raw cells, quotes included, and the line end."""
+    """One record of a CSV file: its raw cells, including quotes, and its line end."""
 
     cells: list[str]
     end: str
 
     @property
     def blank(self) -> bool:
-        """Whether this is an empty line, which is no row of the table."""
+        """Whether this is an empty line, which is not a row of the table."""
         return len(self.cells) == 1 and not self.cells[0].strip()
 
 
 class _RecordCutter:
-    """Cuts lines into records, as pandas and the csv module do."""
+    """Split lines into records by the rules of pandas and the csv module."""
 
-    # A cell that begins with a quote runs to the closing one, over line ends too; elsewhere quotes
-    # are letters. With ``skip_blanks``, blanks may come before the quote.
+    # A cell that begins with a quote ends at the closing quote and may contain line ends. Other
+    # quotes are ordinary characters. With ``skip_blanks``, spaces may precede the opening quote.
 
     def __init__(self, separator: str, *, skip_blanks: bool = False) -> None:
         self._separator = separator
@@ -91,10 +91,10 @@ class _RecordCutter:
         self._closed = re.compile(rf'[^"]*+(?:""[^"]*+)*+"{rest}')
         self._bare = re.compile(rest)
         self._cells: list[str] = []
-        self.open: list[str] = []  # of a cell whose quote is not closed yet
+        self.open: list[str] = []  # lines of a cell whose quote is not closed yet
 
     def cut(self, line: str) -> Record | None:
-        """The record that ends with this line, if one does."""
+        """Return the record that ends with this line, or None if the record continues."""
         if not self.open and '"' not in line:
             text = line.rstrip("\r\n")
             return Record(text.split(self._separator), line[len(text) :])
@@ -118,7 +118,7 @@ class _RecordCutter:
 
 
 def records(text: str, separator: str) -> Iterator[Record]:
-    """Cut a text into records; joining cells and ends again gives the same text."""
+    """Split a text into records, which reproduce the text when they are joined again."""
     cutter, begin = _RecordCutter(separator), 1
     for number, line in enumerate(io.StringIO(text, newline=""), 1):
         begin = begin if cutter.open else number
@@ -130,9 +130,7 @@ def records(text: str, separator: str) -> Iterator[Record]:
 
 
 def unquote(cell: str) -> str:
-    """The value of a cell, without its quotes."""
-    if not cell.startswith('"'):
-        return cell
+    """Return the value of a cell without its quotes."""
     close = re.match(r'"[^"]*+(?:""[^"]*+)*+"', cell)
     if close is None:
         return cell
@@ -140,7 +138,7 @@ def unquote(cell: str) -> str:
 
 
 def quote(value: str, separator: str, *, always: bool = False) -> str:
-    """A value as a cell, in quotes where it needs them or ``always``."""
+    """Return a value as a cell, in quotes if it needs them or ``always`` is true."""
     needs = value != value.strip() or any(mark in value for mark in (separator, '"', "\r", "\n"))
     return '"' + value.replace('"', '""') + '"' if needs or always else value
 
@@ -148,8 +146,8 @@ def quote(value: str, separator: str, *, always: bool = False) -> str:
 class CsvFile:
     """A text file whose header line gives the ``names`` of its columns.
 
-    ``skip_blanks``: blanks before a cell are no part of it. ``whole``: all rows have to fit into
-    memory; a file of moderate size is then opened once.
+    With ``skip_blanks``, spaces before a cell are ignored. With ``whole``, all rows must fit into
+    memory, and a file of moderate size is opened only once.
     """
 
     def __init__(
@@ -168,7 +166,7 @@ class CsvFile:
         content = None
         if whole and self.path.stat().st_size <= _KEPT:
             with open_unpacked(self.path) as file:
-                # In pieces: a read of so many bytes at once takes their memory before it begins.
+                # In pieces, because one large read would allocate all its memory at the start.
                 pieces = takewhile(len, (file.read(_PIECE) for _ in range(_KEPT // _PIECE + 1)))
                 content = b"".join(pieces)
             content = content if len(content) <= _KEPT else None
@@ -177,10 +175,10 @@ class CsvFile:
             beginning = (lines.read(_BEGINNING) + lines.readline()).removeprefix("\ufeff")
         head = _head(beginning)
         if not head:
-            raise DataFileError(self.path, "the file is empty", hint="A header line is needed.")
+            raise DataFileError(self.path, "the file is empty", hint="Add a header line.")
         if separator is None:
             usual = "\t" if suffix_of(path) in (".tsv", ".tab") else ","
-            # Spreadsheets of countries with a decimal comma write semicolons.
+            # Spreadsheet programs write semicolons where the decimal sign is a comma.
             bare = _QUOTED.sub("", head)
             separator = usual if usual in bare else max(_SEPARATORS, key=bare.count)
         self.separator = separator
@@ -190,17 +188,18 @@ class CsvFile:
         cells = [unquote(cell.lstrip() if skip_blanks else cell).strip() for cell in first.cells]
         self.names = [name or f"column {j + 1}" for j, name in enumerate(cells)]
         check_distinct(self.names, str(path))
-        self._checked = False  # whether rows are known to be as long as the header
+        self._checked = False  # whether all rows are known to be as long as the header
 
     def text(self) -> str:
-        """All of the file."""
+        """Return the whole file as text."""
         with self._text() as lines:
             return lines.read()
 
     def frame(self, text: Mapping[str, Any], *, keep_codes: bool = False, **options: Any) -> Any:
-        """The rows as a data frame; columns in ``text``, and codes such as 01067, stay text."""
+        """Return the rows as a data frame; with ``keep_codes``, codes such as 007 stay text."""
         mark = re.escape(self.separator)
-        # It begins with a letter to be found at the speed of memory; what is before it comes next.
+        # A pattern that begins with a literal character is searched much faster than others, so the
+        # character before the zero is checked afterwards, by the look-behind.
         zeros = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
         with self._rows(zeros if keep_codes else None) as rows:
             frame = self._parse(rows, text, **options)
@@ -217,7 +216,7 @@ class CsvFile:
         return frame
 
     def frames(self, rows: int, text: Mapping[str, Any], columns: list[str]) -> Iterator[Any]:
-        """Data frames of at most ``rows`` rows each."""
+        """Yield data frames of at most ``rows`` rows each."""
         with self._rows() as source:
             chunks = self._parse(source, text, usecols=columns, chunksize=rows, low_memory=True)
             while True:
@@ -246,23 +245,24 @@ class CsvFile:
     @contextmanager
     def _problems(self) -> Iterator[None]:
         with translate_errors(self.path, "a table"), warnings.catch_warnings():
-            # Rows longer than the header: pandas would cut them off and only warn.
+            # pandas would truncate rows that are longer than the header, with only a warning.
             warnings.simplefilter("error", require("pandas", "io").errors.ParserWarning)
             yield
 
     @contextmanager
     def _rows(self, wanted: re.Pattern[str] | None = None) -> Iterator[Any]:
-        """The text of the file, of which the first pass checks every row."""
-        width, options = len(self.names), {"skip_blanks": self._skip_blanks}
+        """Open the text of the file; the first pass checks every row."""
         with self._text() as lines:
-            checked = check_rows(lines, self.path, self.separator, width, **options)
-            unchecked = self._checked and wanted is None
-            yield lines if unchecked else LineReader(checked, wanted)
+            checked = check_rows(
+                lines, self.path, self.separator, len(self.names), skip_blanks=self._skip_blanks
+            )
+            skip_check = self._checked and wanted is None
+            yield lines if skip_check else LineReader(checked, wanted)
             self._checked = True
 
 
 def _head(beginning: str) -> str:
-    """The first line with something on it, and those that a quote in it runs over."""
+    """Return the first line that is not blank, with the lines that its quoted cells run over."""
     lines = io.StringIO(beginning, newline="")
     head = [next((line for line in lines if line.strip("\ufeff \t\r\n")), "")]
     quotes = head[0].count('"')
@@ -273,24 +273,24 @@ def _head(beginning: str) -> str:
 
 
 def _decimal_sign(beginning: str, separator: str) -> str:
-    """The sign between the digits of numbers that fill a cell."""
+    """Guess the decimal sign from the cells that hold a number."""
     if separator == ",":
         return "."
     edge = rf'["\r\n{re.escape(separator)}]'
-    thousands = rf"[1-9]\d{{0,2}}[.,]\d{{3}}{edge}"  # perhaps: they decide nothing
+    thousands = rf"[1-9]\d{{0,2}}[.,]\d{{3}}{edge}"  # the sign may separate thousands: no evidence
     number = re.compile(rf"(?<={edge})[+-]?(?!{thousands})\d+([.,])\d+(?={edge})")
     return "," if set(number.findall(beginning)) == {","} else "."
 
 
 class LineReader:
-    """Lines as a file that pandas reads; ``wanted`` is looked for in them."""
+    """Lines as a file object for pandas; ``found`` tells whether one matched ``wanted``."""
 
     def __init__(self, lines: Iterator[str], wanted: re.Pattern[str] | None = None) -> None:
         self._lines, self._wanted = lines, wanted
         self.found = False
 
     def read(self, size: int = -1) -> str:
-        """The next lines, together of about this size."""
+        """Return the next lines, together about ``size`` characters."""
         found, length = [], 0
         for line in self._lines:
             found.append(line)
@@ -306,12 +306,13 @@ class LineReader:
 def check_rows(
     lines: TextIO, path: AnyPath, separator: str, width: int, *, skip_blanks: bool = False
 ) -> Iterator[str]:
-    """The same lines; an error where a row is not as long as the header: pandas fills it up."""
+    """Yield the lines unchanged; raise an error if a row is shorter or longer than the header."""
+    # pandas would fill short rows with missing values.
     cutter = _RecordCutter(separator, skip_blanks=skip_blanks)
     blanks = " \t\r\n\ufeff".replace(separator, "")
     row, begin = 0, 1
     for number, line in enumerate(lines, 1):
-        # Without quotes a line is a row; to count its separators takes half as long as pandas does.
+        # A line without quotes is a row, so it suffices to count its separators.
         if not cutter.open and '"' not in line:
             begin, count = number, 1 + line.count(separator)
             cells = count if count == width > 1 or line.strip(blanks) else 0
@@ -321,12 +322,13 @@ def check_rows(
             cells = 0 if record is None else len(record.cells)
         if cells and cells != width:
             reason = f"row {row} has {cells} cells, the header has {width}"
-            raise DataFileError(path, reason, place=f"line {begin}", hint="Make them agree.")
+            hint = "Give every row one cell per column."
+            raise DataFileError(path, reason, place=f"line {begin}", hint=hint)
         row += cells > 0
         yield line
 
 
-_FACTOR = 4.0  # bytes in memory for a byte of an unpacked Parquet table
+_FACTOR = 4.0  # bytes of memory per byte of an unpacked Parquet table
 
 
 def read_csv(
@@ -343,38 +345,39 @@ def read_csv(
 ) -> Bunch:
     r"""Read features and labels from a CSV file with a header line.
 
-    Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, in any
-    case, or check marks (``x``, ``*``, ``✓``) and nothing else.
+    Label columns hold 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-,
+    in upper or lower case, or only check marks (``x``, ``*``, ``✓``) and blanks.
 
     Parameters
     ----------
     path : str or Path
-        The file; one that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
+        The file. Files that end in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` are unpacked.
     labels : int, str or list of str
-        The last k columns, or names, patterns such as ``"tox_*"``, prefixes that end in a sign
-        such as ``"tox_"``, or several of them with commas: ``"NR-*,SR-*"``.
+        The label columns: the number of columns at the end of the table, names, patterns such as
+        ``"tox_*"``, prefixes that end in a punctuation mark such as ``"tox_"``, or a
+        comma-separated list of these: ``"NR-*,SR-*"``.
     missing : scalar or list, default=None
-        Further marks of a missing label, such as ``-1`` or ``"unknown"``. Blanks, ``?``, NA, NaN,
-        null and none always are.
+        Additional marks of a missing label, such as ``-1`` or ``"unknown"``. Blanks, ``?``, NA,
+        NaN, null and none always mark missing labels.
     positive : scalar, list or mapping, default=None
-        The positive value of labels that have one other value: ``positive=2`` of labels that are
-        1 and 2. A mapping gives it for some labels, by name or pattern: ``{"dx_*": "found"}``.
+        The positive value of labels that have two other values: ``positive=2`` if they are 1 and
+        2. A mapping gives it for some labels, by name or pattern: ``{"dx_*": "found"}``.
     cutoffs : str or list of str, default=()
-        Labels that are numbers, and the side of a number that is a yes: ``"fold_*>=2"``, with
-        ``>=``, ``>``, ``<=`` or ``<``. A bound such as ``>10`` counts if it settles the question.
+        Numeric labels with the condition for a positive, such as ``"fold_*>=2"``, with ``>=``,
+        ``>``, ``<=`` or ``<``. A cell may be a bound such as ``>10`` if it decides the condition.
     drop : str or list of str, default=()
-        Columns to leave out, in the same syntax as ``labels``.
+        Columns to ignore, in the same syntax as ``labels``.
     separator, decimal : str, default=None
-        The character between columns, and the decimal point; None goes by the first rows.
+        The column separator and the decimal sign. If None, they are guessed from the first rows.
     encoding : str, default="utf-8"
-        Encoding of the file.
+        The text encoding of the file.
 
     Returns
     -------
     Bunch
-        ``data`` (float64, dense; NaN where a feature is missing), ``target`` (int8 0/1, or
-        float64 with NaN where labels are missing), ``target_names``, ``feature_names``; the other
-        keys of :func:`~dm2l.datasets.load_dataset` are None.
+        ``data`` (dense float64, with NaN for missing values), ``target`` (int8 0/1, or float64
+        with NaN for missing labels), ``target_names`` and ``feature_names``. Other keys, such as
+        ``train_index``, are None.
 
     Examples
     --------
@@ -390,7 +393,7 @@ def read_csv(
     (['mass', 'charge'], ['tox_liver', 'tox_skin'], [[1.0, nan], [nan, 0.0]])
     """
     file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding, skip_blanks=True)
-    # Labels as they stand: marks and words, before any guess.
+    # Labels are read as text, so that pandas does not change their spelling.
     text = {file.names[j]: str for j in choose_labels(file.names, labels, str(path))}
     words = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "decimal": file.decimal}
     return _bunch(path, file.frame(text), labels, drop, words)
@@ -410,14 +413,14 @@ def read_parquet(
     Parameters
     ----------
     path : str or Path
-        The file.
+        The file. Reading it needs pandas and pyarrow (the extra ``io``).
     labels, missing, positive, cutoffs, drop
-        As of :func:`read_csv`; nulls are missing, too.
+        As in :func:`read_csv`. Nulls are missing labels, too.
 
     Returns
     -------
     Bunch
-        As of :func:`read_csv`; needs pandas and pyarrow (the extra ``io``).
+        The same keys as in :func:`read_csv`.
 
     Examples
     --------
@@ -438,19 +441,20 @@ def read_parquet(
 def read_labels(
     Y: Any, *, missing: Any = None, positive: Any = None, cutoffs: str | Iterable[str] = ()
 ) -> Any:
-    """Turn labels that are words, or numbers on a scale, into 1, 0 and NaN.
+    """Convert labels that are words or numbers to 1, 0 and NaN.
 
     Parameters
     ----------
     Y : data frame, or array-like of shape (n, c)
-        Labels only. Columns of an array are called ``"0"``, ``"1"`` and so on.
+        The labels. Columns of an array are named ``"0"``, ``"1"`` and so on.
     missing, positive, cutoffs
-        As of :func:`read_csv`.
+        As in :func:`read_csv`.
 
     Returns
     -------
     pandas.DataFrame or ndarray of shape (n, c), float64
-        1, 0, and NaN where missing; a frame, with its names and its index, if ``Y`` is one.
+        Labels as 1, 0 and NaN (missing). A data frame gives a data frame with the same columns
+        and index.
 
     Examples
     --------
@@ -466,9 +470,9 @@ def read_labels(
     names = [str(name) for name in frame.columns]
     reader = LabelReader(names, "Y", missing=missing, positive=positive, cutoffs=cutoffs)
     values = reader.read([frame.iloc[:, j] for j in range(len(names))])
-    return (
-        frame.__class__(values, index=frame.index, columns=frame.columns) if frame is Y else values
-    )
+    if frame is not Y:
+        return values
+    return frame.__class__(values, index=frame.index, columns=frame.columns)
 
 
 def _bunch(
@@ -494,8 +498,8 @@ def _bunch(
             data[:, position] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if unusable:
         more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
-        hint = "Turn them into numbers, name them in labels= if they are labels, or drop= them."
-        reason = f"features are numbers, but {'; '.join(unusable[:5])}{more}"
+        hint = "Convert them to numbers, list them in labels= if they are labels, or in drop=."
+        reason = f"features must be numbers, but {'; '.join(unusable[:5])}{more}"
         raise DataFileError(path, reason, hint=hint)
     return make_bunch(
         data,
@@ -506,32 +510,29 @@ def _bunch(
 
 
 def _no_numbers(column: Any) -> str:
-    """Why a column cannot be a feature; blank if it can."""
+    """Return the reason why a column cannot be a feature, or an empty text."""
     dtype, types = column.dtype, require("pandas", "io").api.types
     present = column.dropna()
     if len(present) == 0:
         return "is empty"
-    if types.is_object_dtype(dtype) and all(isinstance(value, bool) for value in present):
-        return ""  # with blanks
-    real = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
-    if real or types.is_bool_dtype(dtype):
+    booleans = types.is_object_dtype(dtype) and all(isinstance(value, bool) for value in present)
+    if booleans or (types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)):
         return ""
-    values = column.to_numpy(dtype=object)
-    for row in np.flatnonzero(column.notna().to_numpy()):
-        if isinstance(values[row], str) and as_number(values[row]) is None:
-            return f"holds text ({values[row][:40]!r} in row {row + 1})"
+    for row, value in enumerate(column, 1):
+        if isinstance(value, str) and as_number(value) is None:
+            return f"holds text ({value[:40]!r} in row {row})"
     return f"is of type {dtype}"
 
 
 def translate_arrow_errors(path: AnyPath) -> Any:
-    """A context that turns errors of pyarrow into errors of the file."""
+    """Context that turns errors of pyarrow into :class:`DataFileError`."""
     arrow = require("pyarrow", "io")
     return translate_errors(path, "a Parquet file", arrow.lib.ArrowException)
 
 
 @contextmanager
 def open_parquet(path: AnyPath, **options: Any) -> Iterator[Any]:
-    """A ``pyarrow.parquet.ParquetFile`` whose columns have names of their own."""
+    """Open a ``pyarrow.parquet.ParquetFile`` and check that its column names are distinct."""
     parquet = require("pyarrow.parquet", "io")
     check_regular(path)
     with translate_arrow_errors(path):
@@ -543,21 +544,21 @@ def open_parquet(path: AnyPath, **options: Any) -> Iterator[Any]:
 
 
 def read_frame(path: AnyPath, *, ignore_metadata: bool = False) -> Any:
-    """All of a file as a data frame, if memory can hold it; pandas' metadata can be ignored."""
+    """Return a Parquet file as a data frame if it fits into memory."""
     require("pandas", "io")
     types = require("pyarrow", "io").types
     with open_parquet(path) as file, translate_arrow_errors(path):
         metadata, schema = file.metadata, file.schema_arrow
         rows, columns = metadata.num_rows, len(schema.names)
         groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
-        # Repeated values are stored once: the number of cells tells more than that of bytes.
+        # Parquet stores repeated values once, so the number of cells also bounds the size.
         size = max(sum(group.total_byte_size for group in groups), 8 * rows * columns)
         texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
     check_memory(path, _FACTOR * size, f"a table of {rows} rows and {columns} columns")
-    # A text that is stored once is kept once: 3 KB of file became 4 GB.
+    # As dictionaries, texts that the file stores once take memory once: 3 KB could become 4 GB.
     with open_parquet(path, read_dictionary=texts) as file, translate_arrow_errors(path):
         frame = file.read().to_pandas(ignore_metadata=ignore_metadata)
         for name in texts:
-            if name in frame:  # and not the index
+            if name in frame:  # it may be the index
                 frame[name] = frame[name].astype(object)
     return frame

@@ -1,14 +1,12 @@
-"""The first sheet of an Excel file: read as a data frame, changed, written."""
+"""Read the first sheet of an Excel file as a data frame, change it, or write one."""
 
 import math
 import os
 import posixpath
-import re
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 from xml.parsers import expat
@@ -27,18 +25,18 @@ from dm2l.io._columns import check_distinct
 
 _PIECE = 2**16
 _LONGEST = 2**20  # bytes of one tag or comment, which expat reads as a whole
-# Tags and attributes are what costs time and memory. Zeros, the same text in every cell and the
-# like have up to 3.7 of them and 24 bytes of XML for a byte of the file if cells have references.
+# Tags and attributes cost time and memory. Sheets that compress well, such as those of zeros, have
+# up to 3.7 of them, and 24 bytes of XML, for a byte of the file.
 _MARKS_PER_BYTE = 6
 _BYTES, _BYTES_PER_BYTE = 2**25, 100
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Parts:
-    """The parts of an archive, which together have limits."""
+    """The parts of an archive, with common limits on their sizes."""
 
-    # ``marks``: tags and attributes that the smallest file may have; ``factor``: bytes of memory
-    # for a byte of XML.
+    # ``marks`` is the number of tags and attributes that even the smallest file may have,
+    # ``factor`` the number of bytes of memory for a byte of XML.
     def __init__(
         self, path: str | os.PathLike[str], archive: zipfile.ZipFile, *, marks: int, factor: float
     ) -> None:
@@ -49,10 +47,9 @@ class Parts:
         self._bytes = _BYTES + _BYTES_PER_BYTE * self.packed
 
     def refuse(self, reason: str, place: str = "") -> NoReturn:
-        """Raise what is wrong with the file."""
-        raise DataFileError(
-            self.path, reason, place=place, hint="Save the table as .csv and read that."
-        )
+        """Raise an error for this file."""
+        hint = "Save the table as .csv and read the .csv file."
+        raise DataFileError(self.path, reason, place=place, hint=hint)
 
     def parse(
         self,
@@ -61,17 +58,17 @@ class Parts:
         end: Callable[[str], Any] | None = None,
         text: Callable[[str], Any] | None = None,
     ) -> None:
-        """Call ``start``, ``end`` and ``text`` for a part, if it is there; tags have no prefix."""
+        """Parse a part, if it exists; the callbacks get the names of tags without prefixes."""
         info = self.members.get(name)
         if info is None:
             return
-        self._bytes -= info.file_size  # no more than this is unpacked
+        self._bytes -= info.file_size  # zipfile unpacks no more than this
         if self._bytes < 0:
-            self.refuse("its content is packed more tightly than that of tables")
+            self.refuse("its content would expand to more than is usual for tables")
         self._taken += info.file_size * self._factor
         check_memory(self.path, self._taken, "a sheet of this size")
         if info.compress_type not in _PACKINGS:
-            self.refuse(f"{name} is packed in a way that Excel does not use")
+            self.refuse(f"{name} is compressed by a method that Excel does not use")
         parser, reason = expat.ParserCreate(), "there is a DOCTYPE declaration; it can hide attacks"
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = lambda *_: self.refuse(reason)
@@ -84,41 +81,40 @@ class Parts:
             while piece := file.read(_PIECE):
                 self._marks -= piece.count(b"<") + piece.count(b"=")
                 if self._marks < 0:
-                    self.refuse("it has more tags than a table of its size")
+                    self.refuse("it has more tags than is usual for a table of its size")
                 parser.Parse(piece)
                 fed += len(piece)
                 if fed - parser.CurrentByteIndex > _LONGEST:
-                    self.refuse(f"a tag or a comment of more than {_LONGEST} bytes")
+                    self.refuse(f"a tag or a comment has more than {_LONGEST} bytes")
             parser.Parse(b"", True)
 
 
-# Bytes in memory for a byte of unpacked XML; a cell takes about 40 there, and as an object here.
-_FACTOR = 3.0
-# The same where every cell is kept with its style, to be written again.
-_EDITED = 8.0
-# Tags and attributes that the smallest file may have; openpyxl takes 10 times as long for one.
+# Bytes of memory for a byte of unpacked XML, where about 40 bytes describe a cell; the second is
+# for editing, where every cell is kept with its style.
+_FACTOR, _EDITED = 3.0, 8.0
+# Tags and attributes that any file may have; openpyxl takes 10 times as long for one.
 _MARKS, _EDITED_MARKS = 2**22, 2**19
-# Bytes of a cell that is not in the file at all, here and in a data frame.
+# Bytes of memory for a cell that is not in the file, here and in the data frame together.
 _BLANK = 32
-# Cells of a table for each that holds something, and how many the smallest file may have.
+# Cells of the table per cell with a value, and cells that any table may have.
 _SPARSE, _SMALL = 10, 2**22
-# Letters of all cells, of which many may name the same text, for a byte of the file.
+# Characters of all cells, which may refer to the same text many times, and more per byte of file.
 _LETTERS, _LETTERS_PER_BYTE = 2**25, 100
-# Cells, and tags that become objects of openpyxl, which take 500 bytes each, in the smallest file.
+# Cells, and tags that become objects of openpyxl (about 500 bytes each), that any file may have.
 _CELLS, _OBJECTS = 2**18, 2**17
-_LIGHT = frozenset(("row", "v", "f", "is", "si", "t"))  # tags that become none
-# Cells that are merged, and letters of formulas that many cells share, in the smallest file.
+_LIGHT = frozenset(("row", "v", "f", "is", "si", "t"))  # tags that do not become objects
+# Merged cells, and characters of formulas shared by many cells, that any file may have.
 _MERGED, _SHARED = 2**17, 2**20
-_UNNAMED = 100  # columns without a name, where they are more than half
-# Those of Excel.
+_UNNAMED = 100  # columns without a name that any header may have
+# Limits of Excel.
 _MOST_ROWS, MOST_COLUMNS = 2**20, 2**14
-_MOST_LETTERS = 2**15 - 1  # of a cell; openpyxl cuts off what is more
+_MOST_LETTERS = 2**15 - 1  # in a cell; openpyxl cuts off longer texts
 _MOST_LETTERS_OF_A_FORMAT = 255
 
 
 def read_sheet(path: AnyPath) -> Any:
-    """All rows of the first sheet, named by its first row; formulas have their saved values."""
-    # openpyxl and calamine read Excel files as well, but 20 kB cost them gigabytes.
+    """Read the first sheet as a data frame with the names in its first row; formulas as values."""
+    # openpyxl and calamine may need gigabytes for a hostile file of 20 kB.
     pandas = require("pandas", "io")
     require("openpyxl", "excel")
     check_regular(path)
@@ -128,13 +124,13 @@ def read_sheet(path: AnyPath) -> Any:
     ):
         sheet = _Sheet(Parts(path, archive, marks=_MARKS, factor=_FACTOR))
     if not sheet.names:
-        raise DataFileError(path, "its first sheet is empty")
+        raise DataFileError(path, "the first sheet is empty")
     check_distinct(sheet.names, str(path))
     return pandas.DataFrame(dict(zip(sheet.names, sheet.columns, strict=True)))
 
 
 class _Sheet:
-    """Columns of the first sheet below the names in its first row, read cell by cell."""
+    """The names in the first row of a sheet, and the columns below them."""
 
     def __init__(self, parts: Parts) -> None:
         self.names: list[str] = []
@@ -145,15 +141,16 @@ class _Sheet:
         self._strings = _strings(parts, kinds.get("sharedStrings", ""))
         self._dates = _date_styles(parts, kinds.get("styles", ""))
         self._letters = _LETTERS + _LETTERS_PER_BYTE * parts.packed
-        self._held = 0  # cells that hold something
+        self._held = 0  # cells with a value
         self._most = available_memory() / _BLANK
         self._read(name)
 
     def _read(self, sheet: str) -> None:
+        column_index = require("openpyxl.utils", "excel").column_index_from_string
         number, digits = 0, ""
         row: list[Any] = []
         kind, style, place = "n", "", -1
-        within = False  # a value, or a text that is no phonetic hint
+        within = False  # a value, or a text that is not a phonetic hint
         hint = False
         pieces: list[str] = []
 
@@ -163,12 +160,10 @@ class _Sheet:
                 kind, style = given.get("t", "n"), given.get("s", "0")
                 pieces.clear()
                 reference = given.get("r")
-                if reference is None:
-                    place += 1
-                    if place >= MOST_COLUMNS:
-                        raise ValueError(f"row {number} has more columns than Excel")
-                else:
-                    place = _place(reference.removesuffix(digits))
+                letters = "" if reference is None else reference.removesuffix(digits)
+                place = place + 1 if reference is None else column_index(letters) - 1
+                if place >= MOST_COLUMNS:
+                    raise ValueError(f"row {number} has a cell beyond the last column of Excel")
             elif tag == "v" or tag == "t":
                 within = not hint
             elif tag == "rPh":
@@ -179,7 +174,8 @@ class _Sheet:
                     raise ValueError(f"row {said} comes after row {number}")
                 number = number + 1 if said is None else int(said)
                 if number > _MOST_ROWS:
-                    self._parts.refuse("more rows than Excel has", f"row {number} of the sheet")
+                    where = f"row {number} of the sheet"
+                    self._parts.refuse("it has more rows than Excel supports", where)
                 digits, place = str(number), -1
 
         def end(tag: str) -> None:
@@ -188,7 +184,7 @@ class _Sheet:
                 text = "".join(pieces)
                 if text and (value := self._value(text, kind, style)) is not None:
                     if place < len(row):
-                        raise ValueError(f"two cells in the same place of row {number}")
+                        raise ValueError(f"row {number} has two cells in the same column")
                     row.extend([None] * (place - len(row)))
                     row.append(value)
             elif tag == "v" or tag == "t":
@@ -210,23 +206,21 @@ class _Sheet:
         if not self.names:
             if blank > max(_UNNAMED, size // 2):
                 reason = f"{blank} of {size} columns have no name in the header"
-                raise DataFileError(path, reason, hint="Clear the cells at its far end.")
+                raise DataFileError(path, reason, hint="Clear the last cells of the header.")
             texts = ("" if cell is None else str(cell).strip() for cell in row)
             self.names = [text or f"column {j}" for j, text in enumerate(texts, 1)]
             self.columns = [[] for _ in row]
             return
         if size > len(self.names):
-            reason = f"a cell beyond the {len(self.names)} columns of the header"
-            raise DataFileError(
-                path, reason, place=place, hint="Give its column a name, or clear it."
-            )
+            reason = f"there is a cell beyond the {len(self.names)} columns of the header"
+            hint = "Give its column a name, or clear the cell."
+            raise DataFileError(path, reason, place=place, hint=hint)
         self._held += size - blank
         made = len(self.columns) * (len(self.columns[0]) + 1)
-        if made > min(self._most, _SMALL + _SPARSE * self._held):
-            reason = (
-                "more than fits in memory" if made > self._most else "nearly all cells are blank"
-            )
-            raise DataFileError(path, reason, place=place, hint=MEMORY_HINT)
+        if made > self._most:
+            raise DataFileError(path, "it does not fit into memory", place=place, hint=MEMORY_HINT)
+        if made > _SMALL + _SPARSE * self._held:
+            self._parts.refuse("nearly all cells are blank", place)
         row += [None] * (len(self.names) - size)
         for column, value in zip(self.columns, row, strict=True):
             column.append(value)
@@ -252,29 +246,16 @@ class _Sheet:
             return self._times.from_ISO8601(text)
         if kind == "s":
             if not text.isdecimal() or int(text) >= len(self._strings):
-                raise ValueError(f"there is no text number {text[:40]}")
+                raise ValueError(f"a cell refers to the text {text[:40]}, which does not exist")
             text = self._strings[int(text)]
         self._letters -= len(text)
         if self._letters < 0:
-            self._parts.refuse("its cells hold more text than a file of its size")
+            self._parts.refuse("its cells hold more text than is usual for a file of its size")
         return text or None
 
 
-@cache
-def _place(letters: str) -> int:
-    """A column by its letters, from 0."""
-    if not re.fullmatch("[A-Z]{1,3}", letters):
-        raise ValueError(f"a cell of another row, or of none: {letters[:20]!r}")
-    place = 0
-    for letter in letters:
-        place = 26 * place + ord(letter) - ord("A") + 1
-    if place > MOST_COLUMNS:
-        raise ValueError(f"there is no column {letters}")
-    return place - 1
-
-
 def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
-    """Name of the part with the first sheet, those of others by kind, and the epoch of dates."""
+    """Return the part with the first sheet, the names of parts by kind, and the epoch of dates."""
     book = _relations(parts, "")[1].get("officeDocument", "")
     by_id, by_kind = _relations(parts, book)
     sheets: list[str] = []
@@ -292,12 +273,12 @@ def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
 
     parts.parse(book, start)
     if not sheets:
-        raise ValueError("there is no sheet in it")
+        raise ValueError("it has no sheet")
     return sheets[0], by_kind, epoch
 
 
 def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
-    """Kinds and names of the parts that a part names, by their ids; and names by kinds."""
+    """Return the kinds and names of a part's related parts, by their ids, and names by kinds."""
     folder, file = posixpath.split(name)
     found: dict[str, tuple[str, str]] = {}
 
@@ -312,7 +293,7 @@ def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dic
 
 
 def _strings(parts: Parts, name: str) -> list[str]:
-    """Texts that cells name by their number."""
+    """Return the texts to which cells refer by their number."""
     found: list[str] = []
     pieces: list[str] = []
     open_tags: set[str] = set()
@@ -327,7 +308,7 @@ def _strings(parts: Parts, name: str) -> list[str]:
             pieces.clear()
 
     def text(data: str) -> None:
-        if "t" in open_tags and "rPh" not in open_tags:  # which is a phonetic hint
+        if "t" in open_tags and "rPh" not in open_tags:  # rPh is a phonetic hint
             pieces.append(data)
 
     parts.parse(name, start, end, text)
@@ -335,7 +316,7 @@ def _strings(parts: Parts, name: str) -> list[str]:
 
 
 def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
-    """Styles of cells that are dates, by their number, and whether they are a span of time."""
+    """Return the numbers of the styles for dates, and whether each is for durations."""
     numbers = require("openpyxl.styles.numbers", "excel")
     formats = {str(key): code for key, code in numbers.BUILTIN_FORMATS.items()}
     styles: list[str] = []
@@ -361,13 +342,13 @@ def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
 
 
 def _check_format(parts: Parts, given: dict[str, str]) -> None:
-    """Refuse a format of numbers for which patterns take long."""
+    """Refuse a number format so long that openpyxl's regular expressions would take long."""
     if len(given.get("formatCode", "")) > _MOST_LETTERS_OF_A_FORMAT:
-        parts.refuse("a format of numbers that is longer than Excel takes")
+        parts.refuse("a number format is longer than Excel allows")
 
 
 def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
-    """A workbook to be changed and saved, its first sheet, and the rows that are not blank."""
+    """Return a workbook for editing, its first sheet, and the rows that are not blank."""
     openpyxl = require("openpyxl", "excel")
     check_regular(path)
     with (
@@ -377,33 +358,33 @@ def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
     ):
         with zipfile.ZipFile(file) as archive:
             _EditCheck(Parts(path, archive, marks=_EDITED_MARKS, factor=_EDITED)).check()
-        warnings.simplefilter("ignore")  # of styles and rules that openpyxl does not know
+        warnings.simplefilter("ignore")  # about styles and rules that openpyxl does not support
         book = openpyxl.load_workbook(file)
         sheet = book.worksheets[0]
-    # iter_rows would make all cells up to the last one.
+    # iter_rows would create all cells up to the last one.
     cells = sheet._cells.items()
     return book, sheet, sorted({row for (row, _), cell in cells if cell.value not in (None, "")})
 
 
 class _EditCheck:
-    """Refuses parts that openpyxl would make too much of: it reads all, and keeps every cell."""
+    """Refuses parts for which openpyxl, which keeps every cell, would need too much memory."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._boundaries = require("openpyxl.utils", "excel").range_boundaries
         self._cells = self._objects = self._merged = 0
-        self._tag, self._length = "", 0  # the last tag that was opened, and letters after it
-        self._sharing = self._longest = 0  # cells with a shared formula, letters of the longest
+        self._tag, self._length = "", 0  # the last opened tag, and the characters after it
+        self._sharing = self._longest = 0  # cells with a shared formula, and the longest formula
 
     def check(self) -> None:
-        """Look at all parts."""
+        """Check all parts."""
         for name in self._parts.members:
             self._sharing = self._longest = 0
-            # What is no XML, such as a picture, openpyxl does not read either.
+            # openpyxl does not parse parts that are not XML, such as pictures.
             with suppress(expat.ExpatError):
                 self._parts.parse(name, self._start, None, self._text)
             if self._sharing * self._longest > _SHARED + self._parts.packed:
-                self._parts.refuse("its formulas are longer than those of tables")
+                self._parts.refuse("its formulas are longer than is usual for tables")
 
     def _start(self, tag: str, given: dict[str, str]) -> None:
         packed = self._parts.packed
@@ -411,16 +392,16 @@ class _EditCheck:
         self._cells += tag == "c"
         self._objects += tag != "c" and tag not in _LIGHT
         if self._cells > _CELLS + packed or self._objects > _OBJECTS + packed // 2:
-            self._parts.refuse("it has more tags than a table of its size")
+            self._parts.refuse("it has more tags than is usual for a table of its size")
         if tag == "mergeCell":
             first, top, last, bottom = self._boundaries(given.get("ref", ""))
             self._merged += (last - first + 1) * (bottom - top + 1)
             if self._merged > _MERGED + packed:
-                self._parts.refuse("merged cells cover more than a table of its size")
+                self._parts.refuse("merged cells cover more than is usual for a table of its size")
         elif tag == "f":
             self._sharing += given.get("t") == "shared"
         elif len(given.get("sqref", "")) > _MOST_LETTERS:
-            self._parts.refuse("a rule for more places than a table of its size")
+            self._parts.refuse("a rule applies to more ranges than is usual for tables")
         _check_format(self._parts, given)
 
     def _text(self, data: str) -> None:
@@ -428,11 +409,11 @@ class _EditCheck:
         if self._tag == "f":
             self._longest = max(self._longest, self._length)
         elif self._length > _MOST_LETTERS_OF_A_FORMAT and self._tag.endswith(("Header", "Footer")):
-            self._parts.refuse("a head or a foot of pages that is longer than Excel takes")
+            self._parts.refuse("a page header or footer is longer than Excel allows")
 
 
 def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:
-    """Write rows as the only sheet of a file; text is text, also if it begins with ``=``."""
+    """Write rows as the only sheet of a file; text that begins with ``=`` stays text."""
     openpyxl = require("openpyxl", "excel")
     make, fault = openpyxl.cell.WriteOnlyCell, openpyxl.utils.exceptions.IllegalCharacterError
     book = openpyxl.Workbook(write_only=True)
@@ -441,8 +422,8 @@ def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:
         for number, row in enumerate(rows, 1):
             longest = max((len(value) for value in row if isinstance(value, str)), default=0)
             if number > _MOST_ROWS or len(row) > MOST_COLUMNS or longest > _MOST_LETTERS:
-                most = f"{_MOST_ROWS} rows, {MOST_COLUMNS} columns, {_MOST_LETTERS} letters a cell"
-                raise ValueError(f"Row {number} is beyond what Excel takes ({most}){instead}")
+                most = f"{_MOST_ROWS} rows, {MOST_COLUMNS} columns, {_MOST_LETTERS} characters"
+                raise ValueError(f"Row {number} exceeds the limits of Excel ({most}){instead}")
             cells = [make(sheet, value) for value in row]
             for cell, value in zip(cells, row, strict=True):
                 if isinstance(value, str):
@@ -451,7 +432,7 @@ def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:
     except (fault, ValueError) as error:
         sheet.close()
         if isinstance(error, fault):
-            reason = f"Row {number} holds a control character, which Excel does not take{instead}"
+            reason = f"Row {number} has a control character, which Excel rejects{instead}"
             raise ValueError(reason) from error
         raise
     book.save(path)

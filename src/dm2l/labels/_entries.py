@@ -1,4 +1,4 @@
-"""Targets and weights of entries, if they differ from signs and ones."""
+"""Targets and weights of the entries of a label matrix."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,45 +16,43 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class EntryWeights:
-    """Target and weight of every entry; both zero where missing."""
+    """Target and weight of every entry, both zero where the label is missing."""
 
-    targets: Floats | None = None  # None: the signs
-    weights: Floats | None = None  # None: one each
+    targets: Floats | None = None  # None if the signs are the targets
+    weights: Floats | None = None  # None if all weights are one
 
     @classmethod
     def of(cls, T: Signs, targets: Any = None, weights: Any = None) -> Self:
-        """Targets and weights of these signs; values at missing entries are ignored."""
-        seen = T != 0
-        held = [
-            None if part is None else np.where(seen, np.asarray(part, dtype=np.float64), 0.0)
-            for part in (targets, weights)
-        ]
-        return cls(*held)
+        """Targets and weights for these signs; values at missing entries are ignored."""
+
+        def held(part: Any) -> Floats | None:
+            return None if part is None else np.where(T != 0, np.asarray(part, np.float64), 0.0)
+
+        return cls(held(targets), held(weights))
 
     def take(self, rows: Any = slice(None), labels: Any = slice(None)) -> Self:
         """Targets and weights of some rows and labels."""
-        parts = (self.targets, self.weights)
-        return type(self)(
-            *(
-                None if part is None else np.ascontiguousarray(part[:, labels][rows])
-                for part in parts
-            )
-        )
+
+        def taken(part: Floats | None) -> Floats | None:
+            return None if part is None else np.ascontiguousarray(part[:, labels][rows])
+
+        return type(self)(taken(self.targets), taken(self.weights))
 
     def rows_only(self, T: Signs, name: str) -> Floats | None:
-        """Weights of rows, for methods without entry weights."""
-        if self.weights is None or (rows := self.rows) is None:
+        """Weights of rows, for a method (called ``name``) that cannot weight entries."""
+        rows = self.rows
+        if rows is None or self.weights is None:
             return None
         if (self.weights != np.where(T != 0, rows[:, None], 0.0)).any():
             raise ValueError(
-                f"{name} weighs rows, not entries: label_weight must be the same for all observed "
-                "entries of a row. Use sample_weight."
+                f"{name} cannot weight single entries: label_weight must be the same for all "
+                "observed entries of a row. Use sample_weight."
             )
         return rows
 
     @cached_property
     def rows(self) -> Floats | None:
-        """Weight of each row, the largest of its entries; None: one."""
+        """Weight of each row, which is the largest of its entries; None if all are one."""
         return None if self.weights is None else self.weights.max(axis=1)
 
 
@@ -62,19 +60,19 @@ def checked_weights(
     name: str,
     given: Any,
     shape: tuple[int, ...],
-    looked_at: NDArray[np.bool_] | None = None,
+    used: NDArray[np.bool_] | None = None,
     *,
     allow_zero: bool = False,
 ) -> Floats:
-    """Weights as float64, finite and not negative where ``looked_at``, 0 elsewhere."""
+    """Weights as float64, which must be finite and >= 0 where ``used``, and are 0 elsewhere."""
     given = given.toarray() if sp.issparse(given) else to_numpy(given)
     values = np.asarray(given, dtype=np.float64)
     if values.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {values.shape}.")
-    if looked_at is not None:
-        values = np.where(looked_at, values, 0.0)
+    if used is not None:
+        values = np.where(used, values, 0.0)
     if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ValueError(f"{name} must hold finite numbers >= 0.")
+        raise ValueError(f"{name} has a negative, NaN or infinite value: weights must be >= 0.")
     if len(values) and not (allow_zero or values.any()):
-        raise ValueError(f"{name} is zero everywhere: at least one weight must not be.")
+        raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
     return values

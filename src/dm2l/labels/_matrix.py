@@ -1,8 +1,8 @@
-"""The label matrix: validated labels, in the one form in which the library holds them.
+"""The label matrix: validated labels, in the form in which all parts of the library use them.
 
-Inside the library labels are *signs*: an ``int8`` matrix ``T`` with ``+1`` for an observed
-positive, ``-1`` for an observed negative and ``0`` for a missing entry. The paper writes the same
-thing as ``Y`` on ``Omega`` and zero elsewhere, its ``R_Omega(Y)``.
+Labels are stored as *signs*: an ``int8`` matrix ``T`` with ``+1`` for an observed positive, ``-1``
+for an observed negative and ``0`` for a missing entry. In the paper this is ``R_Omega(Y)``, which
+equals ``Y`` on the observed entries ``Omega`` and zero elsewhere.
 """
 
 from __future__ import annotations
@@ -20,10 +20,24 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from dm2l._utils.arrays import take_block, take_rows
 from dm2l.labels._entries import EntryWeights, Signs, checked_weights
-from dm2l.labels._parsing import check_mask, column_text, parse_classes, parse_matrix, read_values
-from dm2l.labels._sparse import SparseLabelMatrix, check_missing_as, read_sparse
+from dm2l.labels._parsing import (
+    SparseLabelMatrix,
+    check_mask,
+    check_missing_as,
+    column_text,
+    parse_classes,
+    parse_matrix,
+    read_sparse,
+    read_values,
+)
 
 Kind = Literal["multilabel", "binary", "multiclass"]
+
+_NOTHING = (
+    "Y has nothing observed: every entry is missing. At least one label of one row is needed; "
+    "check missing_label and label_mask."
+)
+_ZERO_WEIGHTS = "All observed labels have weight zero: at least one weight must be positive."
 
 
 class ConstantLabelWarning(UserWarning):
@@ -34,24 +48,29 @@ class ConstantLabelWarning(UserWarning):
 class LabelMatrix:
     """Labels with missing entries: signs, entry weights, names and coding.
 
-    Estimators and metrics build one from the labels they are given. Build it yourself with
-    :meth:`from_array` if a missing label is marked by something other than NaN: wherever labels
-    are taken, a LabelMatrix needs no further explanation.
+    Estimators and metrics convert labels to a LabelMatrix. Create one yourself with
+    :meth:`from_array` if missing labels are marked by a value other than NaN: every function that
+    accepts labels accepts a LabelMatrix, without further arguments.
 
     Attributes
     ----------
     signs : ndarray of shape (n, c), int8
-        ``+1`` observed positive, ``-1`` observed negative, ``0`` missing.
+        ``+1`` for an observed positive, ``-1`` for an observed negative, ``0`` if missing.
     kind : {"multilabel", "binary", "multiclass"}
-        A label matrix, or a 1-D ``y`` with two or with more classes.
-    classes, names : ndarray or None
-        Classes of a 1-D ``y``; column names, if the container had them.
-    negative, dtype
-        Code of an observed negative, 0 or -1, and data type of predictions.
+        Label matrix, or 1-D ``y`` with two classes or with more.
+    classes : ndarray or None
+        Classes of a 1-D ``y``.
+    names : ndarray or None
+        Column names of a data frame.
+    negative : int
+        Code of an observed negative, 0 or -1.
+    dtype : dtype
+        Data type of predictions.
     entries : EntryWeights or None
-        Targets and weights of the entries; None if targets are the signs and all weights are one.
+        Targets and weights of the entries. None means that the signs are the targets, and that all
+        weights are one.
     missing_as : {"missing", "unlabelled"}
-        Meaning of a zero sign: unknown; or unlabelled, in positive-unlabelled data.
+        Meaning of a zero sign: unknown, or unlabelled in positive-unlabelled data.
 
     Examples
     --------
@@ -86,16 +105,16 @@ class LabelMatrix:
         Parameters
         ----------
         Y : array-like, data frame or sparse matrix of shape (n, c) or (n,)
-            Labels 0/1, True/False or -1/+1; in a sparse matrix +1/-1; or a 1-D ``y`` of classes.
+            Labels 0/1, True/False or -1/+1; -1/+1 in a sparse matrix; or a 1-D ``y`` of classes.
         missing_label : scalar, default=nan
             Value that marks a missing label.
         missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-            Meaning of an entry that is not stored in a sparse ``Y`` of positives only;
+            Meaning of an entry that is not stored in a sparse ``Y`` of positives only.
             "unlabelled" also marks a dense ``Y`` as positive-unlabelled data.
         mask : array-like of bool of the shape of Y, default=None
-            True where the entry may be used; other entries are missing, and are never read.
+            True for entries that may be used. The other entries count as missing.
         weights : array-like of the shape of Y, or of shape (n,), default=None
-            Weights >= 0 of entries, or of rows. An entry of weight zero is missing.
+            Weights >= 0 of the entries, or of the rows. An entry of weight zero is missing.
         """
         labels = parse_labels(
             Y, label_mask=mask, missing_label=missing_label, missing_as=missing_as, allow_empty=True
@@ -107,14 +126,14 @@ class LabelMatrix:
 
     @classmethod
     def of_signs(cls, signs: Signs, *, negative: int = 0) -> LabelMatrix:
-        """Label matrix of signs, without names, to be written as integers."""
+        """Label matrix of signs, without names, whose predictions are integers."""
         return cls(signs, "multilabel", None, None, negative, np.dtype(np.int64))
 
     @classmethod
     def of_classes(
         cls, classes: NDArray[Any], codes: NDArray[np.intp], observed: NDArray[np.bool_]
     ) -> LabelMatrix:
-        """Signs of a 1-D ``y``: ``codes`` are the indices in ``classes`` of observed entries."""
+        """Labels of a 1-D ``y``; ``codes`` are the indices in ``classes`` of observed entries."""
         binary = len(classes) <= 2
         matrix = np.zeros((len(observed), 1 if binary else len(classes)), dtype=np.int8)
         if binary:
@@ -127,12 +146,12 @@ class LabelMatrix:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of what was given: ``(n, c)``, or ``(n,)`` for classes."""
+        """Shape of the input: ``(n, c)``, or ``(n,)`` for classes."""
         return self.signs.shape if self.kind == "multilabel" else self.signs.shape[:1]
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions of what was given."""
+        """Number of dimensions of the input."""
         return 2 if self.kind == "multilabel" else 1
 
     def __len__(self) -> int:
@@ -140,13 +159,13 @@ class LabelMatrix:
         return int(self.signs.shape[0])
 
     def __getitem__(self, rows: Any) -> LabelMatrix:
-        """Return some rows, as scikit-learn's cross-validation asks for them."""
-        rows = rows[0] if isinstance(rows, tuple) else rows  # rows, ...
-        entries = None if self.entries is None else self.entries.take(rows)
+        """Return the labels of some rows, as scikit-learn's cross-validation requires."""
+        rows = rows[0] if isinstance(rows, tuple) else rows  # scikit-learn passes (rows, ...)
+        entries = self.entries and self.entries.take(rows)
         return replace(self, signs=np.ascontiguousarray(self.signs[rows]), entries=entries)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
-        """Labels in the coding of the input; NaN, or None among classes, where missing."""
+        """Convert to labels in the coding of the input; missing is NaN, or None among classes."""
         seen = self.signs != 0
         if self.classes is None:
             values = np.where(self.signs > 0, 1.0, float(self.negative))
@@ -167,14 +186,14 @@ class LabelMatrix:
         return int(self.signs.shape[1])
 
     def masked(self, mask: Any) -> LabelMatrix:
-        """Keep observed entries where ``mask`` is True."""
+        """Return labels in which entries are missing where ``mask`` is False."""
         signs = np.where(mask, self.signs, 0).astype(np.int8)
         held = self.entries
         entries = held and EntryWeights.of(signs, held.targets, held.weights)
         return replace(self, signs=signs, entries=entries)
 
     def apply_weights(self, sample_weight: Any, label_weight: Any) -> LabelMatrix:
-        """Multiply the weights of the entries; entries of weight zero become missing."""
+        """Return labels with multiplied weights; entries of weight zero become missing."""
         if sample_weight is None and label_weight is None:
             return self
         T = self.signs
@@ -190,7 +209,7 @@ class LabelMatrix:
         if lost.any():
             T = np.where(lost, 0, T).astype(np.int8)
             if not T.any():
-                raise ValueError("Weights are zero wherever something was observed.")
+                raise ValueError(_ZERO_WEIGHTS)
         held = self.entries or EntryWeights()
         if held.weights is not None:
             weights = held.weights * weights
@@ -201,13 +220,13 @@ class LabelMatrix:
         return replace(self, signs=T, entries=entries)
 
     def decode(self, positive: NDArray[np.bool_]) -> NDArray[Any]:
-        """Write decisions in the coding the labels came in."""
+        """Convert decisions to the coding of the input."""
         unsigned = self.dtype.kind == "u" and self.negative < 0
         dtype = np.dtype(np.int64) if unsigned else self.dtype
         return np.where(positive, 1, self.negative).astype(dtype)
 
     def warn_constant(self, stacklevel: int = 3) -> None:
-        """Warn about labels that have nothing, or only one class, observed."""
+        """Warn about labels of which at most one class was observed."""
         positive, negative = (self.signs > 0).any(axis=0), (self.signs < 0).any(axis=0)
         empty, single = ~(positive | negative), positive ^ negative
         for which, what in ((empty, "nothing observed"), (single, "only one class observed")):
@@ -230,36 +249,36 @@ def parse_labels(
     missing_as: Any = None,
     allow_empty: bool = False,
 ) -> LabelMatrix:
-    """Read labels; ``allow_empty``: whether nothing at all may be observed."""
+    """Read labels; with ``allow_empty`` all of them may be missing."""
     if Y is None:
         raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: "
-            "labels are needed (expected array-like of labels)."
+            "This estimator requires y to be passed, but the target y is None. Expected array-like "
+            "of labels."
         )
     if missing_as is not None:
         check_missing_as(missing_as)
     unlabelled = missing_as == "unlabelled"
     if isinstance(Y, LabelMatrix):
         labels = Y
-        if label_mask is not None:  # it can only hide more
+        if label_mask is not None:
             mask = check_mask(label_mask, labels.shape, labels.names)
             labels = labels.masked(mask.reshape(len(labels), -1))
     elif unlabelled and label_mask is not None:
         raise ValueError(
-            "label_mask does not go with missing_as='unlabelled': every entry that is not an "
-            "observed positive is unlabelled."
+            "label_mask cannot be combined with missing_as='unlabelled': every entry that is not "
+            "an observed positive is unlabelled."
         )
     elif sp.issparse(Y):
         meaning = "missing" if unlabelled else missing_as
-        stored = read_sparse(Y, label_mask, missing_label, meaning, allow_empty)
+        stored = read_sparse(Y, label_mask, missing_label, meaning)
         labels = LabelMatrix.of_signs(stored.signs(), negative=stored.negative)
     else:
         values, observed, names = read_values(Y, label_mask, missing_label)
         seen = values[observed] if values.shape[1:] == (1,) else values[:0]
         if seen.dtype.kind in "iuUS" and not set(np.unique(seen).tolist()) <= {-1, 0, 1}:
             warnings.warn(
-                "A column-vector y was passed when a 1d array was expected. It holds classes "
-                "rather than 0/1 or -1/+1 labels and is read as y.ravel().",
+                "A column-vector y was passed when a 1d array was expected. It holds classes, not "
+                "0/1 or -1/+1 labels, and is read as y.ravel().",
                 DataConversionWarning,
                 stacklevel=3,
             )
@@ -271,74 +290,54 @@ def parse_labels(
             dtype = values.dtype if values.dtype.kind in "iub" else np.dtype(np.int64)
             labels = LabelMatrix(signs, "multilabel", None, names, negative, dtype)
     if not (allow_empty or labels.signs.any()):
-        raise ValueError(
-            "Y has nothing observed: every entry is missing. At least one label of one row is "
-            "needed; check missing_label and label_mask."
-        )
+        raise ValueError(_NOTHING)
     return replace(labels, missing_as="unlabelled") if unlabelled else labels
 
 
-def parse_sparse_labels(
-    Y: Any,
-    *,
-    label_mask: Any = None,
-    missing_label: Any = np.nan,
-    missing_as: Any = None,
-    allow_empty: bool = False,
-) -> SparseLabelMatrix:
-    """Read labels without making a sparse ``Y`` dense."""
+def parse_sparse_labels(Y: Any, *, allow_empty: bool = False, **marks: Any) -> SparseLabelMatrix:
+    """Read labels as :func:`parse_labels` does, without converting a sparse ``Y`` to dense."""
     if isinstance(Y, SparseLabelMatrix):
         return Y
     if sp.issparse(Y):
-        return read_sparse(Y, label_mask, missing_label, missing_as, allow_empty)
-    labels = parse_labels(
-        Y,
-        label_mask=label_mask,
-        missing_label=missing_label,
-        missing_as=missing_as,
-        allow_empty=allow_empty,
-    )
-    if labels.kind != "multilabel":
-        raise ValueError(
-            "Y must be a label matrix of shape (n, c), one column per label; got a 1-D y. "
-            "sklearn.preprocessing.LabelBinarizer(sparse_output=True) makes one."
-        )
-    return SparseLabelMatrix.of_signs(labels.signs)
+        stored = read_sparse(Y, **marks)
+    else:
+        labels = parse_labels(Y, allow_empty=True, **marks)
+        if labels.kind != "multilabel":
+            raise ValueError(
+                "Y must be a label matrix of shape (n, c) with one column per label, got a 1-D y. "
+                "Convert it with sklearn.preprocessing.LabelBinarizer(sparse_output=True)."
+            )
+        stored = SparseLabelMatrix.of_signs(labels.signs)
+    if not (allow_empty or stored.n_observed().any()):
+        raise ValueError(_NOTHING)
+    return stored
 
 
 def parse_like(
-    Y: Any, label_mask: Any, missing_label: Any, missing_as: Any, negative: int | None
+    Y: Any, negative: int | None, *, missing_as: Any = None, **marks: Any
 ) -> LabelMatrix:
-    """Further labels, which may be all missing; ``negative``: code of negatives in earlier ones."""
-    # Positives only are not ambiguous beside signed labels.
+    """Read further labels, all of which may be missing; ``negative`` is their earlier code."""
+    # A sparse block of positives is not ambiguous if earlier labels had negatives stored as -1.
     if sp.issparse(Y) and negative == -1 and not (Y.tocsr().data < 0).any():
         missing_as = "missing"
-    marks = {"missing_label": missing_label, "missing_as": missing_as}
-    return parse_labels(Y, label_mask=label_mask, allow_empty=True, **marks)
+    return parse_labels(Y, missing_as=missing_as, allow_empty=True, **marks)
 
 
 def parse_new_rows(
-    X: Any,
-    y: Any,
-    known: LabelMatrix,
-    *,
-    n_features: int | None,
-    label_mask: Any,
-    missing_label: Any,
-    missing_as: Any,
+    X: Any, y: Any, known: LabelMatrix, n_features: int | None, **marks: Any
 ) -> LabelMatrix:
-    """Labels of new rows, which may be all missing but need the columns of the ``known`` labels."""
+    """Read labels of new rows, whose columns must be those of the ``known`` labels."""
     shape = y.shape if hasattr(y, "shape") else np.shape(y)
     n_labels = known.n_labels
     if len(shape) != 2 or shape[1] != n_labels:
         swapped = np.shape(X)[1:] == (n_labels,) and tuple(shape[1:]) == (n_features,)
         raise ValueError(
-            f"Y has shape {tuple(shape)}; this model has {n_labels} labels, "
-            f"so (n_samples, {n_labels}) is expected."
-            + (" X and Y seem to be swapped: features come first." if swapped else "")
+            f"Y has shape {tuple(shape)}, but this model has {n_labels} labels: expected "
+            f"(n_samples, {n_labels})."
+            + (" X and Y seem to be swapped: pass the features first." if swapped else "")
         )
     check_consistent_length(np.empty(_num_samples(X)), np.empty(shape))
-    labels = parse_like(y, label_mask, missing_label, missing_as, known.negative)
+    labels = parse_like(y, known.negative, **marks)
     names = known.names
     if labels.names is not None and names is not None and list(labels.names) != list(names):
         off = next(j for j in range(len(names)) if labels.names[j] != names[j])
@@ -346,7 +345,7 @@ def parse_new_rows(
         fix = "Reorder" if same else "Rename or choose"
         raise ValueError(
             f"Column {off} of Y is {labels.names[off]!r}, but the model was fitted with "
-            f"{names[off]!r} there. {fix} the columns to match model.label_names_."
+            f"{names[off]!r} as that column. {fix} the columns to match model.label_names_."
         )
     return labels
 
@@ -354,17 +353,17 @@ def parse_new_rows(
 def fill_with_labels(
     given: LabelMatrix, positive: Any, left: NDArray[np.bool_], missing_label: Any
 ) -> NDArray[Any]:
-    """Labels in their coding, with decisions for missing entries but those that are left."""
+    """Labels in their coding with decisions at missing entries, except those that are ``left``."""
     filled = given.decode(np.where(given.signs == 0, positive, given.signs > 0))
     if left.any():
-        if not isinstance(missing_label, Real):  # or numbers would become texts
+        if not isinstance(missing_label, Real):  # otherwise numpy would convert numbers to text
             filled = filled.astype(object)
         filled = np.where(left, missing_label, filled)
     return filled
 
 
 def frame_like(filled: NDArray[Any], y: Any) -> Any:
-    """A data frame if ``y`` is one, else the array."""
+    """Data frame with the columns of ``y`` if ``y`` is one, otherwise the array."""
     if hasattr(y, "iloc") and hasattr(y, "columns"):
         return type(y)(filled, index=y.index, columns=y.columns)
     if hasattr(y, "columns"):  # polars
@@ -373,40 +372,38 @@ def frame_like(filled: NDArray[Any], y: Any) -> Any:
 
 
 class LearnableMask(NamedTuple):
-    """Labels that can be learnt, scores of the others, and rows that matter."""
+    """Labels that can be learnt, constant scores of the others, and rows that affect a fit."""
 
-    learnable: NDArray[np.bool_]  # labels with both classes observed
-    constant: NDArray[np.float64]  # of the others: 1 or -1 for the only class, 0 without any
+    learnable: NDArray[np.bool_]  # labels of which both classes were observed
+    constant: NDArray[np.float64]  # 1 or -1 if one class was observed, otherwise 0
     keep: NDArray[np.bool_]  # rows with an observed entry in a learnable label
 
     @classmethod
     def of(cls, T: Signs) -> Self:
-        """What can be learnt from these signs."""
+        """Mask of a matrix of signs."""
         positive, negative = (T > 0).any(axis=0), (T < 0).any(axis=0)
         learnable = np.asarray(positive & negative)
         constant = np.asarray(positive.astype(np.float64) - negative.astype(np.float64))
         return cls(learnable, constant, (T[:, learnable] != 0).any(axis=1))
 
     def labels(self, labels: LabelMatrix) -> LabelMatrix:
-        """The learnable labels of the rows that matter."""
+        """Learnable labels of the kept rows."""
         signs = np.ascontiguousarray(labels.signs[:, self.learnable][self.keep])
-        entries = labels.entries
-        if entries is not None:
-            entries = entries.take(self.keep, self.learnable)
+        entries = labels.entries and labels.entries.take(self.keep, self.learnable)
         return replace(labels, signs=signs, entries=entries)
 
     def of_labels(self, value: Any) -> Any:
-        """One number for all labels, or those of the learnable labels."""
+        """Values of the learnable labels; a single number for all labels stays as it is."""
         return value if np.ndim(value) == 0 else np.asarray(value)[self.learnable]
 
     def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Numbers of these rows and labels in an array of all, NaN elsewhere."""
+        """Array of all rows and labels, with NaN where a row or a label was left out."""
         everything = np.full((len(self.keep), len(self.learnable)), np.nan)
         everything[np.ix_(self.keep, self.learnable)] = values
         return everything
 
     def rows(self, X: Any, *, pairwise: bool = False) -> Any:
-        """Inputs of the rows that matter; ``pairwise``: and columns, of a kernel matrix."""
+        """Inputs of the kept rows, with ``pairwise`` also of these columns of a kernel matrix."""
         if pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         if self.keep.all():
@@ -418,7 +415,7 @@ class LearnableMask(NamedTuple):
 class LabelForm:
     """Reads labels block by block, and checks that coding, columns and classes stay the same."""
 
-    # A block may have nothing observed, or no negative. A 1-D y needs all classes.
+    # A block may have no observed entry, or no negative. With a 1-D y, all classes must be given.
     def __init__(
         self, missing_label: Any = np.nan, missing_as: Any = None, classes: Any = None
     ) -> None:
@@ -426,13 +423,13 @@ class LabelForm:
         self.missing_as = missing_as
         self._classes = None if classes is None else np.unique(np.asarray(classes))
         self._labels: LabelMatrix | None = None
-        self._coding: int | None = None  # of a negative
+        self._coding: int | None = None  # code of a negative, None before the first one
 
     @classmethod
     def resumed(
         cls, labels: LabelMatrix, negatives: int, missing_label: Any, missing_as: Any
     ) -> Any:
-        """Continue after labels that were read before, of which ``negatives`` were negative."""
+        """Form that continues after labels with this number of negatives."""
         form = cls(missing_label, missing_as, labels.classes)
         form._labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):
@@ -441,7 +438,7 @@ class LabelForm:
 
     @property
     def labels(self) -> LabelMatrix:
-        """Form without any rows."""
+        """Labels of no rows, with the names and the coding of all blocks."""
         if self._labels is None:
             raise ValueError("No labels have been read yet.")
         return self._labels
@@ -450,24 +447,27 @@ class LabelForm:
         """Signs of a block, int8 of shape (n, n_labels)."""
         found = None
         if Y is None or np.ndim(Y) != 1:
-            found = parse_like(Y, label_mask, self.missing_label, self.missing_as, self._coding)
+            marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
+            found = parse_like(Y, self._coding, label_mask=label_mask, **marks)
         if found is None or found.classes is not None:
             found = self._by_classes(Y, label_mask)
         elif self._classes is not None and len(self._classes) != found.n_labels:
             raise ValueError(
-                f"classes= names {len(self._classes)} classes, but Y has {found.n_labels} labels."
+                f"classes has {len(self._classes)} classes, but Y has {found.n_labels} labels. "
+                "Pass one class per label, or leave classes out."
             )
         self._take(found, found.negative if (found.signs < 0).any() else None)
         return found.signs
 
     def join(self, other: LabelForm) -> None:
-        """Check further blocks, which a copy of this form has read, against this form."""
+        """Check blocks that a copy of this form has read against the blocks of this form."""
         self._take(other.labels, other._coding)
 
     def _by_classes(self, Y: Any, label_mask: Any) -> LabelMatrix:
         if self._classes is None:
             raise ValueError(
-                "A 1-D y needs classes=, all classes there are: a block may not show every one."
+                "A 1-D y needs classes=, an array of all classes, because a block may not contain "
+                "all of them."
             )
         classes = self._classes
         if label_mask is not None:
@@ -477,31 +477,32 @@ class LabelForm:
         unknown = np.setdiff1d(seen, classes)
         if len(unknown):
             raise ValueError(
-                f"y holds {unknown.tolist()[0]!r}, which is not among classes={classes.tolist()}."
+                f"y contains {unknown.tolist()[0]!r}, which is not among "
+                f"classes={classes.tolist()}. Pass all classes."
             )
         return LabelMatrix.of_classes(classes, np.searchsorted(classes, seen), observed)
 
     def _take(self, found: LabelMatrix, coding: int | None) -> None:
-        """Check a block, with negatives coded as ``coding``, and remember what it adds."""
+        """Check a block whose negatives are coded as ``coding``, and update names and coding."""
         known = found if self._labels is None else self._labels
         if known.kind != found.kind or known.n_labels != found.n_labels:
             raise ValueError(
                 f"This block has {found.n_labels} labels ({found.kind}), but earlier ones had "
-                f"{known.n_labels} ({known.kind})."
+                f"{known.n_labels} ({known.kind}). All blocks must have the same labels."
             )
         names = [None if part.names is None else list(part.names) for part in (known, found)]
         if None not in names and names[0] != names[1]:
             raise ValueError(
                 f"The labels of this block are {_shown(found.names)}, but earlier ones were "
-                f"{_shown(known.names)}."
+                f"{_shown(known.names)}. All blocks must have the same columns in the same order."
             )
         dtype = known.dtype
         if known.kind == "multilabel":
             if coding is not None and self._coding not in (None, coding):
                 raise ValueError(
                     f"This block writes negatives as {coding}, but earlier ones as "
-                    f"{self._coding}. If one of them marks what was not observed, say so with "
-                    "missing_label."
+                    f"{self._coding}. Use one coding, or pass missing_label if one of them marks "
+                    "missing labels."
                 )
             self._coding = self._coding if coding is None else coding
             dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)

@@ -1,7 +1,10 @@
-"""Values of labels in arrays, lists and data frames: what is accepted, and errors for the rest."""
+"""Reading of labels from arrays, data frames, lists and sparse matrices, with error messages."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,20 +14,22 @@ from sklearn.utils.multiclass import check_classification_targets
 from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l.labels._entries import Signs
 
-_HINT = (
-    "Labels are 0/1, True/False or -1/+1; an entry that was not observed is NaN "
-    "(or whatever missing_label= names)."
+MissingAs = Literal["missing", "negative", "unlabelled"]
+
+_MEANINGS = (
+    "'missing' (unknown), 'negative' (an observed negative) or 'unlabelled' (negative, or a "
+    "positive that was not marked)"
 )
 
 
 def read_values(
     Y: Any, label_mask: Any = None, missing_label: Any = np.nan
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.object_] | None]:
-    """Values of labels, which of them are observed, and column names."""
+    """Values of labels, a mask of the observed ones, and column names or None."""
     values, null, names = open_container(Y)
     if values.ndim not in (1, 2) or 0 in values.shape[1:]:
         raise ValueError(
-            f"Y must have one or two dimensions and a column, got shape {values.shape}."
+            f"Y must have one or two dimensions and at least one column, got shape {values.shape}."
         )
     observed = ~null
     if label_mask is not None:
@@ -32,22 +37,23 @@ def read_values(
         observed &= mask
         null = null & mask
     if not (isinstance(missing_label, float) and np.isnan(missing_label)):
-        # Masked arrays and nullable columns have nulls of their own: only a bare NaN is ambiguous.
+        # Masked arrays and nullable columns mark missing values themselves: only a plain NaN is
+        # ambiguous.
         bare = values.dtype.kind == "f" and names is None and missing_label is not None
         bad = null & null_entries(values) & bare
         if bad.any():
             where = np.argwhere(bad)[0]
             column = column_text(int(where[1]), names) if len(where) == 2 else "y"
             raise ValueError(
-                f"Y has nan in row {where[0]}, {column}, but missing_label={missing_label!r}. "
-                "Replace one of the two marks by the other, or pass label_mask."
+                f"Y has nan in row {where[0]}, {column}, but missing_label={missing_label!r}. Use "
+                "one of the two for all missing labels, or pass label_mask."
             )
         observed &= ~equals(values, missing_label)
     return values, observed, names
 
 
 def open_container(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.object_] | None]:
-    """Values, a mask of null-like entries, and column names."""
+    """Values, a mask of the null entries, and column names or None."""
     if is_non_numpy(Y):
         Y = to_numpy(Y)
     if isinstance(Y, np.ma.MaskedArray):  # check_array would drop the mask
@@ -69,8 +75,10 @@ def _asarray(Y: Any) -> NDArray[Any]:
     try:
         data = np.asarray(Y)
     except ValueError:
-        raise ValueError("Y is ragged: its rows have different lengths.") from None
-    if data.dtype.kind in "US":  # numpy has turned None, NaN and numbers into text
+        raise ValueError(
+            "Y is ragged: its rows have different lengths. Every row needs one entry per label."
+        ) from None
+    if data.dtype.kind in "US":  # numpy converts None, NaN and numbers to text if there is text
         objects = np.asarray(Y, dtype=object)
         if not all(isinstance(v, str) for v in objects.ravel().tolist()):
             return objects
@@ -79,8 +87,8 @@ def _asarray(Y: Any) -> NDArray[Any]:
 
 def _open_frame(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.object_]]:
     names = np.empty(len(Y.columns), dtype=object)
-    names[:] = [None if is_null(name) else name for name in Y.columns]  # NaN differs from itself
-    # By position: pandas allows two columns of one name, polars has no iloc.
+    names[:] = [None if is_null(name) else name for name in Y.columns]  # NaN is not equal to NaN
+    # By position, because pandas allows two columns of one name; polars has no iloc.
     columns = (
         [Y.iloc[:, j] for j in range(Y.shape[1])]
         if hasattr(Y, "iloc")
@@ -90,7 +98,7 @@ def _open_frame(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.obj
     if not opened:
         return np.empty(Y.shape), np.zeros(Y.shape, dtype=bool), names
     nulls = np.column_stack([null for _, null in opened])
-    # A column with nothing observed does not decide the data type.
+    # Columns without observed entries do not affect the data type.
     seen = [j for j in range(len(opened)) if not nulls[:, j].all()] or range(len(opened))
     numeric = all(opened[j][0].dtype.kind in "biuf" for j in seen)
     dtype = np.result_type(*(opened[j][0].dtype for j in seen)) if numeric else object
@@ -105,7 +113,7 @@ def _open_series(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     values = np.asarray(column.to_numpy())
     present = values
     if values.dtype.kind in "Of" and null.any():
-        # Nullable columns arrive as objects or floats; their observed part has a plain dtype again.
+        # Nullable columns become objects or floats; their observed entries alone keep the dtype.
         drop = getattr(column, "dropna", None) or getattr(column, "drop_nulls", None)
         present = values[~null] if drop is None else np.asarray(drop().to_numpy())
     if present.dtype.kind == "O":
@@ -135,7 +143,7 @@ def is_null(value: Any) -> bool:
 
 
 def equals(values: NDArray[Any], mark: Any) -> NDArray[np.bool_]:
-    """Entries equal to a value; text equals text only."""
+    """Mask of the entries equal to ``mark``; text and numbers are never equal."""
     text = isinstance(mark, str)
     if values.dtype.kind == "O":
         found = [
@@ -155,7 +163,7 @@ def check_mask(
     *,
     sparse: bool = False,
 ) -> Any:
-    """Boolean mask of the shape of ``Y``; a sparse one stays sparse if ``sparse``."""
+    """Checked label_mask of the shape of ``Y``; with ``sparse`` a sparse mask stays sparse."""
     null: Any = np.False_
     mask, own_names = label_mask, None
     if not sp.issparse(label_mask):
@@ -165,8 +173,8 @@ def check_mask(
     if mask.dtype != bool or null.any():
         what = "missing values" if null.any() else f"dtype {mask.dtype}"
         raise ValueError(
-            f"label_mask must be boolean (True = use this entry), got {what}; "
-            "compare it with something first, e.g. label_mask=M == 1."
+            f"label_mask must be boolean (True for entries that may be used), got {what}. "
+            "Convert it by a comparison, for example label_mask=M == 1."
         )
     if mask.shape != shape:
         raise ValueError(f"label_mask has shape {mask.shape}, but Y has shape {shape}.")
@@ -175,22 +183,22 @@ def check_mask(
 
 
 def refuse_shuffled(names: Any, others: Any, what: str) -> None:
-    """Refuse a frame with a column of ``Y`` at another position; ``what`` names it."""
+    """Refuse a data frame (called ``what``) whose columns are those of ``Y`` in another order."""
     if names is None or others is None or list(others) == list(range(len(others))):
-        return  # default column names are numbers
+        return  # the default names of columns
     known = set(names)
     for j, (name, other) in enumerate(zip(names, others, strict=True)):
         if other != name and other in known:
             raise ValueError(
-                f"Column {j} of {what} is {other!r}, but that of Y is {name!r}: columns are "
-                f"matched by position. Use {what}[Y.columns]."
+                f"Column {j} of {what} is {other!r}, but that of Y is {name!r}. Columns are "
+                f"matched by position: pass {what}[Y.columns]."
             )
 
 
 def parse_matrix(
     values: NDArray[Any], observed: NDArray[np.bool_], names: NDArray[np.object_] | None
 ) -> tuple[Signs, int]:
-    """Signs of a label matrix, and its code of a negative."""
+    """Signs of a label matrix, and its code of a negative, 0 or -1."""
     numbers = values if values.dtype.kind in "biuf" else _numbers(values, observed, names)
     positive = (numbers == 1) & observed
     zero = (numbers == 0) & observed
@@ -202,8 +210,8 @@ def parse_matrix(
         row, column = np.argwhere(zero)[0]
         raise ValueError(
             f"Y mixes the codings 0/1 and -1/+1: it has 0 in row {row}, "
-            f"{column_text(column, names)}, and -1 elsewhere. If one of them marks what was not "
-            "observed, say so: missing_label=0 or missing_label=-1."
+            f"{column_text(column, names)}, and -1 elsewhere. If one of them marks missing labels, "
+            "pass missing_label=0 or missing_label=-1."
         )
     signs = positive.astype(np.int8) - (zero | minus).astype(np.int8)
     return signs, -1 if minus.any() else 0
@@ -229,38 +237,41 @@ def _refuse_value(
     value = values[row, column]
     shown = value.item() if isinstance(value, np.generic) else value
     infinite = isinstance(shown, float) and np.isinf(shown)
-    text = "infinity" if infinite else repr(shown)
-    trap = ""
+    hint = ""
     if isinstance(shown, str):
-        trap = (
-            " dm2l.io.read_labels(Y) makes 0/1 of yes/no, true/false, active/inactive, "
-            "positive/negative and +/-, and with positive= of any other two words."
+        hint = (
+            " dm2l.io.read_labels(Y) converts yes/no, true/false, active/inactive, "
+            "positive/negative and +/-; for other pairs of words pass positive=."
         )
     elif shown == 2 and not ((values == 0) | (values == -1)).any():
-        trap = " If 2 stands for yes and 1 for no, pass dm2l.io.read_labels(Y, positive=2)."
-    elif shown != 2 and not infinite:
-        trap = " Of numbers on a scale dm2l.io.read_labels(Y, cutoffs='COLUMN>=2') makes labels."
+        hint = " If 2 means yes and 1 means no, use dm2l.io.read_labels(Y, positive=2)."
     elif shown == 2:
-        trap = (
-            " A 2 often comes from scikit-learn's cross_val_predict, which re-encodes NaN as a "
-            "third class: use dm2l.model_selection.cross_val_decision instead."
+        hint = (
+            " A 2 often comes from scikit-learn's cross_val_predict, which treats NaN as a third "
+            "class: use dm2l.model_selection.cross_val_decision instead."
         )
+    elif not infinite:
+        hint = " To convert numbers on a scale, use dm2l.io.read_labels(Y, cutoffs='COLUMN>=2')."
+    count = int(bad.sum())
     raise ValueError(
-        f"Input Y contains {text} in row {row}, {column_text(column, names)} "
-        f"({int(bad.sum())} such {'entry' if bad.sum() == 1 else 'entries'}). {_HINT}{trap}"
+        f"Input Y contains {'infinity' if infinite else repr(shown)} in row {row}, "
+        f"{column_text(column, names)} ({count} such {'entry' if count == 1 else 'entries'}). "
+        "Labels must be 0/1, True/False or -1/+1; missing labels are NaN or equal to "
+        f"missing_label.{hint}"
     )
 
 
 def parse_classes(
     values: NDArray[Any], observed: NDArray[np.bool_]
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Classes of a 1-D ``y``, and the index of each observed entry in them."""
+    """Classes of a 1-D ``y``, and the index of the class of each observed entry."""
     seen = values[observed]
     if not len(seen):
-        raise ValueError("y has nothing observed: every entry is missing.")
+        raise ValueError("y has nothing observed: at least one entry must not be missing.")
     if seen.dtype.kind == "f" and np.isinf(seen).any():
         raise ValueError(
-            "Input y contains infinity or a value too large for dtype('float64'). " + _HINT
+            "Input y contains infinity or a value too large for dtype('float64'). Classes must be "
+            "finite; missing entries are NaN or equal to missing_label."
         )
     if seen.dtype.kind == "O":
         seen = np.array(seen.tolist())
@@ -270,5 +281,176 @@ def parse_classes(
 
 
 def column_text(column: int, names: Sequence[Any] | NDArray[np.object_] | None) -> str:
-    """Name of a column for messages."""
+    """Name of a column in messages: its number if there are no names."""
     return f"column {column}" if names is None else f"column {names[column]!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class SparseLabelMatrix:
+    """Sparse label matrix, which is never converted to a dense one.
+
+    A sparse matrix of -1 and +1 can be passed to metrics and estimators directly. For a matrix of
+    positives only, use :meth:`from_array` to define what an entry that is not stored means.
+
+    Attributes
+    ----------
+    signed : csr_array of shape (n, c), float64
+        ``+1`` for an observed positive, ``-1`` for an observed negative.
+    missing_as : {"missing", "negative", "unlabelled"}
+        Meaning of an entry that is not stored.
+    dense : bool
+        Whether the labels were an array or a data frame.
+    negative : int
+        Code of a negative in the labels, 0 or -1.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from dm2l.labels import SparseLabelMatrix
+    >>> labels = SparseLabelMatrix.from_array(sp.eye_array(3).tocsr(), missing_as="negative")
+    >>> labels.negatives()
+    array([2, 2, 2])
+    """
+
+    signed: Any
+    missing_as: MissingAs
+    dense: bool = False
+    negative: int = 0
+
+    @classmethod
+    def from_array(cls, Y: Any, *, missing_as: Any = None, mask: Any = None) -> SparseLabelMatrix:
+        """Read labels, which may all be missing, from a sparse matrix.
+
+        Parameters
+        ----------
+        Y : sparse matrix of shape (n, c)
+            ``+1`` for an observed positive, ``-1`` for an observed negative.
+        missing_as : {None, "missing", "negative", "unlabelled"}, default=None
+            Meaning of an entry that is not stored, if ``Y`` holds positives only.
+        mask : array-like or sparse matrix of bool of shape (n, c), default=None
+            True for entries that may be used.
+        """
+        if not sp.issparse(Y):
+            raise TypeError(
+                f"Y must be a sparse matrix, got {type(Y).__name__}. Use LabelMatrix.from_array."
+            )
+        return read_sparse(Y, mask, missing_as=missing_as)
+
+    @classmethod
+    def of_signs(cls, T: Signs) -> SparseLabelMatrix:
+        """Labels of a matrix of signs; if none is missing, negatives are not stored."""
+        complete = bool((T != 0).all())
+        signed = sp.csr_array(np.where(T > 0, 1.0, 0.0) if complete else T.astype(np.float64))
+        return cls(signed, "negative" if complete else "missing", dense=True)
+
+    def __getitem__(self, rows: Any) -> SparseLabelMatrix:
+        """Return the labels of some rows."""
+        return replace(self, signed=self.signed[rows])
+
+    def positives(self) -> NDArray[np.int64]:
+        """Number of observed positives of each label."""
+        stored = self.signed
+        return np.bincount(stored.indices[stored.data > 0], minlength=stored.shape[1])
+
+    def negatives(self) -> NDArray[np.int64]:
+        """Number of negatives of each label, including those that are not stored."""
+        n, c = self.signed.shape
+        if self.missing_as == "missing":
+            return np.bincount(self.signed.indices[self.signed.data < 0], minlength=c)
+        return n - self.positives()
+
+    def at(self, labels: NDArray[np.intp]) -> NDArray[np.int8]:
+        """Signs of the labels of each row that an array of shape (n, k) names."""
+        rows = np.repeat(np.arange(len(labels)), labels.shape[1])
+        found = _entries(self.signed, rows, labels.ravel())
+        return self._with_negatives(found.reshape(labels.shape))
+
+    def n_observed(self) -> NDArray[np.int64]:
+        """Number of observed labels of each row."""
+        n, c = self.signed.shape
+        if self.missing_as != "missing":
+            return np.full(n, c, dtype=np.int64)
+        return np.diff(self.signed.indptr).astype(np.int64)
+
+    def signs(self) -> Signs:
+        """Dense signs; an entry that is not stored is negative unless it is missing."""
+        return self._with_negatives(self.signed.toarray())
+
+    def _with_negatives(self, values: NDArray[Any]) -> Signs:
+        signs = values.astype(np.int8)
+        if self.missing_as != "missing":
+            signs[signs == 0] = -1
+        return signs
+
+
+def _entries(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
+    """Entries of a dense or sparse matrix, one for each pair of a row and a column."""
+    if not len(rows):  # scipy would return a sparse array
+        return np.zeros(0, dtype=matrix.dtype)
+    return np.asarray(matrix[rows, columns]).ravel()
+
+
+def check_missing_as(missing_as: Any) -> None:
+    """Refuse an unknown value of ``missing_as``."""
+    if missing_as is not None and missing_as not in ("missing", "negative", "unlabelled"):
+        raise ValueError(f"missing_as must be None, {_MEANINGS}; got {missing_as!r}.")
+
+
+def read_sparse(
+    Y: Any, label_mask: Any = None, missing_label: Any = np.nan, missing_as: str | None = None
+) -> SparseLabelMatrix:
+    """Labels of a sparse ``Y``; neither it nor a sparse ``label_mask`` is converted to dense."""
+    check_missing_as(missing_as)
+    Y = sp.csr_array(Y, copy=True)
+    Y.sum_duplicates()  # so that an entry that is stored twice is refused in every format
+    rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
+    columns, data, allowed = Y.indices, Y.data, Y.shape[0] * Y.shape[1]
+    mask = None if label_mask is None else check_mask(label_mask, Y.shape, sparse=True)
+    if mask is not None:
+        if missing_as == "unlabelled":
+            raise ValueError("label_mask cannot be combined with missing_as='unlabelled'.")
+        if sp.issparse(mask):
+            mask = sp.csr_array(mask, copy=True)
+            mask.sum_duplicates()
+            mask.eliminate_zeros()
+        use, allowed = _entries(mask, rows, columns), int(mask.sum())
+        rows, columns, data = rows[use], columns[use], data[use]
+    _check_stored(rows, columns, data, missing_label, missing_as)
+    signed = bool((data == -1).any())
+    if len(data) and not signed and missing_as is None and len(data) != allowed:
+        raise ValueError(
+            "Sparse Y holds positives only, so the meaning of entries that are not stored is "
+            f"unknown. Pass missing_as={_MEANINGS}."
+        )
+    absent = cast("MissingAs", missing_as or "missing")
+    stored = sp.csr_array((np.where(data == 1, 1.0, -1.0), (rows, columns)), shape=Y.shape)
+    if mask is not None and absent == "negative":  # negatives are stored, others are missing
+        stored, absent = sp.csr_array(2.0 * stored - sp.csr_array(mask, dtype=float)), "missing"
+    return SparseLabelMatrix(stored, absent, negative=-1 if signed else 0)
+
+
+def _check_stored(
+    rows: NDArray[Any],
+    columns: NDArray[Any],
+    data: NDArray[Any],
+    missing_label: Any,
+    missing_as: str | None,
+) -> None:
+    """Refuse invalid values of a sparse ``Y``."""
+    marked = np.asarray(not is_null(missing_label) and data == missing_label)
+    refused = {
+        "an explicit 0 in {place}. Sparse arithmetic drops such zeros, so they cannot mark "
+        "negatives. Store -1 for an observed negative and nothing for a missing label; or call "
+        "Y.eliminate_zeros() and pass missing_as='missing' or missing_as='negative'.": data == 0,
+        "{value!r} in {place}. Values must be +1 (observed positive) or -1 (observed negative); "
+        "duplicate entries are summed.": (data != 1) & (data != -1),
+        "{value!r} in {place}, which is the value of missing_label. In a sparse Y, missing labels "
+        "are not stored: remove these entries and do not pass missing_label.": marked,
+        "{value:g} in {place}, so entries that are not stored are missing. Do not pass "
+        "missing_as='negative'.": (data == -1) & (missing_as == "negative"),
+    }
+    for text, bad in refused.items():
+        if bad.any():
+            at = int(np.argmax(bad))
+            place, value = f"row {rows[at]}, column {columns[at]}", data[at].item()
+            raise ValueError("Sparse Y stores " + text.format(place=place, value=value))

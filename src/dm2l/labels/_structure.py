@@ -1,8 +1,7 @@
-"""Structure of a label matrix: co-occurrence of labels, and its spectrum."""
+"""Structure of a label matrix: co-occurrence of labels, and singular values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,36 +12,36 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Implication:
-    """Rows with ``label`` mostly have ``implied``: with which probability, and base rate."""
+    """Pair of labels of which ``implied`` is positive in most rows where ``label`` is."""
 
     label: str
     implied: str
-    probability: float
-    rows: int
-    base: float
+    probability: float  # of ``implied``, in rows where ``label`` is positive
+    rows: int  # number of these rows
+    base: float  # share of positives of ``implied`` in all rows
 
 
 @dataclass(frozen=True, eq=False)
 class Cooccurrence:
-    """How often label k occurs with label j, where both were observed."""
+    """Co-occurrence of pairs of labels (j, k), in rows where both were observed."""
 
-    probability: Numbers  # [j, k]: P(k | j), nan without such rows
-    count: NDArray[np.int64]  # [j, k]: rows with j in which k was observed
+    probability: Numbers  # [j, k]: share of positives of k if j is positive, NaN without such rows
+    count: NDArray[np.int64]  # [j, k]: rows in which j is positive and k was observed
     base: Numbers  # [k]: share of positives of k
 
     @classmethod
     def of(cls, T: ArrayLike) -> Self:
-        """Count in a matrix of signs, 0 where a label is missing."""
+        """Co-occurrence in a matrix of signs, 0 where a label is missing."""
         T = np.asarray(T)
-        # Floats, so that the products below are those of BLAS; counts stay exact.
+        # Products of floats are computed by BLAS, and counts stay exact.
         yes, seen = (part.astype(np.float64) for part in (T > 0, T != 0))
         count, total = yes.T @ seen, seen.sum(axis=0)
-        with np.errstate(invalid="ignore"):  # nan of 0 rows
+        with np.errstate(invalid="ignore"):  # NaN without rows
             share, base = (yes.T @ yes) / count, yes.sum(axis=0) / total
         return cls(share, np.rint(count).astype(np.int64), base)
 
     def told(self, min_rows: int = 10) -> Numbers:
-        """Probabilities of pairs with enough rows; nan elsewhere and on the diagonal."""
+        """Probabilities of pairs with enough rows; NaN elsewhere and on the diagonal."""
         P = np.where(self.count >= max(min_rows, 1), self.probability, np.nan)
         np.fill_diagonal(P, np.nan)
         return P
@@ -50,18 +49,18 @@ class Cooccurrence:
     def implied(
         self, min_rows: int = 10, min_probability: float = 0.9, min_gain: float = 0.2
     ) -> NDArray[np.bool_]:
-        """Whether label j implies k: P(k | j) is high, and higher than the base by a margin."""
+        """Pairs whose probability is high, and higher than the base by ``min_gain``."""
         P = self.told(min_rows)
-        with np.errstate(invalid="ignore"):  # nan is neither
+        with np.errstate(invalid="ignore"):  # comparisons with NaN are False
             return (min_probability <= P) & (self.base + min_gain <= P)
 
     def implications(self, names: Sequence[str], **least: Any) -> list[Implication]:
-        """Implications, most probable first; arguments as in :meth:`implied`."""
+        """Implications, the most probable first; the arguments are those of :meth:`implied`."""
         found = [self.implication(names, j, k) for j, k in np.argwhere(self.implied(**least))]
         return sorted(found, key=lambda i: (-i.probability, -i.rows))
 
     def implication(self, names: Sequence[str], j: int, k: int) -> Implication:
-        """Label k in the rows where label j is positive."""
+        """Implication of label k by label j."""
         probability, base = float(self.probability[j, k]), float(self.base[k])
         return Implication(names[j], names[k], probability, int(self.count[j, k]), base)
 
@@ -75,23 +74,18 @@ class Spectrum:
 
     @classmethod
     def of(cls, Z: ArrayLike) -> Self:
-        """The spectrum of a matrix."""
+        """Spectrum of a matrix."""
         Z = np.asarray(Z, dtype=np.float64)
         return cls((len(Z), Z.shape[1]), np.linalg.svd(Z, compute_uv=False))
 
-    @cached_property
+    @property
     def rank(self) -> int:
-        """Singular values above rounding, as :func:`numpy.linalg.matrix_rank` counts them."""
+        """Number of singular values above rounding errors, as in numpy.linalg.matrix_rank."""
         s = self.singular_values
         return int((s > s[0] * max(self.shape) * np.finfo(np.float64).eps).sum()) if len(s) else 0
 
-    @cached_property
-    def nuclear_norm(self) -> float:
-        """Sum of the singular values."""
-        return float(self.singular_values.sum())
-
-    @cached_property
+    @property
     def effective_rank(self) -> float:
-        """``(||Z||_* / ||Z||_F)^2``, from 1 to the rank: reached where all values are equal."""
-        square = float((self.singular_values**2).sum())
-        return self.nuclear_norm**2 / square if square else 0.0
+        """Nuclear norm squared over Frobenius norm squared; the rank if all values are equal."""
+        s = self.singular_values
+        return float(s.sum()) ** 2 / float((s**2).sum()) if s.any() else 0.0

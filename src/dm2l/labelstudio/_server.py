@@ -1,4 +1,4 @@
-"""Server of the Label Studio backend."""
+"""The web server of the Label Studio backend."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from dm2l.labelstudio._tasks import (
 )
 from dm2l.review._server import AccessError, Handler, LocalServer, Reply, json_reply
 
-# Actions of webhooks with annotations, and of the button; all others are ignored.
+# Webhook actions that bring annotations, and that start training; all others are ignored.
 ANNOTATED = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
 TRAIN = "START_TRAINING"
 
 
 class Backend:
-    """Replies to the requests of Label Studio, which are authorised before.
+    """Backend that predicts labels for Label Studio and learns from its annotations.
 
     Parameters
     ----------
     session : AnnotationSession
         The model, its table, and the journal for annotations.
     refit_every : int, default=10
-        Annotated tasks after which the model is fitted again, in the background.
+        Number of annotated tasks after which the model is refitted in the background.
     unchosen : {"no", "skip"}, default="no"
-        Meaning of a choice that an annotator has not made.
+        How to read a choice that an annotator has not selected.
     tell : callable, default=None
-        Called with a line about each event.
+        Function that is called with a line of text about each event.
 
     Notes
     -----
@@ -60,11 +60,11 @@ class Backend:
         self._new, self._wanted = 0, False
         self._worker: Thread | None = None
         journal = session.journal
-        if journal.decisions or journal.checks:  # of an earlier run; MODEL was not fitted to them
+        if journal.decisions or journal.checks:  # the model has not learned earlier answers yet
             self.refit()
 
     def reply(self, name: str, body: Any) -> Any:
-        """The reply to a request; None if its name is unknown."""
+        """Return the reply to a request; None if its name is unknown."""
         if name == "health":
             return {"status": "UP", "model_class": "dm2l"}
         if name == "versions":
@@ -72,10 +72,10 @@ class Backend:
         if name not in ("setup", "predict", "webhook"):
             return None
         if not isinstance(body, Mapping):
-            raise ValueError("A request is a JSON object.")
+            raise ValueError("A request must be a JSON object.")
         try:
             return getattr(self, f"_{name}")(body)
-        except ValueError as error:  # Label Studio shows the number of the status only
+        except ValueError as error:  # Label Studio only shows the status, not the message
             self.tell(f"{name}: {error}")
             raise
 
@@ -86,8 +86,8 @@ class Backend:
     def _predict(self, body: Mapping[str, Any]) -> Any:
         controls, tasks = self._controls(body.get("label_config")), body.get("tasks")
         if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
-            raise ValueError("There is no list of tasks.")
-        # Tasks come with their annotations, also those that were made while no backend ran.
+            raise ValueError("The request must have a list of tasks.")
+        # Tasks include annotations that were made while no backend was running.
         late = [(task, one) for task in tasks for one in annotations_of(task)]
         self._take(late, controls, again=False)
         found = predict_tasks(self.session, tasks, controls)
@@ -105,7 +105,7 @@ class Backend:
 
     def _controls(self, config: Any) -> tuple[Control, ...]:
         if not isinstance(config, str):
-            raise ValueError("There is no labelling configuration.")
+            raise ValueError("The request must have a labelling configuration.")
         return read_config(config, tuple(self.session.table.label_names))
 
     def _take(
@@ -115,13 +115,13 @@ class Backend:
         *,
         again: bool = True,
     ) -> int:
-        """Put annotations into the journal; returns how many answers were new."""
+        """Save annotations to the journal; return the number of new answers."""
         taken, n_tasks = 0, 0
         for task, annotation in made:
             row = row_of(task, self.session)
             answers = answers_of(annotation, controls, self.unchosen)
             if row is None:
-                self.tell("an annotated task is not a row of the table; Label Studio keeps it")
+                self.tell("ignored the annotation of a task that is not a row of the table")
                 continue
             new = self.session.annotate(row, answers, again=again)
             taken, n_tasks = taken + new, n_tasks + (new > 0)
@@ -135,7 +135,7 @@ class Backend:
     # ---------------------------------------------------------------------------------- refitting
 
     def refit(self) -> None:
-        """Fit the model again in the background, once more if that is going on already."""
+        """Refit the model in the background, and once more if a refit is running already."""
         with self._lock:
             self._wanted, self._new = True, 0
             if self._worker is None:
@@ -143,7 +143,7 @@ class Backend:
                 self._worker.start()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until nothing is being fitted."""
+        """Wait until no refit is running."""
         worker = self._worker
         if worker is not None:
             worker.join(seconds)
@@ -158,43 +158,38 @@ class Backend:
             self.session.start_refit()
             self.session.wait()
             error = self.session.refit_state.error
-            self.tell(f"refit failed: {error}" if error else f"model {self.session.version}")
+            version = self.session.version
+            self.tell(f"refit failed: {error}" if error else f"refitted the model: {version}")
 
 
 def _annotated(body: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
-    """Tasks and annotations of a webhook, which has one of each or lists of them."""
+    """Tasks and annotations of a webhook, which has one of each or lists of both."""
     tasks, made = body.get("task"), body.get("annotation")
     if not isinstance(made, list):
         tasks, made = [tasks], [made]
-    if (
-        not isinstance(tasks, list)
-        or len(tasks) != len(made)
-        or not all(isinstance(task, Mapping) for task in tasks)
-    ):
-        raise ValueError("Annotations come with a task each.")
+    if not isinstance(tasks, list) or len(tasks) != len(made):
+        tasks = [None]
+    if not all(isinstance(task, Mapping) for task in tasks):
+        raise ValueError("Each annotation must have a task.")
     return list(zip(tasks, made, strict=True))
 
 
-# Label Studio sends all tasks that want predictions at once.
-MOST_BYTES = 2**26
-
-
 class _Handler(Handler):
-    """A request of Label Studio."""
+    """Handles a request of Label Studio."""
 
     server: BackendServer
-    most_bytes = MOST_BYTES
+    most_bytes = 2**26  # Label Studio sends all tasks that need predictions at once
 
     def admitted(self, path: str) -> str:
-        # Label Studio is a server: only pages in a browser send an Origin.
+        # Only web pages send an Origin; Label Studio does not.
         if "Origin" in self.headers:
-            raise AccessError(403, "Pages may not ask this server.")
+            raise AccessError(403, "Web pages may not use this server.")
         first, slash, rest = path.removeprefix("/").partition("/")
-        # Its connections send a password (basic authentication), its webhooks only an address.
+        # Connections send the token as a password, webhooks as a part of the address.
         for given, name in ((first, rest), (self._secret(), f"{first}{slash}{rest}")):
             if compare_digest(given.encode(), self.server.token.encode()):
                 return name
-        raise AccessError(401, "The token is missing or wrong.")
+        raise AccessError(401, "The token is missing or wrong. Use the address that was printed.")
 
     def _secret(self) -> str:
         scheme, _, value = self.headers.get("Authorization", "").partition(" ")
@@ -218,10 +213,10 @@ class _Handler(Handler):
 
 
 class BackendServer(LocalServer):
-    """Serves a ``Backend`` to requests with the token.
+    """Web server of a ``Backend``, which only answers requests with the token.
 
-    It is in the path, as in ``url``, in a header ``Authorization: Token TOKEN``, or the password of
-    basic authentication.
+    Requests send the token in the path (as in ``url``), in a header ``Authorization: Token TOKEN``,
+    or as the password of basic authentication.
     """
 
     def __init__(
@@ -234,13 +229,13 @@ class BackendServer(LocalServer):
 
 
 def check_token(token: str) -> None:
-    """Refuse tokens that can be guessed, or do not fit into an address."""
+    """Refuse a token that can be guessed or that cannot be a part of an address."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", token):
-        raise ValueError("A token has 20 to 200 letters, digits, - and _.")
+        raise ValueError("A token must consist of 20 to 200 letters, digits, hyphens or _.")
 
 
 def kept_token(path: Path) -> str:
-    """The token in a file, which is made if it does not exist: Label Studio stores it."""
+    """Read the token from a file, or create the file with a new token."""
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -248,7 +243,9 @@ def kept_token(path: Path) -> str:
         try:
             check_token(token)
         except ValueError as error:
-            raise ValueError(f"{path} does not hold a token. {error}") from error
+            raise ValueError(
+                f"{path} does not contain a valid token. {error} Delete the file to get a new one."
+            ) from error
         return token
     with os.fdopen(number, "w") as file:
         token = token_urlsafe(32)

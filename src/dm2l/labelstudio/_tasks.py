@@ -1,4 +1,4 @@
-"""Rows of a table as tasks of Label Studio, and their annotations as answers."""
+"""Export of table rows as Label Studio tasks, and import of annotations as answers."""
 
 import hashlib
 import json
@@ -19,28 +19,28 @@ from dm2l.tables import Table, TableModel
 
 
 class AnnotationSession(ReviewSession):
-    """A :class:`dm2l.review.ReviewSession`, with its parameters, that takes annotations."""
+    """A :class:`dm2l.review.ReviewSession` for annotations of Label Studio; same parameters."""
 
-    measured = False  # Label Studio does not show it
+    measured = False  # Label Studio does not show the quality
 
     @property
     def version(self) -> str:
-        """A name of the model as it was fitted last, the same after a restart."""
+        """Name of the current model, which stays the same after a restart."""
         with self._lock:
             content = self.learnt.tobytes() + self.model.correlation.round(6).tobytes()
             new = ~np.isnan(self.learnt) & (self.learnt != self.table.Y)
             return f"dm2l-{int(new.sum())}-{hashlib.sha256(content).hexdigest()[:8]}"
 
     def open_rows(self) -> list[int]:
-        """Rows with labels without a decision, the most valuable first."""
+        """Return the rows that have missing labels without a decision, the most valuable first."""
         with self._lock:
             return [i + 1 for i in self._predictions.rank_rows(self.journal.left())]
 
     def annotate(self, row: int, answers: Mapping[str, str], *, again: bool = True) -> int:
-        """Write the new answers of an annotation of a row, by label, and return their number.
+        """Save the new answers of an annotation by label, and return their number.
 
-        Rows count from 1. Answers to observed labels confirm or correct them; a skip does not
-        retract an answer. ``again``: whether earlier answers are changed.
+        Rows are counted from 1. Answers to observed labels confirm or correct them. A skip does not
+        replace an answer. With ``again=False``, earlier answers are not changed.
         """
         with self._lock:
             new = {}
@@ -60,25 +60,25 @@ class AnnotationSession(ReviewSession):
             return len(new)
 
     def row_probabilities(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Probabilities of a row's labels, 0 or 1 if they are known, and which are known."""
+        """Return the probabilities of a row's labels and a mask of the known labels."""
         with self._lock:
             known = self.journal.labels(row)
             p = self._predictions.values.probability[row - 1]
             return np.where(np.isnan(known), p, known), ~np.isnan(known)
 
 
-# Tags, what their results are called, and what the values of these are called.
+# Tags of a configuration, and the type of their results.
 KINDS = {"Choices": "choices", "Taxonomy": "taxonomy"}
-# Steps of a path in a taxonomy.
+# Maximum depth of a taxonomy.
 MOST_STEPS = 50
-# Where the columns of a row are in the data of a task.
-COLUMNS = "columns"
+# Keys in the data of a task: the columns, the row, and the beginning of the hash of its table.
+COLUMNS, ROW, TABLE = "columns", "dm2l_row", "dm2l_table"
 
 ChoicePath = tuple[str, ...]
 
 
 class Control(NamedTuple):
-    """A tag with choices, and the labels that they are, by path (one step but in a taxonomy)."""
+    """A tag with choices, and the label of each choice by its path."""
 
     name: str
     to_name: str
@@ -88,14 +88,14 @@ class Control(NamedTuple):
 
 @lru_cache(maxsize=8)
 def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
-    """The controls with labels as choices: by name, or in a taxonomy by path or its last step."""
-    # Entities can expand to gigabytes, and a configuration needs none.
+    """Find the tags of a configuration whose choices are labels."""
+    # Entities could expand to gigabytes, and a configuration does not need them.
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("The labelling configuration must not declare a document type.")
     try:
         root = ET.fromstring(text)
     except ET.ParseError as error:
-        raise ValueError(f"The labelling configuration is not XML: {error}.") from error
+        raise ValueError(f"The labelling configuration is not valid XML: {error}.") from error
     found: list[Control] = []
     seen: set[str] = set()
     for tag in root.iter():
@@ -104,14 +104,17 @@ def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
             continue
         labels = _labels(tag, set(label_names))
         if twice := seen & set(labels.values()):
-            raise ValueError(f"{min(twice)!r} is a choice of two tags of the configuration.")
+            raise ValueError(
+                f"The label {min(twice)!r} is a choice of two tags of the labelling configuration. "
+                "Remove one of them."
+            )
         seen |= set(labels.values())
         if labels:
             found.append(Control(name, to_name.split(",")[0], kind, labels))
     if not found:
         raise ValueError(
-            "No choice of the labelling configuration (Choices, Taxonomy) is a label of the model: "
-            f"{', '.join(label_names[:5])}{', ...' if len(label_names) > 5 else ''}."
+            "No choice (Choices, Taxonomy) of the labelling configuration is a label of the model. "
+            f"Its labels are {', '.join(label_names[:5])}{', ...' * (len(label_names) > 5)}."
         )
     return tuple(found)
 
@@ -124,12 +127,12 @@ def _labels(tag: ET.Element, names: set[str]) -> dict[ChoicePath, str]:
         if path not in found and words[-1] in names - taken:
             found[path] = words[-1]
     if len(set(found.values())) < len(found):
-        raise ValueError("A label is in two places of the taxonomy: name labels by their paths.")
+        raise ValueError("A label is in two places of the taxonomy. Name labels by their paths.")
     return found
 
 
 def _paths(tag: ET.Element) -> Iterator[tuple[ChoicePath, ChoicePath]]:
-    """Paths of choices as results have them, and in words."""
+    """Paths of all choices, with aliases as in results, and without aliases."""
     waiting: list[tuple[ET.Element, ChoicePath, ChoicePath]] = [(tag, (), ())]
     while waiting:
         parent, path, words = waiting.pop()
@@ -143,7 +146,7 @@ def _paths(tag: ET.Element) -> Iterator[tuple[ChoicePath, ChoicePath]]:
 
 
 def make_config(label_names: Sequence[str]) -> str:
-    """A configuration that shows the columns of a row and asks for all labels.
+    """Return a labelling configuration that shows the columns of a row and asks for all labels.
 
     Examples
     --------
@@ -169,9 +172,9 @@ def make_config(label_names: Sequence[str]) -> str:
 def answers_of(
     annotation: Any, controls: Iterable[Control], unchosen: str = "no"
 ) -> dict[str, str]:
-    """Answers of an annotation by label; a choice in a taxonomy includes those above it."""
+    """Answers of an annotation by label; a choice in a taxonomy includes the choices above it."""
     if not isinstance(annotation, Mapping) or not isinstance(annotation.get("result"), list):
-        raise ValueError("An annotation has a list of results.")
+        raise ValueError("An annotation must have a list of results.")
     if annotation.get("was_cancelled"):
         return {label: "skip" for control in controls for label in control.labels.values()}
     found = {}
@@ -191,7 +194,7 @@ def _chosen(result: Mapping[str, Any], kind: str) -> list[ChoicePath]:
     value = result.get("value")
     chosen = value.get(kind) if isinstance(value, Mapping) else None
     if not isinstance(chosen, list):
-        raise ValueError(f"A result of {kind} has a list of them.")
+        raise ValueError(f"A result of {kind} must have a list of chosen values.")
     paths = [one if isinstance(one, list) else [one] for one in chosen]
     if not all(isinstance(step, str) for path in paths for step in path):
         raise ValueError(f"Values of {kind} must be text.")
@@ -205,13 +208,13 @@ def prediction_of(
     controls: Iterable[Control],
     version: str,
 ) -> dict[str, Any]:
-    """The choices with a probability of at least one half, and their mean confidence."""
+    """Prediction of all choices with a probability of at least 0.5, and its mean confidence."""
     p = dict(zip(label_names, probabilities.tolist(), strict=True))
     results = []
     for control in controls:
         paths = [list(path) for path, label in control.labels.items() if p[label] >= 0.5]
         chosen = paths if control.kind == "taxonomy" else [path[-1] for path in paths]
-        if chosen:  # as an annotation that chooses nothing has no result
+        if chosen:  # Label Studio has no result either if nothing is chosen
             results.append(
                 {
                     "from_name": control.name,
@@ -225,12 +228,8 @@ def prediction_of(
     return {"result": results, "score": round(score, 6), "model_version": version}
 
 
-# In the data of a task: the row, and the beginning of the digest of its table.
-ROW, TABLE = "dm2l_row", "dm2l_table"
-
-
 def export_tasks(session: AnnotationSession, output: str | Path, top: int | None = None) -> int:
-    """Write rows with open labels as tasks, the most valuable first, then those with decisions."""
+    """Write rows with missing labels (the most valuable first) and rows with answers as tasks."""
     table, version = session.table, session.version
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
     open_rows = session.open_rows()
@@ -253,32 +252,33 @@ def import_annotations(
     config: str | None = None,
     unchosen: str = "no",
 ) -> tuple[int, int]:
-    """Write the answers of a JSON export of Label Studio; return how many, and unknown tasks."""
+    """Save the answers of a Label Studio export; return the numbers of answers and other tasks."""
     names = session.table.label_names
     controls = read_config(make_config(names) if config is None else config, tuple(names))
     with translate_errors(path, "JSON of Label Studio", RecursionError):
         tasks = json.loads(Path(path).read_text(encoding="utf-8"))
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise ValueError(f"{path} is not a list of tasks.")
+        raise ValueError(f"{path} is not a list of tasks. Export the project as JSON.")
     known = {control.name for control in controls}
     rows = [row_of(task, session) for task in tasks]
     made = []
-    for row, task in zip(rows, tasks, strict=True):  # all are read before the first is written
+    for row, task in zip(rows, tasks, strict=True):  # read all tasks before saving any answer
         for annotation in annotations_of(task):
             made.append((row, answers_of(annotation, controls, unchosen)))
             results = (one for one in annotation["result"] if isinstance(one, dict))
             used = {str(one.get("from_name")) for one in results}
             if annotation["result"] and not used & known:
                 raise ValueError(
-                    f"{path} has results of {', '.join(sorted(map(repr, used)))}, the labelling "
-                    f"configuration has {', '.join(sorted(map(repr, known)))}: pass --config."
+                    f"{path} has results of {', '.join(sorted(map(repr, used)))}, but the "
+                    f"labelling configuration has {', '.join(sorted(map(repr, known)))}. Pass the "
+                    "configuration of the project with --config."
                 )
     n_answers = sum(session.annotate(row, answers) for row, answers in made if row is not None)
     return n_answers, rows.count(None)
 
 
 def row_of(task: Mapping[str, Any], session: AnnotationSession) -> int | None:
-    """The row of a task; None if it is not of this table."""
+    """The row of a task, counted from 1; None if the task is not a row of this table."""
     data = task.get("data")
     if not isinstance(data, Mapping) or data.get(TABLE) != session.journal.digest[:12]:
         return None
@@ -296,7 +296,7 @@ def annotations_of(task: Mapping[str, Any]) -> list[Any]:
 def predict_tasks(
     session: AnnotationSession, tasks: Sequence[Mapping[str, Any]], controls: Iterable[Control]
 ) -> list[dict[str, Any]]:
-    """Predictions for tasks: rows of the table, and others by their columns."""
+    """Predictions for tasks, which are rows of the table or have the columns of new rows."""
     names, version = session.table.label_names, session.version
     rows = [row_of(task, session) for task in tasks]
     others = [task for row, task in zip(rows, tasks, strict=True) if row is None]
@@ -313,20 +313,21 @@ def predict_tasks(
 
 def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
     if model.uses is None:
-        raise ValueError("This model takes sparse rows, so only rows of its table can be tasks.")
+        raise ValueError(
+            "The model takes sparse features, so all tasks must be rows of its table. Export them "
+            "with dm2l review --export labelstudio."
+        )
+    names = [use.name for use in model.uses if use.used]
     rows = []
     for task in tasks:
         data = task.get("data")
-        if not isinstance(data, Mapping):
-            raise ValueError("A task has data.")
-        columns = data.get(COLUMNS, data)
+        columns = data.get(COLUMNS, data) if isinstance(data, Mapping) else None
         if not isinstance(columns, Mapping):
-            raise ValueError(f"{COLUMNS!r} of a task are an object.")
-        rows.append({use.name: _cell(columns.get(use.name)) for use in model.uses if use.used})
-    names = [use.name for use in model.uses if use.used]
+            raise ValueError(f"The data of a task, and its {COLUMNS!r}, must be JSON objects.")
+        rows.append({name: _cell(columns.get(name)) for name in names})
     for name in names:
         if all(row[name] is None for row in rows):
-            raise ValueError(f"No task has the column {name!r}, which the model uses.")
+            raise ValueError(f"No task has the column {name!r}, which the model uses. Add it.")
     frame = require("pandas", "io").DataFrame(rows, columns=names, dtype=object)
     Y = np.full((len(rows), len(model.label_names)), np.nan)
     table = Table(Path("tasks"), frame, None, names, model.label_names, Y)
@@ -334,5 +335,5 @@ def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _cell(value: Any) -> str | None:
-    """A value of JSON as text; nested values count as blank."""
+    """Convert a JSON value to text; nested values count as missing."""
     return str(value) if isinstance(value, (str, int, float)) else None

@@ -1,9 +1,9 @@
-"""Metrics of labels with missing entries: estimates for the complete labels, or of the observed.
+"""Metrics for label matrices with missing entries.
 
 Every function takes ``(y_true, y_score)``, where ``y_true`` is NaN where a label is missing, or a
-:class:`~dm2l.labels.LabelMatrix`. Where labels are missing, the value that the complete labels
-would give is estimated; ``estimate=False`` evaluates the observed labels alone. Where the
-literature disagrees, ``convention`` chooses: ``"paper"`` (the text of the DM2L paper),
+:class:`~dm2l.labels.LabelMatrix`. If labels are missing, metrics estimate the value that the
+complete labels would give; ``estimate=False`` evaluates the observed labels alone. Definitions
+differ in the literature: ``convention`` selects ``"paper"`` (the text of the DM2L paper),
 ``"published"`` (its released code) or ``"sklearn"``.
 """
 

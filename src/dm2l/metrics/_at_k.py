@@ -1,6 +1,5 @@
-"""Metrics of the first ``k`` places, from all scores or from a list of the best labels."""
+"""Metrics of the ``k`` labels with the highest scores, from all scores or from a list."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
@@ -9,11 +8,10 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l._utils.arrays import to_numpy
 from dm2l.labels._matrix import parse_sparse_labels
-from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.labels._parsing import SparseLabelMatrix
 from dm2l.metrics._complete import Array, check_propensities
 from dm2l.metrics._reading import (
     Given,
@@ -30,23 +28,23 @@ from dm2l.metrics._reading import (
 def precision_at_k(
     y_true: Any, y_score: Any, k: int = 1, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Share of positives among the ``k`` best observed labels of a row.
+    r"""Share of positives among the ``k`` observed labels with the highest scores in each row.
 
     .. math:: \frac1p \sum_i \frac{|top_k(i) \cap C_i^+|}{\min(k, |C_i^+| + |C_i^-|)}
 
-    Ties are broken by label order. Rows with nothing observed are dropped. Higher is better.
+    Ties are broken by label order. Rows without observed labels are dropped. Higher is better.
 
     Parameters
     ----------
     y_true : array-like, sparse matrix, LabelMatrix or SparseLabelMatrix of shape (n, c)
-        Labels 0/1 or -1/+1, NaN where missing. With a list of labels, sparse ones stay sparse.
+        Labels 0/1 or -1/+1, NaN where missing. With a list of best labels, they may be sparse.
     y_score : array-like of shape (n, c), or tuple (indices, scores) of arrays of shape (n, K)
-        Scores; or a list of the ``K >= k`` best labels of each row, best first, as
-        ``predict_top_k`` returns it, whose missing labels are skipped.
+        Scores, or a list of the ``K >= k`` best labels of each row, best first, as
+        ``predict_top_k`` returns it. Missing labels in the list are skipped.
     k : int, default=1
-        Number of labels.
+        Number of labels to consider in each row.
     **options : dict
-        As in :func:`ranking_loss`. A list is always evaluated on observed labels alone.
+        As in :func:`ranking_loss`. With a list, only observed labels are evaluated.
 
     Examples
     --------
@@ -71,14 +69,14 @@ def precision_at_k(
 def ndcg_at_k(
     y_true: Any, y_score: Any, k: int = 1, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Discounted gain of the ``k`` best observed labels, over the most there could be.
+    r"""Normalized discounted cumulative gain (nDCG) of the ``k`` best observed labels.
 
     .. math:: \frac1p \sum_i \frac{\sum_{l=1}^{k} [y_{i, r_l} = 1] / \log_2(l + 1)}
               {\sum_{l=1}^{\min(k, |C_i^+|)} 1 / \log_2(l + 1)}
 
-    with ``r_l`` the label at place ``l`` among the observed ones. Rows without an observed positive
-    are dropped; ``undefined=0.0`` counts them as scikit-learn does. Higher is better; arguments and
-    result are those of :func:`precision_at_k`.
+    where ``r_l`` is the observed label with the ``l``-th highest score. Rows without an observed
+    positive are dropped; ``undefined=0.0`` counts them as 0, as scikit-learn does. Higher is
+    better. Arguments and result are those of :func:`precision_at_k`.
 
     Examples
     --------
@@ -107,24 +105,25 @@ def propensity_scored_precision_at_k(
     normalize: bool = True,
     **options: Unpack[MetricOptions],
 ) -> float | MetricValue:
-    r"""Precision at ``k`` in which a positive has the inverse of its propensity as a weight.
+    r"""Precision at ``k`` with positives weighted by their inverse propensities.
 
     .. math:: \mathrm{PSP@}k = \frac1p \sum_i \frac1{k_i}
               \sum_{l=1}^{k} \frac{[y_{i, r_l} = 1]}{p_{r_l}}
 
-    with ``k_i = min(k, observed labels)``, over the same sum for the best possible order unless
-    ``normalize=False``. Rows without any observed label are dropped. Higher is better.
+    where ``k_i = min(k, observed labels)``. Rows without observed labels are dropped. Higher is
+    better.
 
     Parameters
     ----------
     y_true, y_score, k, **options
-        As in :func:`precision_at_k`, always of observed labels alone. A number as ``undefined``
+        As in :func:`precision_at_k`; only observed labels are evaluated. A number as ``undefined``
         replaces the result if no row has an observed positive.
     propensities : array-like of shape (c,)
-        Probability that a positive was marked: :func:`propensities` of the *training* labels.
+        Probability of each label that a positive is observed, for example :func:`propensities` of
+        the *training* labels.
     normalize : bool, default=True
-        Divide by the value of the best possible order on the same rows (sum over sum), as
-        published tables do. False: the value may exceed 1.
+        Divide the mean by that of the best possible order, as published tables do. Without
+        normalization the value may exceed 1.
 
     Examples
     --------
@@ -148,13 +147,12 @@ def propensity_scored_ndcg_at_k(
     normalize: bool = True,
     **options: Unpack[MetricOptions],
 ) -> float | MetricValue:
-    r"""Discounted gain in which a positive has the inverse of its propensity as a weight.
+    r"""Normalized discounted cumulative gain with positives weighted by inverse propensities.
 
     .. math:: \mathrm{PSnDCG@}k = \frac1p \sum_i \frac{\sum_{l=1}^{k} [y_{i, r_l} = 1] /
               (p_{r_l} \log_2(l + 1))}{\sum_{l=1}^{k} 1 / \log_2(l + 1)}
 
-    over the same sum for the best possible order unless ``normalize=False``. Higher is better;
-    arguments and result are those of :func:`propensity_scored_precision_at_k`.
+    Higher is better. Arguments and result are those of :func:`propensity_scored_precision_at_k`.
 
     Examples
     --------
@@ -180,7 +178,7 @@ def _propensity_scored(
     normalize: bool,
     discount: Callable[[int], Array],
 ) -> float | MetricValue:
-    """Mean gain, or its ratio to the mean of the best one."""
+    """Mean gain of the first ``k`` labels, relative to the best possible mean if ``normalize``."""
     options["estimate"] = False
     given = _read(y_true, y_score, k, options)
     places = _find_places(given, k)
@@ -189,23 +187,18 @@ def _propensity_scored(
     total = np.maximum(places.count, 1) if discount is np.ones else discounts.sum()
     gained = np.where(places.hits, gains[places.labels], 0.0) @ discounts / total
     best = places.best(gains, discounts) / total
-    undefined, defined = given.undefined, places.count > 0
-    rows = undefined if isinstance(undefined, str) else None
-    counted = replace(given, known=False, undefined=rows, return_counts=True)
+    defined = places.count > 0
+    of_rows = given.undefined if isinstance(given.undefined, str) else None
+    counted = replace(given, known=False, undefined=of_rows, return_counts=True)
     result: Any = counted.average(gained, places.n_observed, defined)
     if normalize and result.n_units:
         weights = None if given.weights is None else given.weights[defined]
-        most = float(np.average(best[defined], weights=weights))
-        if most == 0 and undefined == "raise":
-            raise ValueError("The metric is undefined: no row has an observed positive.")
-        if most == 0 and rows is undefined:
-            warnings.warn(
-                "The metric is undefined: no row has an observed positive; the result is nan.",
-                UndefinedMetricWarning,
-                stacklevel=3,
-            )
-        filled: Any = float("nan") if rows is undefined else undefined
-        result = result._replace(value=result.value / most if most > 0 else float(filled))
+        most = np.average(best[defined], weights=weights, keepdims=True)
+        share, entries = ratio(np.full(1, result.value), most), np.full(1, result.n_entries)
+        whole: Any = replace(given, return_counts=True).average(
+            share, entries, most > 0, unit="label matrices"
+        )
+        result = result._replace(value=whole.value)
     return given.finish(*result)
 
 
@@ -214,12 +207,12 @@ class _Places(NamedTuple):
 
     labels: NDArray[np.intp]
     hits: NDArray[np.bool_]
-    count: Any  # observed labels among the first k
+    count: Any  # number of observed labels among the first k
     truth: SparseLabelMatrix
     n_observed: NDArray[np.int64]
 
     def best(self, gains: Array, discounts: Array) -> Array:
-        """Most that ``k`` places can hold, each place worth its discount, in each row."""
+        """Highest sum of discounted gains that ``k`` places of each row can have."""
         stored = self.truth.signed
         positive = stored.data > 0
         rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))[positive]
@@ -235,7 +228,7 @@ class _Places(NamedTuple):
 
 
 def _read(y_true: Any, y_score: Any, k: int, options: Any) -> Given:
-    """Labels with all scores; or sparse labels with a list of the best labels as their scores."""
+    """Read dense labels with all scores, or sparse labels with a list of the best labels."""
     if not isinstance(k, Integral) or k < 1:
         raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
     if not isinstance(y_score, tuple):
@@ -243,19 +236,21 @@ def _read(y_true: Any, y_score: Any, k: int, options: Any) -> Given:
     truth = parse_sparse_labels(y_true, allow_empty=True)
     if truth.missing_as == "unlabelled":
         raise ValueError(
-            "missing_as='unlabelled' is a way to learn; a metric has to count an entry that is not "
-            "stored as 'missing' or as 'negative'."
+            "y_true has missing_as='unlabelled', but this metric needs observed negatives. Use "
+            "missing_as='missing' or missing_as='negative' for entries that are not stored."
         )
     n, c = truth.signed.shape
     listed = _check_list(y_score, n, c)
-    if listed.shape[1] < min(k, c):
-        raise ValueError(f"k={k}, but the list has {listed.shape[1]} labels per row.")
+    k = min(k, c)
+    if listed.shape[1] < k:
+        width = listed.shape[1]
+        raise ValueError(f"A list for k={k} must have at least {k} labels per row; got {width}.")
     known = bool((truth.n_observed() == c).all())
     return given_rows(truth, listed, known, **{**options, "estimate": False})
 
 
 def _find_places(given: Given, k: int) -> _Places:
-    """The first ``k`` places of each row."""
+    """Find the first ``k`` observed labels of each row."""
     truth, labels = given.T, given.S
     if isinstance(truth, SparseLabelMatrix):
         signs = truth.at(labels)
@@ -263,7 +258,7 @@ def _find_places(given: Given, k: int) -> _Places:
         labels = np.argsort(-given.S, axis=1, kind="stable")
         signs = np.take_along_axis(given.T, labels, axis=1)
         truth = SparseLabelMatrix(sp.csr_array(given.T.astype(np.float64)), "missing", dense=True)
-    # A stable sort by "not observed" moves the observed ones up and keeps their order.
+    # A stable sort by "is missing" moves observed labels to the front and keeps their order.
     order = np.argsort(signs == 0, axis=1, kind="stable")[:, :k]
     labels, signs = (np.take_along_axis(part, order, axis=1) for part in (labels, signs))
     return _Places(labels, signs > 0, (signs != 0).sum(axis=1), truth, truth.n_observed())
@@ -272,21 +267,24 @@ def _find_places(given: Given, k: int) -> _Places:
 def _check_list(scores: tuple[Any, ...], n: int, c: int) -> NDArray[np.intp]:
     if len(scores) != 2:
         raise ValueError(
-            f"A list of the best labels is a pair (indices, scores), got {len(scores)} parts."
+            f"A list of best labels must be a pair (indices, scores); got {len(scores)} parts."
         )
     labels, values = (np.asarray(to_numpy(part)) for part in scores)
     if labels.ndim != 2 or len(labels) != n or labels.shape != values.shape:
         raise ValueError(
-            f"indices and scores of a list must both have shape ({n}, at least k), got "
-            f"{labels.shape} and {values.shape}."
+            f"The indices and the scores of a list must have {n} rows and the same shape; got "
+            f"shapes {labels.shape} and {values.shape}."
         )
     if labels.dtype.kind not in "iu" or (labels.size and not 0 <= labels.min() <= labels.max() < c):
-        raise ValueError(f"indices must be integers from 0 to {c - 1}, the columns of Y.")
+        raise ValueError(
+            f"The indices of a list must be columns of y_true: integers from 0 to {c - 1}."
+        )
     if np.isnan(values).any() or (np.diff(values, axis=1) > 0).any():
-        raise ValueError("scores of a list must not increase from one place to the next.")
+        raise ValueError("The scores of each row of a list must be sorted from high to low.")
     ordered = np.sort(labels, axis=1)
     twice = np.argwhere(ordered[:, 1:] == ordered[:, :-1])
     if len(twice):
         row, column = twice[0]
-        raise ValueError(f"The list names label {ordered[row, column]} twice in row {row}.")
+        label = ordered[row, column]
+        raise ValueError(f"Row {row} of the list has label {label} twice; name each label once.")
     return labels.astype(np.intp)

@@ -1,22 +1,22 @@
-r"""Estimates of row-wise metrics of the complete labels.
+r"""Estimates of row-wise metrics for the complete labels.
 
-An observed entry stands for :math:`1 / \rho` of its kind, and a missing entry has the probability
-:math:`p` that calibration on other rows gives to its score, so that
+An entry that is observed with rate :math:`\rho` stands for :math:`1 / \rho` entries, and a missing
+entry has the probability :math:`p` that a calibration on other rows gives to its score:
 
 .. math:: q_{ij} = p_{ij} + \frac{o_{ij}}{\rho_{ij}} (y_{ij} - p_{ij}), \qquad E[q_{ij}] = y_{ij}
 
-over masks, whatever ``p`` is: good probabilities lower the variance, wrong ones do no harm. Entries
-of a row are hidden independently, so a product of the ``q`` of different labels has the product of
-the labels as its expectation, and with it everything that is a sum of such products. A measure of
-a row is one, once its :math:`1 / P` of ``P`` positives is written as an integral over
-:math:`t^{P - 1} = \prod_j (1 - (1 - t) y_j)` (``Inverse``).
+The expectation over masks holds for any ``p``; good probabilities lower the variance. If entries of
+a row are hidden independently, products of the ``q`` of different labels, and sums of such
+products, are unbiased too. A metric of a row is such a sum once its factor :math:`1 / P` for ``P``
+positives is written as an integral over :math:`t^{P - 1} = \prod_j (1 - (1 - t) y_j)`
+(``Inverse``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,25 +29,25 @@ from dm2l.labels._matrix import parse_labels, parse_sparse_labels
 
 Array = NDArray[np.float64]
 
-# An entry that is observed less often would count for more than fifty others.
+# Lower observation rates are raised to this one, so that no entry counts for more than fifty.
 LOWEST = 0.02
 
 
 def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
-    r"""Propensities: the probability that a positive of each label was marked, by its frequency.
+    r"""Probability of each label that a positive is observed, estimated from its frequency.
 
     .. math:: p_j = \frac{1}{1 + C (N_j + b)^{-a}}, \qquad C = (\log N - 1) (b + 1)^a
 
-    with ``N`` rows and ``N_j`` observed positives of label ``j``. The defaults were fitted to
-    encyclopaedia articles and are in general use; for shop items ``a=0.6, b=2.6`` was found (Jain,
-    Prabhu and Varma, "Extreme Multi-label Loss Functions", KDD 2016).
+    with ``N`` rows and ``N_j`` observed positives of label ``j``. The commonly used defaults were
+    fitted to Wikipedia articles; ``a=0.6, b=2.6`` were fitted to shop items (Jain, Prabhu and
+    Varma, "Extreme Multi-label Loss Functions", KDD 2016).
 
     Parameters
     ----------
     y_true : array-like, sparse matrix, LabelMatrix or SparseLabelMatrix of shape (n, c)
-        Training labels; only observed positives count.
+        Training labels, of which only observed positives are used.
     a, b : float, default=0.55, 1.5
-        Constants of the curve.
+        Constants of the formula.
 
     Examples
     --------
@@ -61,45 +61,40 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
     for name, value in (("a", a), ("b", b)):
         if not 0 <= value < np.inf:
             raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
-    # The meaning of an entry that is not stored makes no difference to the positives.
+    # Only positives are counted, so it does not matter how entries that are not stored are read.
     labels = parse_sparse_labels(y_true, missing_as="missing" if sp.issparse(y_true) else None)
     n = labels.signed.shape[0]
     if n < 3:
-        raise ValueError(f"Propensities need at least 3 rows, got {n}: log(n) - 1 is negative.")
+        raise ValueError(f"Propensities need at least 3 rows, got {n}; pass more training rows.")
     scale = (np.log(n) - 1.0) * (b + 1.0) ** a
     return np.asarray(1.0 / (1.0 + scale * (labels.positives() + b) ** -a))
 
 
-def observation_weights(
-    y_true: Any, rates: Any, X: Any = None, *, return_effective: bool = False
-) -> Any:
-    r"""Inverse observation rates, the ``label_weight`` of a fit.
+def observation_weights(y_true: Any, rates: Any, *, return_effective: bool = False) -> Any:
+    r"""Inverse observation rates of entries, for the ``label_weight`` of ``fit``.
 
-    An entry observed with probability :math:`e` stands for :math:`1 / e` of its kind. If the rates
-    are right, scores and probabilities fitted with these weights are those of complete labels,
-    whether missingness depends on the label, on the features or on the answer itself.
+    An entry that is observed with probability :math:`e` stands for :math:`1 / e` entries. If the
+    rates are correct, a weighted fit estimates the model of the complete labels, whether
+    missingness depends on the label, on the features or on the value of the entry.
 
     Parameters
     ----------
     y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
         Labels, NaN where missing.
-    rates : array-like, tuple of two, or callable
+    rates : array-like or tuple of two
         Observation rates, above 0 and at most 1: one number, one per label, one per row (a column)
-        or one per entry; a tuple holds those of positives and of negatives. A callable is given
-        ``X`` and returns one of these, for example ``predict_proba`` of a model of the mask. Rates
-        below 0.02 are raised to it, so that no entry stands for more than fifty.
-    X : object, default=None
-        Features, for a callable.
+        or one per entry, for example ``predict_proba`` of a model of the mask. A tuple holds the
+        rates of positives and of negatives. Rates below 0.02 are raised to 0.02.
     return_effective : bool, default=False
         Return the effective sample sizes as well.
 
     Returns
     -------
     weights : ndarray of shape (n, c)
-        ``1 / e``, 0 where missing.
+        ``1 / e`` for observed entries, 0 for missing ones.
     effective : ndarray of shape (c,)
-        Only with ``return_effective``: :math:`(\sum w)^2 / \sum w^2` of every label, the
-        number of entries of equal weight with the same information.
+        Effective sample size :math:`(\sum w)^2 / \sum w^2` of every label, if
+        ``return_effective``.
 
     Examples
     --------
@@ -111,35 +106,26 @@ def observation_weights(
            [1., 1.]])
     """
     T = parse_labels(y_true).signs
-    if callable(rates):
-        rates = rates(X)
-    weights = np.where(T != 0, 1 / observation_rates(T, rates).entries, 0.0)
+    weights = np.where(T != 0, 1 / observation_rates(T, rates)[0], 0.0)
     if not return_effective:
         return weights
     squares = (weights**2).sum(axis=0)
     return weights, weights.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0)
 
 
-class Rates(NamedTuple):
-    """Observation rate of each entry, and weight of each row."""
-
-    entries: Array
-    rows: Array
-
-
-def observation_rates(T: Signs, rates: Any = None) -> Rates:
-    """Given rates, for both classes or for each; or an estimate from the mask."""
+def observation_rates(T: Signs, rates: Any = None) -> tuple[Array, Array]:
+    """Observation rates of entries, as given or estimated from the mask, and weights of rows."""
     if rates is None:
         return _from_mask(T != 0)
     if isinstance(rates, tuple):
         if len(rates) != 2:
             raise ValueError(
-                "rates must be numbers, or a pair of them for positives and negatives; got "
+                "A tuple of rates must be a pair, for positives and for negatives; got "
                 f"{len(rates)} parts."
             )
         positive, negative = (_given(part, T) for part in rates)
-        return Rates(np.where(T > 0, positive, negative), np.ones(len(T)))
-    return Rates(_given(rates, T), np.ones(len(T)))
+        return np.where(T > 0, positive, negative), np.ones(len(T))
+    return _given(rates, T), np.ones(len(T))
 
 
 def _given(rates: Any, T: Signs) -> Array:
@@ -148,20 +134,21 @@ def _given(rates: Any, T: Signs) -> Array:
         have not in (1, want) for have, want in zip(R.shape[::-1], T.shape[::-1], strict=False)
     ):
         raise ValueError(
-            f"rates must be one number, one a label, or of shape {(len(T), 1)} (one a row) or "
-            f"{T.shape}; got shape {R.shape}."
+            f"rates must be one number, one per label, one per row (shape {(len(T), 1)}) or one "
+            f"per entry (shape {T.shape}); got shape {R.shape}."
         )
     if not ((R > 0) & (R <= 1)).all():
-        raise ValueError("rates must be above 0 and at most 1.")
+        bad = R[~((R > 0) & (R <= 1))][0]
+        raise ValueError(f"rates must be above 0 and at most 1, got {bad}.")
     return np.maximum(np.broadcast_to(R, T.shape), LOWEST)
 
 
-def _from_mask(seen: NDArray[np.bool_]) -> Rates:
+def _from_mask(seen: NDArray[np.bool_]) -> tuple[Array, Array]:
     """A rate for each label, times a factor for each row if rows differ by more than chance."""
-    # Entries of a row are taken in the order of labels. The rate of each is its expectation after
-    # the entries before it, rho_j (kappa + s) / (kappa + e) with s observed where e were expected:
-    # rates that depend on the past alone keep the expectation of products over a row. Rows without
-    # any observed entry count only as far as the rates explain their number.
+    # Entries of a row are taken in the order of labels. The rate of each is conditional on the
+    # entries before it: rho_j (kappa + s) / (kappa + e) if s of them are observed and e were
+    # expected. Such rates keep products over a row unbiased. Rows without observed entries are
+    # weighted down to the number of them that the rates explain.
     counts, per_label = seen.sum(axis=1), seen.sum(axis=0)
     empty = counts == 0
     n_empty = int(empty.sum())
@@ -177,11 +164,11 @@ def _from_mask(seen: NDArray[np.bool_]) -> Rates:
     past: NDArray[np.int64] = np.cumsum(seen, axis=1) - seen
     factor = (1 + past * strength) / (1 + before * strength)
     entries = np.clip(label * factor, LOWEST, 1.0)
-    return Rates(entries, np.where(empty, weight, 1.0))
+    return entries, np.where(empty, weight, 1.0)
 
 
 def _strength(counts: NDArray[np.int64], n_empty: float, label: Array) -> float:
-    """1 / kappa: how much rows differ; 0 if chance explains it."""
+    """Strength ``1 / kappa`` of the differences between rows; 0 if chance explains them."""
     total, mean = len(counts) + n_empty, label.sum()
     spread = (((counts - mean) ** 2).sum() + n_empty * mean**2) / total
     chance, pairs = (label * (1 - label)).sum(), mean**2 - (label**2).sum()
@@ -194,7 +181,7 @@ def _strength(counts: NDArray[np.int64], n_empty: float, label: Array) -> float:
 
 
 def check_propensities(propensities: Any, n_labels: int) -> Array:
-    """Propensities as float64, one per label, above 0 and at most 1."""
+    """Check that there is one propensity per label, above 0 and at most 1."""
     p = np.asarray(to_numpy(propensities), dtype=np.float64)
     if p.shape != (n_labels,):
         raise ValueError(
@@ -203,35 +190,34 @@ def check_propensities(propensities: Any, n_labels: int) -> Array:
     bad = np.flatnonzero(~((p > 0) & (p <= 1)))
     if len(bad):
         raise ValueError(
-            f"propensities has {p[bad[0]]} for label {bad[0]}; propensities must be above 0 "
-            "and at most 1."
+            f"propensities must be above 0 and at most 1, got {p[bad[0]]} for label {bad[0]}."
         )
     return p
 
 
-# From so many observed positives on, the absence of observed negatives is not chance.
+# With this many observed positives, the absence of observed negatives is not due to chance.
 ONLY_POSITIVES = 5
-# Factors below are replaced by this one, since they are divided by.
+# Smaller factors are replaced by this one before a division.
 TINY = 1e-9
 FOLDS = 5
-# Standard deviations of a label's calibration intercept and slope around those of all labels.
+# Prior standard deviations of a label's intercept and slope around those of all labels.
 SPREAD = np.array([2.0, 1.0])
 _gauss = lru_cache(maxsize=100)(np.polynomial.legendre.leggauss)
-# Nodes t with weights w, so that sum(w * t ** (P - 1)) is near 1 / P for P from 1 on.
+# Nodes t with weights w such that sum(w * t ** (P - 1)) approximates 1 / P for all P >= 1.
 Inverse = list[tuple[float, float]]
 
 
 def exact_inverse(n_labels: int) -> Inverse:
-    """Gauss-Legendre nodes: unbiased, but of high variance if rates are low and positives many."""
+    """Gauss-Legendre nodes: unbiased, but of high variance with low rates and many positives."""
     x, w = _gauss((n_labels + 2) // 2)
     return list(zip((x + 1) / 2, w / 2, strict=True))
 
 
 class CompleteRows:
-    """Unbiased stand-ins for the labels of complete rows, in the order of falling scores."""
+    """Unbiased estimates of the complete labels of rows, sorted by descending score."""
 
-    # Labels without any observed entry are left out. break_ties ranks the later of two labels with
-    # the same score first.
+    # Labels without observed entries are left out. With break_ties, the later of two labels with
+    # equal scores comes first.
 
     def __init__(
         self,
@@ -243,12 +229,12 @@ class CompleteRows:
         break_ties: bool = False,
     ) -> None:
         self._given = T, S, rates, weights
-        found = observation_rates(T, rates)
+        of_entries, of_rows = observation_rates(T, rates)
         seen = (T != 0).any(axis=0)
         self.seen = np.flatnonzero(seen)
-        self.T, self.S, self.rates = T[:, seen], S[:, seen], found.entries[:, seen]
+        self.T, self.S, self.rates = T[:, seen], S[:, seen], of_entries[:, seen]
         self.sample = np.ones(len(T)) if weights is None else weights
-        self.weights = self.sample * found.rows
+        self.weights = self.sample * of_rows
         self.break_ties = break_ties
         self.n_entries = int(np.count_nonzero(T))
         positive, negative = (self.T > 0).sum(axis=0), (self.T < 0).sum(axis=0)
@@ -262,17 +248,17 @@ class CompleteRows:
 
     @cached_property
     def plain(self) -> Array:
-        """Labels, and probabilities where they are missing."""
+        """Labels as 0 and 1, and probabilities where they are missing."""
         return np.where(self.T != 0, self.T > 0, self._probabilities)
 
     @cached_property
     def labels(self) -> Array:
-        """``q``, whose expectation over masks is the labels."""
+        """Estimates ``q`` whose expectation over masks is the label."""
         P = self._probabilities
         return np.where(self.T != 0, P + ((self.T > 0) - P) / self.rates, P)
 
     def reordered(self, *, break_ties: bool) -> CompleteRows:
-        """The same with another rule for ties."""
+        """Return these rows with another treatment of ties."""
         if break_ties == self.break_ties:
             return self
         other = CompleteRows(*self._given, break_ties=break_ties)
@@ -287,12 +273,12 @@ class CompleteRows:
 
     @cached_property
     def q(self) -> Array:
-        """Labels in the order of scores, column by column, for sums and products of rows."""
+        """Estimated labels in the order of scores, stored by columns for sums along rows."""
         return np.asfortranarray(np.take_along_axis(self.labels, self.order, axis=1))
 
     @cached_property
     def ties(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """First and last place of those that have the same score."""
+        """First and last place of the labels with the same score."""
         return tie_runs(np.take_along_axis(self.S, self.order, axis=1), self.break_ties)
 
     @cached_property
@@ -300,23 +286,23 @@ class CompleteRows:
         return bool((self.ties[0] != self.ties[1]).any())
 
     def from_(self, values: Array) -> Array:
-        """Sums over labels that score at least as high."""
+        """Sums of ``values`` over the labels that score at least as high."""
         sums = _running(values)
         return np.take_along_axis(sums, self.ties[1], axis=1) if self._tied else sums
 
     def above(self, values: Array) -> Array:
-        """Sums over labels that score higher."""
+        """Sums of ``values`` over the labels that score higher."""
         sums = _running(values) - values
         return np.take_along_axis(sums, self.ties[0], axis=1) if self._tied else sums
 
     @cached_property
     def positives(self) -> Inverse:
-        """For 1 over the number of positives."""
+        """Nodes and weights for 1 over the number of positives."""
         return self._one_over(self.q, self.plain, self.T > 0)
 
     @cached_property
     def negatives(self) -> Inverse:
-        """For 1 over the number of negatives."""
+        """Nodes and weights for 1 over the number of negatives."""
         return self._one_over(1 - self.q, 1 - self.plain, self.T < 0)
 
     def _one_over(self, q: Array, plain: Array, side: NDArray[np.bool_]) -> Inverse:
@@ -332,22 +318,22 @@ class CompleteRows:
         target: Array,
         added: Callable[[Array, float], Array],
     ) -> Inverse:
-        """Weights that trade bias for variance as they add up in these rows."""
-        # A factor 1 - (1 - t) / rho is at most 1 in size for t >= 1 - 2 rho. Below, products over
-        # many positives have a high variance; they are replaced by a least-squares fit of larger t
-        # to the target, over the numbers of positives that occur.
+        """Nodes and weights that balance bias and variance on these rows."""
+        # The size of a factor 1 - (1 - t) / rho is at most 1 for t >= 1 - 2 rho. Products over many
+        # positives have a high variance for smaller t; a least-squares fit of larger t to the
+        # target, over the numbers of positives that occur, replaces them.
         n, c = q.shape
         low = max(0.0, 1 - 2 * float(self.rates[side].mean())) if side.any() else 0.0
         x = _gauss(min(10 + c // 10, 24))[0]
         t = np.append(low + (1 - low) * (x + 1) / 2, 1.0)
-        # Numbers of positives, of whole rows and from each place of a row on.
+        # Numbers of positives in whole rows, and from each place of a row on.
         drawn = np.random.default_rng(0).random(plain.shape) < plain
         counts = np.cumsum(np.take_along_axis(drawn, self.order, axis=1)[:, ::-1], axis=1)
         share = np.full(c + 1, 0.01 / c)
         for part in (counts, counts[:, -1]):
             share += np.bincount(part.ravel(), minlength=c + 1) / (2 * part.size)
         number = np.arange(c)[:, None]
-        wanted = t**number / target[:, None]  # times the weights: 1
+        wanted = t**number / target[:, None]  # its product with the weights should be 1
         sums = np.stack([added(q, node) for node in t], axis=1)
         sums -= np.average(sums, axis=0, weights=self.weights + TINY)
         noise = (self.weights[:, None] * sums).T @ sums / n**2
@@ -360,10 +346,11 @@ class CompleteRows:
 
     @cached_property
     def some_positive(self) -> Any:
+        """Estimate of 1 for rows with positives and 0 for others."""
         return sum(w * _one_of(self.q, t) for t, w in self.positives)
 
     def precision(self) -> Array:
-        """Average precision of each row, 0 without a positive."""
+        """Average precision of each row; 0 without positives."""
         total = np.zeros(len(self.q))
         share = np.asfortranarray(1.0 / (self.ties[1] + 1))
         for t, w in self.positives:
@@ -375,8 +362,8 @@ class CompleteRows:
         return total
 
     def pairs(self, ties: float) -> tuple[Array, Array]:
-        """Share of wrong pairs in each row, ``1 - ties`` of the tied ones, and of all pairs: 1."""
-        # 1 / (P N) = (1 / P + 1 / N) / c for P positives and N negatives.
+        """Share of wrong pairs of each row, a tie counting ``1 - ties``; and 1 if it has pairs."""
+        # For P positives and N negatives, 1 / (P N) = (1 / P + 1 / N) / c.
         wrong, both = np.zeros(len(self.q)), np.zeros(len(self.q))
         for inverse, labels in ((self.positives, self.q), (self.negatives, 1 - self.q)):
             for t, w in inverse:
@@ -390,7 +377,7 @@ class CompleteRows:
         return wrong, both
 
     def depth(self) -> Array:
-        """Places down to the last positive, 0 without one."""
+        """Place of the last positive of each row; 0 without positives."""
         total = np.zeros(len(self.q))
         for t, w in self.positives:
             f = _nonzero(1 - (1 - t) * self.q)
@@ -400,7 +387,7 @@ class CompleteRows:
         return total
 
     def gains(self, discounts: Array) -> Any:
-        """Gain of the first places over the most there could be, 0 without a positive."""
+        """Normalized discounted gain of the first places of each row; 0 without positives."""
         c, k = self.q.shape[1], len(discounts)
 
         def gained(q: Array, t: float) -> Array:
@@ -413,7 +400,7 @@ class CompleteRows:
 
 
 def _running(values: Array) -> Array:
-    """Sums along rows; column by column, in a third of the time that numpy takes."""
+    """Cumulative sums along rows, by columns, which is three times as fast as ``np.cumsum``."""
     sums = np.array(values, order="F")
     for place in range(1, sums.shape[1]):
         sums[:, place] += sums[:, place - 1]
@@ -421,7 +408,7 @@ def _running(values: Array) -> Array:
 
 
 def _nonzero(f: Array) -> Array:
-    """``f``, a new array, in which nothing is zero."""
+    """Replace values near zero in place, and return the array."""
     tiny = np.abs(f) < TINY
     if tiny.any():
         f[tiny] = TINY
@@ -429,7 +416,7 @@ def _nonzero(f: Array) -> Array:
 
 
 def _factors(q: Array, t: float) -> tuple[Array, Array]:
-    """The product over a row, and each label over its factor."""
+    """Product of the factors of each row, and each label divided by its factor."""
     f = _nonzero(1 - (1 - t) * q)
     return np.prod(f, axis=1), q / f
 
@@ -440,7 +427,7 @@ def _one_of(q: Array, t: float) -> Array:
 
 
 def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First and last place of equal keys, in sorted rows."""
+    """First and last place of the run of equal keys at each place of sorted rows."""
     n, c = keys.shape
     place = np.arange(c)
     ends, starts = np.ones((n, c), dtype=bool), np.ones((n, c), dtype=bool)
@@ -451,10 +438,10 @@ def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], ND
 
 
 def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
-    """A logistic curve per label, shrunk to the curve of all labels, cross-fitted over rows."""
-    # Each fifth of the rows gets curves of the other rows: a row's own labels do not matter.
+    """Probabilities by a cross-fitted logistic curve per label, shrunk to that of all labels."""
+    # Each fifth of the rows gets curves of the other rows, so that its own labels do not matter.
     largest = np.abs(S).max(initial=0.0)
-    S = S / largest if largest > 0 else S  # squares of large numbers are none
+    S = S / largest if largest > 0 else S  # avoids overflow of squares
     spread = S.std()
     Z = (S - S.mean(axis=0)) / (spread if spread > 0 else 1.0)
     W = np.where(T != 0, weights, 0.0)
@@ -462,7 +449,7 @@ def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
     yes = (T > 0).astype(np.float64)
     overall = (W * yes).sum() / max(W.sum(), 1e-300)
     share = ((W * yes).sum(axis=0) + overall + 1e-3) / (W.sum(axis=0) + 1.0 + 2e-3)
-    # Missing entries have weight 0: keep the observed ones of each label, padded to equal length.
+    # Only the observed entries of each label are used, padded with weight 0 to equal length.
     seen = W > 0
     most = int(seen.sum(axis=0).max(initial=0))
     rows = np.argsort(~seen, axis=0, kind="stable")[:most]
@@ -478,12 +465,12 @@ def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
 
 
 def _expit(x: Array) -> Array:
-    """The logistic curve, three times as fast as scipy's; absolute digits matter."""
+    """Logistic function, three times as fast as scipy's and exact in absolute terms."""
     return 0.5 + 0.5 * np.tanh(0.5 * x)
 
 
 def _newton(curves: Array, Z: Array, W: Array, yes: Array, steps: int) -> Array:
-    """Newton steps for all labels at once; the entries of a label are a row."""
+    """Take Newton steps for the curves of all labels; the entries of a label are a row."""
     total = W.sum(axis=1) + 1e-9
     prior = (1 / SPREAD**2)[:, None]
     powers = np.stack([np.ones_like(Z), Z, Z * Z], axis=2)
@@ -493,11 +480,11 @@ def _newton(curves: Array, Z: Array, W: Array, yes: Array, steps: int) -> Array:
         off = W * (yes - P)
         P *= 1 - P
         P *= W
-        # The sums over entries, and over these times scores and their squares.
+        # Sums over the entries, times powers of their scores.
         slope = (off[:, None, :] @ powers)[:, 0, :2].T - prior * (curves - middle)
         a, b, d = (P[:, None, :] @ powers)[:, 0, :].T
         a, d = a + prior[0], d + prior[1]
         step = np.stack([d * slope[0] - b * slope[1], a * slope[1] - b * slope[0]])
-        # Steps are bounded: they diverge where scores separate the classes.
+        # Steps are bounded, since they diverge if scores separate the classes.
         curves = curves + np.clip(step / (a * d - b * b), -1.0, 1.0)
     return curves

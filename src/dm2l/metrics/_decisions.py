@@ -23,7 +23,7 @@ from dm2l.metrics._reading import (
 
 @shows_options
 def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
-    r"""Share of entries that are predicted wrongly: lower is better.
+    r"""Share of labels that are predicted wrongly.
 
     .. math:: \frac{1}{|\Omega|} \sum_{(i,j) \in \Omega} [\hat y_{ij} \ne y_{ij}]
 
@@ -35,7 +35,7 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
     y_pred : array-like of shape (n, c)
         0/1 or -1/+1 decisions.
     **options : dict
-        As in :func:`ranking_loss`; the units are entries, which are always defined.
+        As in :func:`ranking_loss`; the metric is defined on every entry. Lower is better.
 
     Examples
     --------
@@ -59,12 +59,12 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
 
 @shows_options
 def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
-    r"""F1 over all entries together.
+    r"""F1 score over all entries together (micro average).
 
     .. math:: \frac{2 TP}{2 TP + FP + FN}
 
-    Undefined (nan with a warning) when nothing is positive and nothing is predicted. Higher is
-    better; arguments and result are those of :func:`hamming_loss`.
+    Without positives and predicted positives the result is NaN, with a warning. Higher is better.
+    Arguments and result are those of :func:`hamming_loss`.
 
     Examples
     --------
@@ -77,12 +77,12 @@ def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
 
 @shows_options
 def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
-    r"""F1 of each label, averaged over labels.
+    r"""F1 score of each label, averaged over labels (macro average).
 
     .. math:: \frac1c \sum_j \frac{2 TP_j}{2 TP_j + FP_j + FN_j}
 
-    Labels with no observed positive and none predicted are dropped; ``undefined=0.0`` counts them
-    as scikit-learn does. Higher is better; arguments and result are those of :func:`hamming_loss`.
+    Labels without observed and predicted positives are dropped; ``undefined=0.0`` counts them as 0,
+    as scikit-learn does. Higher is better. Arguments and result are those of :func:`hamming_loss`.
 
     Examples
     --------
@@ -97,14 +97,13 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
 def calibrated_log_loss(
     y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Log-loss of the probabilities that scores can be calibrated to.
+    r"""Log loss of scores after calibration by a cross-fitted logistic curve per label.
 
     .. math:: -\frac{1}{n c} \sum_{i, j} \log p(y_{ij} \mid f_{ij})
 
-    A logistic curve per label turns scores into probabilities. It is shrunk to the curve of all
-    labels, and fitted without the row that is evaluated. Without an estimate, each observed entry
-    counts once. Lower is better; arguments and result are those of :func:`ranking_loss`, and the
-    units are entries.
+    The logistic curve of a label is shrunk towards the curve of all labels, and fitted without the
+    evaluated rows. With ``estimate=False``, all observed entries have the same weight. Lower is
+    better. Arguments and result are those of :func:`ranking_loss`.
 
     Examples
     --------
@@ -122,7 +121,7 @@ def calibrated_log_loss(
     weights = np.ones(T.shape) if w is None else np.tile(w[:, None], (1, T.shape[1]))
     estimated = estimate and not T.all()
     if estimated and T.any():
-        weights = weights / observation_rates(T, rates).entries
+        weights = weights / observation_rates(T, rates)[0]
     P = cross_fitted_probabilities(T, S, weights)
     loss = -np.log(np.where(T > 0, P, 1 - P))
     weights = np.where(T != 0, weights, 0.0)
@@ -137,7 +136,7 @@ def calibrated_log_loss(
 def f1_parts(
     T: Signs, positive: NDArray[Any], weights: NDArray[np.float64] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Numerator and denominator of F1 per label."""
+    """Numerator and denominator of the F1 score of each label."""
     w = np.ones((len(T), 1), dtype=np.int64) if weights is None else weights[:, None]
     hit = (w * ((T > 0) & positive)).sum(axis=0)
     wrong = (w * (((T > 0) & ~positive) | ((T < 0) & positive))).sum(axis=0)
@@ -145,7 +144,7 @@ def f1_parts(
 
 
 def _f1(given: Given, *, macro: bool) -> float | MetricValue:
-    """F1; of the complete labels with an estimated number of correct predictions."""
+    """F1 score of observed labels, or an estimate of that of the complete labels."""
     rows = given.complete
     if rows is None:
         counts: Any = np.count_nonzero(given.T, axis=0)
@@ -164,7 +163,7 @@ def _f1(given: Given, *, macro: bool) -> float | MetricValue:
     right = np.clip(twice.sum(axis=0), 0, 2 * said)
     count = np.maximum(total.sum(axis=0), np.maximum(shown + said, right))
     counts = ((shown > 0) | (said > 0)).astype(np.float64)
-    if macro:  # a label without either may have missing positives, and then an F1 of 0
+    if macro:  # without observed or predicted positives, missing positives make the F1 score 0
         hidden = np.where(rows.T == 0, rows.plain, 0.0)
         counts = np.maximum(counts, 1 - np.prod(1 - hidden, axis=0))
     values = np.divide(right, count, out=np.zeros(len(count)), where=count > 0)

@@ -1,4 +1,4 @@
-"""All metrics at once, a table per label, and estimates from positive-unlabelled labels."""
+"""All metrics in one call, a table of labels, and estimates from positive-unlabelled labels."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -7,7 +7,6 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.metrics import _at_k, _decisions, _ranking
@@ -44,7 +43,7 @@ def evaluate(
     only: Sequence[str] | None = None,
     **options: Unpack[MetricOptions],
 ) -> dict[str, MetricValue]:
-    """Evaluate scores with every metric; each value comes with the counts behind it.
+    """Evaluate scores with all metrics and return each value with its counts.
 
     Parameters
     ----------
@@ -53,20 +52,21 @@ def evaluate(
     y_score : array-like of shape (n, c)
         Scores; higher means more likely.
     y_pred : array-like of shape (n, c), default=None
-        Decisions; by default ``y_score > 0``.
+        Predicted labels; by default ``y_score > 0``.
     convention : {None, "paper", "published", "sklearn"}, default=None
-        For the ranking metrics; None is the default of each.
+        Convention of the ranking metrics; None is the default of each metric.
     k : sequence of int, default=(1, 3, 5)
-        For ``precision_at_k``; values above the number of labels are left out.
+        Values of ``k`` for ``precision_at_k``; those above the number of labels are left out.
     only : sequence of str, default=None
-        Names of the metrics to compute, for large data; None computes all.
+        Names of the metrics to compute; None computes all.
     **options : dict
         ``undefined``, ``estimate``, ``rates`` and ``sample_weight`` as in :func:`ranking_loss`.
 
     Returns
     -------
     dict of str to MetricValue
-        A metric that is undefined on all rows or labels is nan, without a warning.
+        Values by metric. A metric that is undefined on all rows or labels is NaN, without a
+        warning.
 
     Examples
     --------
@@ -98,9 +98,9 @@ def evaluate(
 
 
 def label_table(y_true: Any, y_score: Any) -> dict[str, NDArray[Any]]:
-    """Counts, AUC and F1 (of ``y_score > 0``) of each label, nan where it cannot be evaluated.
+    """Counts, AUC and F1 score (of ``y_score > 0``) of each label; NaN where undefined.
 
-    Arguments are those of :func:`evaluate`; the result is ready for ``pandas.DataFrame``.
+    Arguments are those of :func:`evaluate`. ``pandas.DataFrame`` accepts the result.
 
     Examples
     --------
@@ -127,32 +127,33 @@ def evaluate_positive_unlabelled(
 ) -> dict[str, MetricValue]:
     r"""Estimate the metrics of complete labels from positive-unlabelled labels and class priors.
 
-    A positive of label :math:`j` is observed with rate :math:`c_j = s_j / \pi_j`, whatever its
-    row, where :math:`s_j` is the share of observed positives. Then the share of them that is
-    predicted is the recall :math:`r_j`, and with :math:`q_j` the share of rows predicted
+    The estimates assume that a positive of label :math:`j` is observed with rate
+    :math:`c_j = s_j / \pi_j` in every row, where :math:`s_j` is the share of observed positives.
+    Let :math:`r_j` be the share of observed positives that are predicted, which estimates the
+    recall, and :math:`q_j` the share of rows that are predicted positive. Then
 
     .. math:: \text{precision} = \pi r / q, \quad F_1 = 2 \pi r / (q + \pi), \quad
               \text{Hamming loss} = q + \pi - 2 \pi r, \quad
               \text{AUC} = \frac{A - u / 2}{1 - u}
 
     with :math:`A` the probability that an observed positive scores higher than an unlabelled row,
-    of which the share :math:`u = (\pi - s) / (1 - s)` is positive. Precision at ``k`` counts an
-    observed positive :math:`1 / c_j` times. Measures that compare the labels of a row one by one,
-    such as the ranking loss, cannot be estimated: which other labels are positive is unknown.
+    and :math:`u = (\pi - s) / (1 - s)` the share of positives among unlabelled rows. Precision at
+    ``k`` counts an observed positive :math:`1 / c_j` times. Metrics that compare the labels of a
+    row, such as the ranking loss, cannot be estimated.
 
     Parameters
     ----------
     y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
         Observed positives; every other entry counts as unlabelled.
     class_prior : float or array-like of shape (c,)
-        Share of positives, for example ``model.class_prior_``.
+        Share of positives of each label, for example ``model.class_prior_``.
     y_score, y_pred, k
-        As in :func:`evaluate`, of rows that the model was not fitted to.
+        As in :func:`evaluate`, for rows that the model was not fitted on.
 
     Returns
     -------
     dict of str to MetricValue
-        Means over labels with observed positives; standard errors take class priors as exact.
+        Means over labels with observed positives. Standard errors assume exact class priors.
 
     Examples
     --------
@@ -170,15 +171,13 @@ def evaluate_positive_unlabelled(
     use = (share > 0) & (share < 1)
     if not use.any():
         raise ValueError("At least one label needs both observed positives and unlabelled rows.")
-    # A test part may hold more observed positives than the prior says, by chance.
+    # By chance, the share of observed positives in test rows may exceed the prior.
     prior = np.clip(prior, share, 1.0)
-    n_positive, m = observed.sum(axis=0)[use], n - observed.sum(axis=0)[use]
+    n_positive = observed.sum(axis=0)[use]
     pi, s, predicted = prior[use], share[use], P.mean(axis=0)[use]
     recall = (P & observed).sum(axis=0)[use] / n_positive
-    ranks = rankdata(S[:, use], axis=0)
-    above = ((ranks * observed[:, use]).sum(axis=0) - n_positive * (n_positive + 1) / 2) / (
-        n_positive * m
-    )
+    signs = np.where(observed, 1, -1).T[use]
+    above = _ranking._Order(signs, S.T[use]).auc(0.5)
     u = (pi - s) / (1 - s)
     auc = np.clip((above - u / 2) / np.maximum(1 - u, 1e-12), 0.0, 1.0)
     miss = np.sqrt(recall * (1 - recall) / n_positive)

@@ -1,4 +1,4 @@
-"""Metrics of the order of scores: per row, or per label for ``label_auc``."""
+"""Ranking metrics: of the labels of each row, or of the rows of each label."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,10 +21,9 @@ from dm2l.metrics._reading import (
     shows_options,
 )
 
-# A tie counts half unless the paper's text is wanted to the letter: there scores that are all the
-# same have an AUC of one.
+# A tied pair counts one half, except in the paper's text, where constant scores have an AUC of one.
 _TIES = {None: 0.5, "paper": 1.0, "published": 0.5, "sklearn": 0.5}
-# Examples of the rarer class from which on a label has full weight.
+# Number of observed entries of the rarer class from which a label has full weight.
 FULL_WEIGHT = 20
 
 
@@ -32,13 +31,13 @@ FULL_WEIGHT = 20
 def ranking_loss(
     y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Share of (positive, negative) pairs of a row in the wrong order (the paper's Rkl).
+    r"""Share of (positive, negative) label pairs of a row in the wrong order (the paper's Rkl).
 
     .. math:: \frac1p \sum_i \frac{|\{(j', j'') \in C_i^+ \times C_i^- : f_{j'} \le f_{j''}\}|}
               {|C_i^+| |C_i^-|}
 
-    A tie is an error in all three conventions. Rows without an observed positive or without an
-    observed negative are dropped ("paper", "published") or count 0 ("sklearn").
+    A tie is an error in all three conventions. Rows without observed positives or without observed
+    negatives are dropped ("paper", "published") or count 0 ("sklearn").
 
     Parameters
     ----------
@@ -48,20 +47,21 @@ def ranking_loss(
     y_score : array-like of shape (n, c)
         Scores; higher means more likely.
     convention : {"paper", "published", "sklearn"}, default="paper"
-        See above.
+        Treatment of ties and of undefined rows, as described above.
     undefined : {None, "skip", "raise"} or float, default=None
-        What to do with rows on which the formula divides by zero; None follows the convention.
+        Treatment of rows on which the formula divides by zero: leave them out, raise an error or
+        use this number. None follows the convention.
     return_counts : bool, default=False
-        Return a :class:`MetricValue` with the numbers of entries and rows behind the value.
+        Return a :class:`MetricValue`, which has the numbers of entries and rows.
     estimate : bool, default=True
-        If labels are missing, estimate the value that the complete labels would give; False: the
-        value of the observed labels alone.
+        If labels are missing, estimate the value that the complete labels would give. False
+        evaluates the observed labels alone.
     rates : None, array-like or tuple of two, default=None
         Observation rates for the estimate: one number, one per label, one per row (a column) or
-        one per entry; a tuple holds those of positives and of negatives. None: estimated from the
-        mask, one rate per label, times a factor per row if rows differ by more than chance.
+        one per entry. A tuple holds the rates of positives and of negatives. None estimates a rate
+        per label from the mask, with a factor per row if rows differ by more than chance.
     sample_weight : array-like of shape (n,), default=None
-        Weights of rows, >= 0. Rates estimated from the mask ignore them.
+        Non-negative weights of rows. Rates that are estimated from the mask ignore them.
 
     Returns
     -------
@@ -93,9 +93,9 @@ def label_ranking_average_precision(
               \frac{|\{l \in C_i^+ : rank(l) \le rank(j)\}|}{rank(j)}
 
     ``rank`` counts the labels that score at least as high; "published" breaks ties by label
-    order, the later label first. Rows without an observed positive are dropped ("paper",
-    "published") or count 1 ("sklearn"); rows without an observed negative count 1 by the formula,
-    and "published" drops them.
+    order, with the later label first. Rows without observed positives are dropped ("paper",
+    "published") or count 1 ("sklearn"). Rows without observed negatives count 1, except that
+    "published" drops them.
 
     Higher is better. Arguments and result are those of :func:`ranking_loss`.
 
@@ -111,7 +111,7 @@ def label_ranking_average_precision(
     if given.complete is not None:
         rows = given.complete.reordered(break_ties=published)
         gained, counted = rows.precision(), rows.some_positive
-        if published:  # without those that have no negative, and a precision of 1
+        if published:  # it drops rows without negatives, whose precision is 1
             both = rows.pairs(0.0)[1]
             gained, counted = gained - (counted - both), both
         return given.estimate(gained, counted, fill)
@@ -126,12 +126,12 @@ def label_ranking_average_precision(
 def coverage_error(
     y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""How far down a row's ranking one must go to meet all its positives (the paper's Cvg).
+    r"""Depth in a row's ranking at which all its positives are found (the paper's Cvg).
 
     .. math:: \frac1p \sum_i \max_{j \in C_i^+} rank(j) - 1
 
-    "sklearn" leaves out the ``- 1``; ties as in :func:`label_ranking_average_precision`. Rows
-    without an observed positive are dropped ("paper"), count -1 ("published") or 0 ("sklearn").
+    "sklearn" omits the ``- 1``. Ties are treated as in :func:`label_ranking_average_precision`.
+    Rows without observed positives are dropped ("paper"), count -1 ("published") or 0 ("sklearn").
 
     Lower is better. Arguments and result are those of :func:`ranking_loss`.
 
@@ -167,10 +167,10 @@ def instance_auc(
     .. math:: \frac1p \sum_i \frac{|\{(j', j'') \in C_i^+ \times C_i^- : f_{j'} > f_{j''}\}|
               + t\,|\{f_{j'} = f_{j''}\}|}{|C_i^+| |C_i^-|}
 
-    This is what the paper's tables print as "Auc"; its text defines :func:`label_auc`. A tie
-    counts ``t = 1/2``, but 1 in the convention "paper", whose text has a non-strict comparison.
-    Rows with one class are dropped (by default and "paper"), count 0 without a positive and 1
-    without a negative ("published"), or make the result nan ("sklearn").
+    The paper's tables print this value as "Auc", but its text defines :func:`label_auc`. A tie
+    counts ``t = 1/2``; in the convention "paper" it counts 1, as in the paper's text. Rows with one
+    observed class are dropped (by default and "paper"), count 0 without positives and 1 without
+    negatives ("published"), or make the result NaN ("sklearn").
 
     Higher is better. Arguments and result are those of :func:`ranking_loss`.
 
@@ -208,8 +208,8 @@ def label_auc(
     .. math:: \frac1c \sum_j \frac{|\{(i', i'') \in Z_j^+ \times Z_j^- : f_j(x_{i'}) >
               f_j(x_{i''})\}| + t\,|\{f_j(x_{i'}) = f_j(x_{i''})\}|}{|Z_j^+| |Z_j^-|}
 
-    A tie counts ``t = 1/2``, but 1 in the convention "paper". Labels with one observed class are
-    dropped, but make the result nan in the convention "sklearn".
+    A tie counts ``t = 1/2``; in the convention "paper" it counts 1. Labels with one observed class
+    are dropped; in the convention "sklearn" they make the result NaN.
 
     Higher is better. Arguments and result are those of :func:`ranking_loss`; the units are labels.
 
@@ -231,11 +231,11 @@ def label_auc(
 
 @shows_options
 def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
-    r"""Share of rows in which a negative label reaches the highest score.
+    r"""Share of rows in which a negative label has the highest score.
 
     .. math:: \frac1p \sum_i [\exists j \in C_i^- : f_j = \max_l f_l]
 
-    Ties for the first place are errors; rows without an observed positive are dropped.
+    Ties for the highest score are errors. Rows without observed positives are dropped.
 
     Lower is better. Arguments and result are those of :func:`ranking_loss`.
 
@@ -258,8 +258,8 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 def label_discrimination(
     y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    """How well scores separate the rows of a label: weighted mean of correlation and 2 AUC - 1."""
-    # 0 for chance. Neither is squared: rare and difficult labels would get next to no weight.
+    """Weighted mean over labels of the average of correlation and ``2 AUC - 1``; 0 for chance."""
+    # Neither term is squared, since rare and difficult labels would then hardly matter.
     options["estimate"] = False
     given = read(y_true, y_score, **options)
     value, weight = _by_label(given)
@@ -271,8 +271,8 @@ def ranking_and_discrimination(
     y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     """Mean of :func:`label_ranking_average_precision` and :func:`label_discrimination`."""
-    # Each is noisy if labels are missing, and the two err in different places: together they select
-    # better hyperparameters (benchmarks/selection.py). Nan where average precision is.
+    # With missing labels both are noisy, but their errors differ, so that their mean selects better
+    # hyperparameters than either (benchmarks/selection.py).
     given = read(y_true, y_score, **options)
     rows: Any = label_ranking_average_precision(replace(given, return_counts=True), None)
     by_label, weight = _by_label(given)
@@ -282,7 +282,7 @@ def ranking_and_discrimination(
 
 
 def _by_label(given: Given) -> tuple[Array, Array]:
-    """Discrimination of each label, and its weight: 0 if one class alone is observed."""
+    """Discrimination of each label, and its weight: 0 if only one class is observed."""
     T, S, w = given.T, given.S, given.weights
     weights = np.ones((len(T), 1)) if w is None else w[:, None]
     yes, no = ((weights * side).sum(axis=0) for side in (T > 0, T < 0))
@@ -292,7 +292,7 @@ def _by_label(given: Given) -> tuple[Array, Array]:
 
 
 def _correlation(T: Signs, S: Array, weights: Array) -> Array:
-    """Correlation of each label with its scores, 0 where one of them is constant."""
+    """Correlation of each label with its scores; 0 if the label or its scores are constant."""
     known = np.where(T != 0, weights, 0.0)
     total = np.maximum(known.sum(axis=0), 1e-300)
     y, s = (M - (known * M).sum(axis=0) / total for M in (T, S))
@@ -302,23 +302,22 @@ def _correlation(T: Signs, S: Array, weights: Array) -> Array:
 
 
 class _Order:
-    """Rows sorted by descending score, with counts that respect ties.
+    """Rows sorted by descending score, with counts of positives and negatives that respect ties."""
 
-    ``positives_from[i, p]`` counts the observed positives of row ``i`` whose score is at least
-    that of position ``p``; ``negatives_above`` counts the strictly higher ones only.
-    """
+    # positives_from[i, p] counts the observed positives of row i whose score is at least that of
+    # position p; negatives_above[i, p] counts the negatives with strictly higher scores.
 
     def __init__(self, T: Signs, S: Array, *, break_ties: bool = False) -> None:
-        if break_ties:  # the later of two tied labels first, so that no ties remain
+        if break_ties:  # the later of two tied labels comes first
             T, S = T[:, ::-1], S[:, ::-1]
-        # Missing entries go last; they are neither positive nor negative, so no count sees them.
+        # Missing entries come last and are not counted.
         key = np.where(T != 0, -S, np.inf)
         order = np.argsort(key, axis=1, kind="stable")
         key, T = (np.take_along_axis(part, order, axis=1) for part in (key, T))
         self.positive, negative = T > 0, T < 0
         positives = np.cumsum(self.positive, axis=1, dtype=np.int64)
         negatives = np.cumsum(negative, axis=1, dtype=np.int64)
-        # Counts "at least as high" are read at the end of a run of equal keys.
+        # Counts of scores "at least as high" include all of a run of equal keys.
         start, end = tie_runs(key, break_ties)
         self.positives_from = np.take_along_axis(positives, end, axis=1)
         self.negatives_from = np.take_along_axis(negatives, end, axis=1)
@@ -331,13 +330,13 @@ class _Order:
         return np.sum(np.where(self.positive, values, 0.0), axis=1)
 
     def auc(self, ties: float) -> Array:
-        """Share of pairs in the right order, and ``ties`` of those with the same score."""
+        """Share of pairs in the right order; a tied pair counts as ``ties``."""
         wrong = ties * self.negatives_above + (1 - ties) * self.negatives_from
         return ratio(self.n_pairs - self.sum_over_positives(wrong), self.n_pairs)
 
 
 def _labels(T: Signs, S: Array, weights: Array) -> Iterator[tuple[Any, ...]]:
-    """Labels with both classes: column, rows by rising scores, these, positives, two weights."""
+    """For labels with both classes: column, rows by rising score, scores, positives, weights."""
     weights = np.broadcast_to(weights, T.shape)
     for k in range(T.shape[1]):
         at = np.flatnonzero(T[:, k])
@@ -349,7 +348,7 @@ def _labels(T: Signs, S: Array, weights: Array) -> Iterator[tuple[Any, ...]]:
 
 
 def _weighted_label_auc(T: Signs, S: Array, weights: Array, ties: float) -> Array:
-    """AUC of every label, of weighted observed entries; 0 if one class alone is observed."""
+    """AUC of every label with weighted entries; 0 if only one class is observed."""
     values = np.zeros(T.shape[1])
     for k, _, scores, _, w_yes, w_no in _labels(T, S, weights):
         below = _below(scores, w_no, ties) / w_no.sum()
@@ -358,8 +357,8 @@ def _weighted_label_auc(T: Signs, S: Array, weights: Array, ties: float) -> Arra
 
 
 def _estimated_label_auc(given: Given, ties: float, fill: float | None) -> float | MetricValue:
-    """Mean AUC of labels, each entry weighted by the inverse of its observation rate."""
-    # A label with both classes observed also represents labels without.
+    """Mean AUC of labels with each entry weighted by its inverse observation rate."""
+    # Labels with both classes observed also represent labels of which one class is not observed.
     rows: Any = given.complete
     n, c = rows.T.shape
     values, counts, shares = np.zeros(c), np.zeros(c), np.zeros((n, c))
@@ -378,29 +377,29 @@ def _estimated_label_auc(given: Given, ties: float, fill: float | None) -> float
         off = (m / (m - 1)) ** 0.5 * (below - values[k])
         shares[at, k] += w_yes * off / P
         spreads.append(float((off[yes] ** 2).mean()))
-    for place in lone:  # the spread of a single positive is unknown: use that of other labels
+    for place in lone:  # a single positive has no spread; use that of the other labels
         shares[place] = np.mean(spreads) ** 0.5 if spreads else 0.5
     return given.estimate_by_label(values, counts, shares, fill)
 
 
 @lru_cache(maxsize=10_000)
 def _represented(seen: int, rate: float, n_labels: int) -> float:
-    """Number of labels that a label with so many observed positives represents."""
-    # A label with P positives shows one with probability 1 - (1 - rate) ** P. The weights of 1, 2,
-    # ... observed positives correct for that at every P, as far as the number of labels allows.
+    """Number of labels that a label with ``seen`` observed positives represents."""
+    # A label with P positives has an observed one with probability 1 - (1 - rate) ** P. Weights by
+    # the number of observed positives correct for that at every P, shrunk if labels are few.
     if rate >= 1 or seen > 20:
         return 1.0
     P, m = np.arange(1, 61)[:, None], np.arange(1, 31)
     chance = binom.pmf(m, P, rate)
-    often = 1 / P  # rare labels are many
+    often = 1 / P  # most labels are rare
     bias = (often * chance).T @ chance
     noise = np.diag((often * chance).sum(axis=0)) * 3 / n_labels
-    missed = ((1 - rate) ** P * often).T @ chance  # what weights of 1 lack
+    missed = ((1 - rate) ** P * often).T @ chance  # bias with all weights equal to 1
     return float(1 + np.linalg.solve(bias + noise, missed[0])[seen - 1])
 
 
 def _below(scores: Array, weights: Array, ties: float) -> Array:
-    """Weight of lower scores, and a share of that of tied ones; scores are sorted."""
+    """Total weight of lower sorted scores, plus the share ``ties`` of the weight of equal ones."""
     sums = np.concatenate([[0.0], np.cumsum(weights)])
     low, high = (np.searchsorted(scores, scores, side) for side in ("left", "right"))
     return (1 - ties) * sums[low] + ties * sums[high]

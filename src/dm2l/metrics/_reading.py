@@ -1,4 +1,4 @@
-"""Labels and scores of one call of a metric, and means over rows, labels or entries."""
+"""Read the labels and scores that a metric is called with, and average over units."""
 
 import warnings
 from collections.abc import Callable
@@ -14,8 +14,7 @@ from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from dm2l._utils.arrays import to_numpy
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels
-from dm2l.labels._parsing import refuse_shuffled
-from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.labels._parsing import SparseLabelMatrix, refuse_shuffled
 from dm2l.metrics._complete import Array, CompleteRows
 
 Convention = Literal["paper", "published", "sklearn"]
@@ -35,20 +34,22 @@ class MetricOptions(TypedDict, total=False):
 
 
 class MetricValue(NamedTuple):
-    """Value of a metric, with the counts behind it.
+    """Value of a metric, with the number of labels and rows that it is based on.
 
     Attributes
     ----------
     value : float
         Value of the metric.
-    n_entries, n_units, n_undefined : int
-        Observed entries, units (rows, labels or entries) and undefined units behind the value; if
-        it is an estimate, so are the last two.
+    n_entries : int
+        Number of observed entries.
+    n_units, n_undefined : int
+        Number of rows, labels or entries that the value averages, and number of those on which the
+        metric is undefined. Both are estimates if the value is one.
     kind : {"complete", "estimate", "observed"}
-        "complete" if no label is missing; otherwise an estimate of the value that the complete
-        labels would give, or the value of the observed labels alone.
+        "complete" if no label is missing, "estimate" for an estimate of the value that the complete
+        labels would give, "observed" for the value of the observed labels alone.
     standard_error : float
-        Standard error of an estimate, by rows; nan for the other kinds.
+        Standard error of an estimate for the sampling of rows; NaN for the other kinds.
     """
 
     value: float
@@ -61,18 +62,18 @@ class MetricValue(NamedTuple):
 
 @dataclass(frozen=True)
 class Given:
-    """Labels and scores of the rows that count, and how to average over them."""
+    """Labels, scores and weights of the evaluated rows, and the options of the metric."""
 
     T: Any  # signs; or a SparseLabelMatrix beside a list of the best labels
     S: NDArray[Any]
-    weights: Array | None  # None: one each
-    complete: CompleteRows | None  # None: the observed labels are evaluated alone
+    weights: Array | None  # None: all rows have weight one
+    complete: CompleteRows | None  # None: only observed labels are evaluated
     known: bool  # whether no label is missing
     undefined: Undefined
     return_counts: bool
 
     def finish(self, value: float, *counts: Any) -> float | MetricValue:
-        """The value, with its counts if they are asked for."""
+        """Return the value, with its counts if ``return_counts`` is set."""
         return MetricValue(value, *counts) if self.return_counts else value
 
     def average(
@@ -85,13 +86,16 @@ class Given:
         unit: str = "rows",
         weights: Array | None = None,
     ) -> float | MetricValue:
-        """Mean of ``values`` over units; ``fill`` is the convention's value for undefined ones."""
-        # Units with nothing observed are dropped and counted, whatever the convention.
+        """Mean of ``values`` over units; ``fill`` is the convention's value of undefined units."""
+        # In every convention, units without observed entries are dropped and count as undefined.
         weights = self.weights if unit == "rows" else weights
         empty = n_observed == 0 if weights is None else (n_observed == 0) | (weights == 0)
         lacking = ~defined | empty
         if self.undefined == "raise" and not len(values):
-            raise ValueError("The metric is undefined: nothing is observed.")
+            raise ValueError(
+                "The metric is undefined because no label is observed. undefined='skip' returns "
+                "nan instead."
+            )
         self._refuse(lacking, unit)
         fill = self._fill(fill)
         used = ~lacking if fill is None else ~empty
@@ -108,12 +112,12 @@ class Given:
     def estimate(
         self, gained: Array, counted: Array, fill: float | None = None, most: float = 1.0
     ) -> float | MetricValue:
-        """Estimated mean over the rows that the measure is defined on."""
+        """Estimate the mean over the rows on which the metric is defined."""
         rows: Any = self.complete
         if self.undefined == "raise":
             raise ValueError(
-                "undefined='raise' needs estimate=False: the rows on which the metric is undefined "
-                "are unknown if labels are missing."
+                "undefined='raise' requires estimate=False: with missing labels it is unknown on "
+                "which rows the metric is undefined."
             )
         fill = self._fill(fill)
         lacking = float((rows.weights * (1 - counted)).sum())
@@ -133,7 +137,7 @@ class Given:
     def estimate_by_label(
         self, values: Array, counts: Array, shares: Array, fill: float | None = None
     ) -> float | MetricValue:
-        """Estimated mean over labels; ``shares``: contributions of rows to the error of each."""
+        """Estimate the mean over labels; ``shares`` holds the rows' parts of each label's error."""
         rows: Any = self.complete
         lacking = counts == 0
         self._refuse(lacking, "labels")
@@ -157,16 +161,16 @@ class Given:
         if self.undefined == "raise" and lacking.any():
             raise ValueError(
                 f"The metric is undefined on {lacking.sum()} of {len(lacking)} {unit} (the first "
-                f"is number {int(np.flatnonzero(lacking)[0])}): they lack the observed positives "
-                "or negatives it needs. undefined='skip' leaves them out."
+                f"has index {int(np.flatnonzero(lacking)[0])}), which lack observed positives or "
+                "negatives. Use undefined='skip' to leave them out."
             )
 
     def _nothing(self) -> float | MetricValue:
         rows: Any = self.complete
         warnings.warn(
-            "The value of the complete labels cannot be estimated: of a label with missing entries "
-            "positives alone are observed, or nothing that the metric needs. The result is nan; "
-            "estimate=False evaluates the observed labels alone.",
+            "The metric cannot be estimated for the complete labels: a label with missing entries "
+            "has observed positives only, or too few labels are observed. The result is nan. Use "
+            "estimate=False to evaluate the observed labels.",
             UndefinedMetricWarning,
             stacklevel=4,
         )
@@ -175,20 +179,20 @@ class Given:
 
 
 def standard_error(shares: Array) -> float:
-    """Of a sum of what rows, drawn one by one, add to an error (the linear jackknife)."""
+    """Standard error of a sum over independent rows (linear jackknife)."""
     n = len(shares)
     return float(np.sqrt((shares**2).sum() * n / (n - 1))) if n > 1 else float("nan")
 
 
 def ratio(a: NDArray[Any], b: NDArray[Any], undefined: float = 0.0) -> Array:
-    """``a / b``, and ``undefined`` where ``b`` is zero."""
+    """Divide ``a`` by ``b``; the result is ``undefined`` where ``b`` is zero."""
     return np.divide(a, b, out=np.full(len(a), undefined), where=b != 0)
 
 
 def read(
     y_true: Any, y_score: Any, convention: str | None = None, **options: Unpack[MetricOptions]
 ) -> Given:
-    """Labels, scores and weights; what has been read before comes back as it is."""
+    """Read labels, scores and options; return a ``Given`` unchanged."""
     if convention not in (None, "paper", "published", "sklearn"):
         raise ValueError(
             f"convention must be 'paper', 'published' or 'sklearn', got {convention!r}."
@@ -210,7 +214,7 @@ def given_rows(
     rates: Any = None,
     sample_weight: Any = None,
 ) -> Given:
-    """Rows of positive weight, and what the complete labels are estimated from."""
+    """Select the rows of positive weight and prepare the estimate for complete labels."""
     if isinstance(undefined, str) and undefined not in ("skip", "raise"):
         raise ValueError(f"undefined must be None, 'skip', 'raise' or a number, got {undefined!r}.")
     weights, complete = None, None
@@ -232,7 +236,7 @@ def shows_options(metric: _Metric) -> _Metric:
 
 
 def read_decisions(y_true: Any, y_pred: Any, **options: Any) -> Given:
-    """As :func:`read`, of decisions: ``S`` is True where a label is predicted."""
+    """Read labels, decisions and options: ``S`` is True where a label is predicted."""
     if isinstance(y_true, Given):
         return replace(y_true, S=y_pred)
     T, P = signs_and_scores(y_true, y_pred, "y_pred")
@@ -240,21 +244,21 @@ def read_decisions(y_true: Any, y_pred: Any, **options: Any) -> Given:
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise ValueError(
-            f"y_pred has {P[row, column]} in row {row}, column {column}; decisions are 0/1 "
+            f"y_pred has {P[row, column]} in row {row}, column {column}; decisions must be 0/1 "
             "or -1/+1. Pass predict(X), or scores > threshold."
         )
-    given = read(LabelMatrix.of_signs(T), (P > 0).astype(np.float64), **options)
+    given = given_rows(T, (P > 0).astype(np.float64), bool(T.all()), **options)
     return replace(given, S=given.S > 0)
 
 
 def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
-    """Labels as metrics read them: a 1-D array is one label, not classes."""
+    """Read labels for a metric: a 1-D array is a single label rather than classes."""
     if isinstance(y_true, SparseLabelMatrix):
         return LabelMatrix.of_signs(y_true.signs(), negative=y_true.negative)
     if isinstance(y_true, LabelMatrix) and y_true.kind == "multilabel" and not marks:
         return y_true
     if not sp.issparse(y_true) and np.ndim(y_true) == 1 and not isinstance(y_true, LabelMatrix):
-        # A test fold may well hold a single class of one label.
+        # Read as classes, a test fold with a single class would be refused.
         if hasattr(y_true, "to_frame"):  # pandas and polars
             y_true = y_true.to_frame()
         else:
@@ -262,39 +266,40 @@ def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
         if marks.get("label_mask") is not None:
             marks["label_mask"] = to_numpy(marks["label_mask"])[:, None]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataConversionWarning)  # refused below
+        warnings.simplefilter("ignore", DataConversionWarning)  # classes are refused below
         labels = parse_labels(y_true, allow_empty=True, **marks)
     if labels.kind != "multilabel":
         raise ValueError(
-            "A 1-D y of classes has no labels to score: metrics take 0/1 or -1/+1 labels, one "
-            "column each. For classes use sklearn.metrics."
+            "y_true holds classes, but metrics expect 0/1 or -1/+1 labels with one column per "
+            "label. Use sklearn.metrics for classes."
         )
     return labels
 
 
 def signs_and_scores(y_true: Any, y_score: Any, what: str = "y_score") -> tuple[Signs, Array]:
-    """Signs of the labels, and one finite number for each entry; ``what`` names it in messages."""
+    """Signs of the labels, and the checked scores, which messages call ``what``."""
     labels = read_labels(y_true)
     if labels.missing_as == "unlabelled":
         raise ValueError(
             "This metric needs observed negatives, which positive-unlabelled labels do not have. "
-            "dm2l.metrics.evaluate_positive_unlabelled estimates what they allow."
+            "Use dm2l.metrics.evaluate_positive_unlabelled."
         )
     return labels.signs, check_scores(labels, y_score, what)
 
 
 def check_scores(labels: LabelMatrix, y_score: Any, what: str = "y_score") -> Array:
-    """One finite number for each label of each row."""
+    """Scores as float64: one finite number for each label of each row."""
     S = np.asarray(to_numpy(y_score), dtype=np.float64)
     if S.ndim == 1 and labels.n_labels == 1:
         S = S[:, None]
     if S.shape != labels.signs.shape:
-        raise ValueError(f"Labels have shape {labels.signs.shape}, but {what} has shape {S.shape}.")
+        shape = labels.signs.shape
+        raise ValueError(f"{what} must have the shape of the labels, {shape}; got {S.shape}.")
     refuse_shuffled(labels.names, getattr(y_score, "columns", None), what)
     if not np.isfinite(S).all():
         row, column = np.argwhere(~np.isfinite(S))[0]
         raise ValueError(
-            f"{what} has {S[row, column]} in row {row}, column {column}: every entry needs a "
-            "finite number."
+            f"{what} has {S[row, column]} in row {row}, column {column}; all its entries must be "
+            "finite numbers."
         )
     return S

@@ -1,9 +1,9 @@
-"""More rows than memory: row blocks, Gram statistics, and fits that go through them.
+"""Data that does not fit into memory: row blocks, Gram statistics, and dask clusters.
 
-``J`` depends on the features only through the Gram matrices ``H_j = Phi_Oj'Phi_Oj`` of the rows on
-which label ``j`` is observed, ``G_k = Phi_k'Phi_k`` of its observed positives, and ``G_C`` of all
-rows with an observed positive: ``||F_k||_* = tr((W'G_kW)^(1/2))``. They add up over blocks of rows,
-and a block can be subtracted again. :mod:`dm2l.outofcore.cluster` has rows on a cluster.
+The objective depends on the features only through Gram matrices: of the rows on which each label is
+observed, of the observed positives of each label, and of all rows with an observed positive. These
+matrices can be added up over blocks of rows, and the rows of a block can be subtracted again. For
+rows on several machines, see :mod:`dm2l.outofcore.cluster`.
 """
 
 from dm2l.outofcore._source import RowBlocks

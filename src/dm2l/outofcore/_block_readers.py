@@ -1,4 +1,4 @@
-"""Row blocks from files: a function that begins a pass and gives ``(X, Y)`` block by block."""
+"""Readers of files for row blocks: functions that yield ``(X, Y)`` block by block."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,86 +15,84 @@ from dm2l.io._columns import LabelReader, choose_labels, split_columns
 from dm2l.io._npz_file import map_array, map_member
 from dm2l.io._svmlight_file import SvmlightRows
 from dm2l.io._table import CsvFile, open_parquet, translate_arrow_errors
-from dm2l.outofcore._block import block_rows
+from dm2l.outofcore._source import block_rows
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-# What begins a pass, the number of rows, if it is known, and the names of the features.
+# A function that begins a pass, the number of rows if it is known, and the names of the features.
 Source = tuple[Callable[[], Iterator[Sequence[Any]]], int | None, list[str] | None]
 
 
 def mapped_arrays(path: Any, labels: Any = None, **options: Any) -> tuple[Any, Any] | None:
-    """Rows and labels of npy or npz files, mapped into memory; None for other formats."""
+    """Map rows and labels of npy or npz files into memory; None for other formats."""
     suffix = suffix_of(path) if isinstance(path, (str, os.PathLike)) else ""
     if suffix not in (".npy", ".npz"):
         return None
     if options:
-        raise TypeError(f"{suffix} files take no {', '.join(options)}.")
+        raise TypeError(f"{suffix} files have no option {', '.join(options)}; leave it out.")
     if suffix == ".npz":
         X, Y = map_member(path, "X"), map_member(path, "Y")
     elif labels is None:
-        raise ValueError("labels= must name the .npy file of the labels.")
+        raise ValueError("The labels of a .npy file are missing: pass their .npy file as labels=.")
     else:
         X, Y = map_array(path), map_array(labels)
     if X.ndim != 2:
-        raise ValueError(f"The rows must be an array of two dimensions, got {X.ndim}.")
+        raise ValueError(f"X must be an array of two dimensions, got {X.ndim}.")
     return X, Y
 
 
 def table_reader(path: Any, labels: Any, **options: Any) -> Source:
-    """The blocks of one or several files, in the format of the suffix of the first."""
-    several = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    if not several:
-        raise ValueError("There is no file to read.")
-    files = [Path(one) for one in several]
+    """Return a reader of one or several files, in the format of the suffix of the first one."""
+    files = [Path(one) for one in ([path] if isinstance(path, (str, os.PathLike)) else path)]
+    if not files:
+        raise ValueError("The list of files to read is empty; pass at least one path.")
     suffix = suffix_of(files[0])
-    for suffixes, reader in ((TEXT, csv_blocks), (PARQUET, parquet_blocks)):
+    readers = ((TEXT, csv_blocks), (PARQUET, parquet_blocks), (SVMLIGHT, svmlight_blocks))
+    for suffixes, reader in readers:
         if suffix in suffixes:
             return reader(files, labels, **options)
-    if suffix in SVMLIGHT:
-        return svmlight_blocks(files, labels, **options)
     known = ", ".join((*PARQUET, *TEXT, *SVMLIGHT, ".npy", ".npz"))
-    raise ValueError(f"{files[0]} has no suffix that row blocks can be read from: {known}.")
+    raise ValueError(f"{files[0]} has no suffix of a format that row blocks can read: {known}.")
 
 
-def _columns(names: list[str], labels: Any, drop: Any, where: str) -> tuple[list[str], list[str]]:
-    """Names of the features and of the labels of a table."""
+def _columns(
+    tables: Sequence[list[str]], files: list[Path], labels: Any, drop: Any
+) -> tuple[list[str], list[str]]:
+    """Names of the features and labels of tables, which must have the same columns."""
+    names, where = tables[0], str(files[0])
+    for other, path in zip(tables, files, strict=True):
+        if other != names:
+            raise DataFileError(path, "its columns differ from those of the first file")
     chosen = choose_labels(names, labels, where)
     features = split_columns(names, chosen, drop, where)
     return [names[j] for j in features], [names[j] for j in chosen]
 
 
-def _check_same(names: list[str], first: list[str], path: Path) -> None:
-    if names != first:
-        raise DataFileError(path, "it has other columns than the first file")
-
-
 def parquet_blocks(
     files: list[Path], labels: Any, drop: Any = (), rows: int | None = None
 ) -> Source:
-    """Blocks of Parquet files."""
+    """Return a reader of Parquet files."""
     types, frame = require("pyarrow", "io").types, require("pandas", "io").DataFrame
     schemas, n_rows = [], 0
     for path in files:
         with open_parquet(path) as file:
             schemas.append(file.schema_arrow)
-            _check_same(list(schemas[-1].names), list(schemas[0].names), path)
             n_rows += file.metadata.num_rows
-    features, named = _columns(list(schemas[0].names), labels, drop, str(files[0]))
+    features, named = _columns([list(one.names) for one in schemas], files, labels, drop)
     wanted, d = features + named, len(features)
     kinds = [schemas[0].field(name).type for name in wanted]
     for name, kind in zip(wanted, kinds, strict=True):
         if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
             raise DataFileError(
                 files[0],
-                f"column {name!r} is of type {kind}; blocks are made of numbers and booleans",
-                hint="Leave it out with drop=, or turn it into numbers first.",
+                f"column {name!r} has the type {kind}, but row blocks need numbers or booleans",
+                hint="Leave it out with drop=, or convert it to numbers first.",
             )
     single = all(types.is_floating(kind) and kind.bit_width <= 32 for kind in kinds[:d])
     dtype = np.float32 if single else np.float64
     length = block_rows(rows, d)
 
     def numbers(column: Any) -> NDArray[Any]:
-        """Values of a column, NaN where null."""
+        """Values of a column, with NaN for null."""
         if column.null_count and not types.is_floating(column.type):
             column = column.cast("float64")
         return np.asarray(column.to_numpy(zero_copy_only=False))
@@ -103,7 +101,7 @@ def parquet_blocks(
         for path in files:
             with open_parquet(path, pre_buffer=False) as file:
                 for groups, size in _portions(file.metadata, length):
-                    # A portion at a time: pyarrow frees memory only when an iteration ends.
+                    # Iterate portion by portion: pyarrow frees memory when an iteration ends.
                     batches = file.iter_batches(batch_size=size, row_groups=groups, columns=wanted)
                     while True:
                         with translate_arrow_errors(path):
@@ -118,7 +116,7 @@ def parquet_blocks(
 
 
 def _portions(metadata: Any, rows: int) -> Iterator[tuple[list[int], int]]:
-    """Row groups that are read together, and rows of the blocks that they are cut into."""
+    """Row groups that are read together, and the number of rows of the blocks cut from them."""
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     groups: list[int] = []
     total = 0
@@ -142,16 +140,13 @@ def csv_blocks(
     positive: Any = None,
     cutoffs: str | Iterable[str] = (),
 ) -> Source:
-    """Blocks of CSV files."""
+    """Return a reader of CSV files."""
     frame = require("pandas", "io").DataFrame
-    # Files stay: only the first pass has to count the cells of rows.
+    # The same objects serve all passes, because only the first pass counts the cells of rows.
     options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
     tables = [CsvFile(path, **options) for path in files]
-    names = tables[0].names
-    for table in tables:
-        _check_same(table.names, names, table.path)
-    features, named = _columns(names, labels, drop, str(files[0]))
-    length, text = block_rows(rows, len(names)), dict.fromkeys(named, str)
+    features, named = _columns([table.names for table in tables], files, labels, drop)
+    length, text = block_rows(rows, len(tables[0].names)), dict.fromkeys(named, str)
     words: dict[str, Any] = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
 
     def read() -> Iterator[Sequence[Any]]:
@@ -173,7 +168,7 @@ def _features(frame: Any, names: list[str], path: Path) -> NDArray[np.float64]:
             raise DataFileError(
                 path,
                 f"feature {name!r} is not a number in every row ({error})",
-                hint="Leave it out with drop=, name it in labels=, or turn it into numbers first.",
+                hint="Leave it out with drop=, name it in labels=, or convert it to numbers first.",
             ) from error
     return table
 
@@ -186,14 +181,14 @@ def svmlight_blocks(
     zero_based: bool = False,
     missing_as: str = "negative",
 ) -> Source:
-    """Blocks of multi-label svmlight files."""
+    """Return a reader of multi-label svmlight files."""
     if missing_as not in ("negative", "missing"):
         raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
     check_count("n_features", n_features)
     numbers = [] if labels is None else list(labels)
     places = {float(label): j for j, label in enumerate(numbers)}
     if not places or len(places) < len(numbers):
-        raise ValueError(f"labels must name each label once, got {numbers!r}.")
+        raise ValueError(f"labels must list the number of each label once, got {numbers!r}.")
     length = block_rows(10_000 if rows is None else rows, n_features)
     absent = 0.0 if missing_as == "negative" else np.nan
 
@@ -206,7 +201,7 @@ def svmlight_blocks(
                     Y = np.full((len(listed), len(places)), absent)
                     for y, row in zip(Y, listed, strict=True):
                         if unknown := [number for number in row if number not in places]:
-                            what = f"it lists the label {unknown[0]:g}, which labels= does not name"
+                            what = f"label {unknown[0]:g} of this file is not listed in labels="
                             raise DataFileError(path, what)
                         y[[places[number] for number in row]] = 1.0
                     yield X, Y

@@ -1,4 +1,4 @@
-"""Fits by statistics or by passes: to row blocks, arrays, and blocks that come one by one."""
+"""Fits by Gram statistics or by passes: to row blocks, arrays, and streams of blocks."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +15,6 @@ from dm2l._utils.arrays import blas_thread_count, blas_threads, float64, is_non_
 from dm2l._utils.files import available_memory
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
-from dm2l.outofcore._block import Block, block_rows, stacked
 from dm2l.outofcore._gram_problem import (
     GramProblem,
     PassProblem,
@@ -23,22 +22,22 @@ from dm2l.outofcore._gram_problem import (
     sum_over_blocks,
 )
 from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS
-from dm2l.outofcore._source import RemoteBlocks, RowBlocks
+from dm2l.outofcore._source import Block, RemoteBlocks, RowBlocks, block_rows, stacked
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 
 Strategy = Literal["memory", "statistics", "passes"]
 
-# Candidate rows for each landmark of a Nystroem approximation.
+# Number of candidate rows per landmark of a Nystroem approximation.
 CANDIDATES = 4
-# Evaluations of the objective in a typical fit.
+# Number of evaluations of the objective in a typical fit.
 EVALUATIONS = 40
-# Share of the rows that the Gram matrices of a label are made of, with shared products.
+# Work per label for its Gram matrices, relative to one Gram matrix of all rows.
 LABEL_SHARE = 0.2
-# Rows at hand stay in memory unless statistics save this factor and this many multiplications.
+# Rows in memory are fitted in memory unless statistics save this factor and this much work.
 FACTOR, MULTIPLICATIONS = 3.0, 1e10
-# Numbers of a block and of its temporaries.
+# Numbers in a block and in its temporaries.
 BLOCK = 6 * 8_000_000
-# Free memory if the system does not say how much there is.
+# Bytes that are assumed to be free if the system does not report them.
 UNKNOWN = 4 * 2**30
 
 
@@ -50,7 +49,7 @@ def fit_sums(
     X: Any,
     last: WarmStart | None,
 ) -> SolverResult:
-    """Fit the labels with both classes observed; the model has the dtype of ``X``."""
+    """Fit all learnable labels; the model has the dtype of ``X``."""
     constant = (statistics.positives > 0) * 1.0 - (statistics.negatives > 0) * 1.0
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
@@ -79,7 +78,7 @@ def _coupled(
     fit: SolverResult,
     rows: Any,
 ) -> SolverResult:
-    """A fit with leave-one-out scores of a sample of its rows."""
+    """Add leave-one-out scores of a sample of the rows to a fit."""
     X, T = rows
     learnable = fit.mask.learnable
     kept = (T[:, learnable] != 0).any(axis=1)
@@ -88,7 +87,7 @@ def _coupled(
         return fit
     Phi = float64(feature_map.transform(X))
     features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.offset)
-    # Not by projections, which depend on the offset and so on which block was the first.
+    # Approximate scores would depend on the offset, and so on the first block.
     scores = np.full(T.shape, np.nan)
     scores[:, learnable] = fitting.leave_one_out(
         problem, fit.solution, features, T[:, learnable], exact=True
@@ -97,21 +96,21 @@ def _coupled(
 
 
 def sample_size(fitting: Trainer) -> int:
-    """Rows of the sample that a fit needs."""
+    """Number of sampled rows that a fit needs."""
     return MAX_ROWS if fitting.coupling == "residual" else 0
 
 
 def seen_rows(X: Any, T: Signs) -> Any:
-    """Rows with an observed entry; all rows if there are none."""
+    """Rows with an observed label; all rows if no row has one."""
     seen = (T != 0).any(axis=1)
     return X if seen.all() or not seen.any() else X[seen]
 
 
-def announce(labels: LabelMatrix, *, stacklevel: int) -> None:
+def _check_observed(labels: LabelMatrix, *, stacklevel: int) -> None:
     """Refuse labels without any observed entry, and warn about constant ones."""
     if not labels.signs.any():
         raise ValueError(
-            "Y has nothing observed in any block. At least one label of one row is needed; check "
+            "All labels are missing in all blocks, but at least one must be observed. Check "
             "missing_label and label_mask."
         )
     labels.warn_constant(stacklevel=stacklevel)
@@ -119,7 +118,7 @@ def announce(labels: LabelMatrix, *, stacklevel: int) -> None:
 
 @dataclass
 class Stream:
-    """Features and Gram statistics of rows that come block by block."""
+    """Features and Gram statistics of rows that arrive block by block."""
 
     config: Trainer
     feature_map: FeatureMap
@@ -127,7 +126,7 @@ class Stream:
 
     @classmethod
     def begun(cls, fitting: Trainer, X: Any, T: Signs) -> Self:
-        """A stream whose features are those of a first block, which is not added yet."""
+        """Start a stream with features from a first block, which is not added yet."""
         feature_map = fitting.fixed_map(seen_rows(X, T))
         size, sample = feature_map.n_coefficients, sample_size(fitting)
         return cls(fitting, feature_map, GramStatistics(size, T.shape[1], sample))
@@ -136,19 +135,21 @@ class Stream:
     def resumed(
         cls, fitting: Trainer, weights: Weights, n_features: int, statistics: GramStatistics
     ) -> Self:
-        """The stream that a fitted estimator keeps."""
+        """Continue the stream of a fitted estimator."""
         feature_map = fitting.stored_map(weights, n_features)
         if feature_map is None:
-            raise NotFittedError("The features of the approximation are made by a first block.")
+            raise NotFittedError(
+                "The kernel approximation has no features yet. Call partial_fit with a first block."
+            )
         if feature_map.n_coefficients != statistics.n_features:
             raise ValueError(
-                f"The statistics are of {statistics.n_features} features, the approximation has "
-                f"{feature_map.n_coefficients}."
+                f"The statistics have {statistics.n_features} features, but the approximation has "
+                f"{feature_map.n_coefficients}. Gather them from the features of this estimator."
             )
         return cls(fitting, feature_map, statistics)
 
     def add(self, X: Any, T: Signs, forgetting: float = 1.0, weights: Any = None) -> None:
-        """Add a block; ``forgetting`` multiplies the weight of the rows before it."""
+        """Add a block; ``forgetting`` multiplies the weights of all earlier rows."""
         Phi = self.feature_map.transform(X)
         self.statistics.scale(forgetting).add(Phi, T, inputs=X, weights=weights)
 
@@ -159,7 +160,7 @@ class Stream:
         whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
 
     def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
-        """Fit to all rows so far; ``X`` are inputs that the model follows in dtype."""
+        """Fit to all rows so far; the model has the dtype of ``X``."""
         statistics = self.statistics
         make = partial(StatisticsProblem, statistics)
         fit = fit_sums(self.config, statistics, make, self.feature_map, X, last)
@@ -170,7 +171,7 @@ def fit_source(
     fitting: Trainer, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
 ) -> SolverResult:
     """Fit to row blocks by statistics or by passes."""
-    # Features are made from the first block, or from more of them for landmarks.
+    # The first block determines the features; landmarks may need more blocks.
     wanted = CANDIDATES * fitting.n_components if fitting.approximation == "nystroem" else 0
     if len(first.T) >= wanted:
         return _fit_blocks(fitting, source, seen_rows(first.X, first.T), strategy, last)
@@ -194,7 +195,7 @@ def fit_arrays(
 ) -> SolverResult:
     """Fit to rows in memory by statistics or by passes."""
     if is_non_numpy(X):
-        raise TypeError("Statistics are gathered from numpy arrays; move X to the host.")
+        raise TypeError("Statistics need numpy arrays; move X to the host.")
     refuse(fitting.needs_rows)
     rows = block_rows(None, X.shape[1])
     slices = [slice(i, i + rows) for i in range(0, len(T), rows)]
@@ -206,13 +207,13 @@ def fit_arrays(
 def _fit_blocks(
     fitting: Trainer, blocks: Iterable[Any], sample: Any, strategy: str, last: WarmStart | None
 ) -> SolverResult:
-    """Fit to blocks; ``sample`` are rows that the features are made from."""
+    """Fit to blocks; the rows ``sample`` determine the features."""
     feature_map = fitting.fixed_map(sample)
     example = sample[:0]
     kind = GramStatistics if strategy == "statistics" else RowStatistics
     statistics = _gather(blocks, partial(_add_block, feature_map, kind, sample_size(fitting)))
     if isinstance(blocks, RowBlocks):
-        announce(replace(blocks.labels, signs=statistics.seen), stacklevel=7)
+        _check_observed(replace(blocks.labels, signs=statistics.seen), stacklevel=7)
     if isinstance(statistics, GramStatistics):
         return Stream(fitting, feature_map, statistics).fit(example, last)
     chosen = None if statistics.learnable.all() else statistics.learnable
@@ -231,10 +232,10 @@ def _fit_blocks(
 
 
 def collect(source: RowBlocks) -> tuple[Any, Signs, EntryWeights | None]:
-    """All rows of a source, in memory, and their weights if they have any."""
+    """Read all rows of a source into memory, with their weights if there are any."""
     rows, signs, weights = zip(*source, strict=True)
     X, T = stacked(list(rows)), np.concatenate(signs)
-    announce(replace(source.labels, signs=T), stacklevel=6)
+    _check_observed(replace(source.labels, signs=T), stacklevel=6)
     if all(part is None for part in weights):
         return X, T, None
     parts = [np.ones(len(t)) if w is None else w for t, w in zip(signs, weights, strict=True)]
@@ -250,11 +251,9 @@ def _features_of(feature_map: FeatureMap, labels: NDArray[np.bool_] | None, bloc
 
 
 def _gather(blocks: Any, add_block: Callable[..., tuple[RowStatistics]]) -> RowStatistics:
-    """Statistics of the rows with a learnable label.
-
-    Remote blocks are counted first, so that every worker knows these labels; blocks here are gone
-    through again if too many rows waited for such a label.
-    """
+    """Statistics of the rows with a learnable label."""
+    # Remote blocks are counted first, so that every worker knows the learnable labels. Local blocks
+    # are read a second time if the statistics include rows without a learnable label.
 
     def here(learnable: NDArray[np.bool_] | None = None) -> Any:
         statistics = None
@@ -285,7 +284,7 @@ def _add_block(
     learnable: NDArray[np.bool_] | None = None,
     n_rows: int = 0,
 ) -> tuple[RowStatistics]:
-    """Statistics of a block, added to others; with ``n_rows`` fewer rows of the sample travel."""
+    """Add a block to statistics; ``n_rows`` in all blocks limits the rows of the sample."""
     Phi = _features_of(feature_map, None, block).X
     if statistics is None:
         statistics = kind(Phi.shape[1], block.T.shape[1], sample)
@@ -302,19 +301,20 @@ def choose_strategy(
     remote: bool = False,
     max_memory: float | None = None,
 ) -> Strategy:
-    """The cheaper of memory and statistics, of those that fit in memory; else passes.
+    """The cheapest strategy that fits into memory.
 
-    ``at_hand``: the rows are in memory already. ``remote``: they have to stay where they are.
+    ``at_hand``: the rows are in memory already. ``remote``: the rows cannot be moved into memory.
     """
     budget = 0.5 * available_memory(UNKNOWN) if max_memory is None else max_memory
     n, m, c = 1_000_000 if n_rows is None else n_rows, n_features + 1, n_labels
     block = 0 if at_hand else BLOCK
     sample = min(MAX_ROWS * (n_features + 4 * c), MAX_BYTES / 8)
-    # Memory needs all rows, statistics two Gram matrices a label, passes one and those of scores.
+    # Numbers that each strategy holds: all rows; two Gram matrices per label; or one Gram matrix of
+    # the features and those of the scores.
     rows = n * ((1 if at_hand else 2) * m + 3 * c) + block
     grams = 2 * c * m**2 + 3 * m * c**2 + block + sample
     scores = 3 * m**2 + 2 * (c + 1) * c**2 + 30 * m * c + block + sample
-    # Multiplications: to gather statistics, and to evaluate the objective either way.
+    # Multiplications of a fit in memory and of a fit by statistics.
     square = n * m**2 / 2
     by_rows = square + EVALUATIONS * n * c * (2 * m + c)
     by_grams = square * (1 + LABEL_SHARE * c) + EVALUATIONS * c**2 * m * (m + 2 * c)
@@ -328,7 +328,7 @@ def choose_strategy(
     fitting = [way for way, size in sizes.items() if 8 * size <= budget]
     if "memory" in fitting and "statistics" in fitting:
         return "memory" if by_rows < by_grams else "statistics"
-    if len(fitting) > 1:  # passes read every row twice for each evaluation
+    if len(fitting) > 1:  # passes are slowest: they read every row twice per evaluation
         fitting.remove("passes")
     return fitting[0] if fitting else min(sizes, key=lambda way: sizes[way])
 
@@ -340,7 +340,7 @@ def source_strategy(
     max_memory: float | None,
     needs_rows: str,
 ) -> str:
-    """The strategy for row blocks; ``needs_rows`` is why a model needs all rows, or empty."""
+    """The strategy for row blocks; ``needs_rows`` says why a model needs all rows, or is empty."""
     if strategy == "memory" or (strategy == "auto" and needs_rows):
         return "memory"
     if strategy != "auto":
@@ -356,4 +356,6 @@ def source_strategy(
 def refuse(reason: str) -> None:
     """Raise an error if there is a reason why a model cannot be fitted block by block."""
     if reason:
-        raise ValueError(f"This model cannot be fitted block by block: {reason}.")
+        raise ValueError(
+            f"This model cannot be fitted block by block: {reason}. Use strategy='memory'."
+        )

@@ -1,9 +1,4 @@
-"""The objective from sums over rows: from Gram statistics, or from passes over row blocks.
-
-An evaluation by passes takes two, both a map and a sum: :func:`score_sums` and
-:func:`gradient_sums` turn a block and the weights into a few small arrays, whatever the number of
-rows; a *reducer* applies them to all blocks and adds up.
-"""
+"""The objective from sums over rows: from Gram statistics, or from passes over row blocks."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -20,20 +15,16 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l._solvers.nuclear import Evaluation, SmoothNorm
 from dm2l._solvers.problem import ridge_by_steps, solve_normal
 from dm2l._utils.arrays import WORTH_SHARING, run_all
-from dm2l.outofcore._block import Block
+from dm2l.outofcore._source import Block
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics, moved
 
 Array = NDArray[np.float64]
 Part = tuple[Any, ...]
 Reducer = Callable[[Callable[[Any], Part]], Part]
-_UNSETTLED = (
-    "Conjugate gradients did not reach a relative gradient of 1e-8: the ridge is small for "
-    "features of such different scales. Scale the features, or use strategy='statistics'."
-)
 
 
 class ScoreGrams(NamedTuple):
-    """Loss at some weights, ``F_k'F_k`` of every group with ``F_C'F_C`` last, and intermediates."""
+    """Loss at some weights, Gram matrices of the scores of every group and of all, and a cache."""
 
     loss: float
     grams: Array
@@ -41,11 +32,10 @@ class ScoreGrams(NamedTuple):
 
 
 class GramProblem:
-    """``J(W) + alpha/2 ||W||^2`` from sums over rows, which are held less an offset.
+    """``J(W) + alpha/2 ||W||^2`` from sums over rows, whose features are held less an offset."""
 
-    ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, its gradient ``Phi_k'F_k (F_k'F_k)^(-1/2)``.
-    Weights have a row for each feature and, with an intercept, a last row for it.
-    """
+    # ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, and its gradient is
+    # ``Phi_k'F_k (F_k'F_k)^(-1/2)``. The last row of the weights is the intercept, if there is one.
 
     xp: Any = numpy_namespace
     example: Any = np.empty(0)
@@ -74,7 +64,7 @@ class GramProblem:
         self.rho = observed / (self.n * self.n_labels)
         self.at_zero = 0.5 * observed
         self._total = statistics.rows.gram
-        # At least the number of rows, or light rows would give negative curvature.
+        # Rows of small weight would otherwise give negative curvature.
         self.heights, self.ranks = np.maximum(heights, ranks), ranks
         self.lambda_d = float(lambda_d) if local and self.heights.any() else 0.0
         self.concave = bool(discriminant) and self.lambda_d > 0
@@ -86,25 +76,31 @@ class GramProblem:
         self._workers = workers
 
     def ridge(self) -> Array:
-        """Masked ridge, by conjugate gradients."""
+        """Masked ridge solution by conjugate gradients."""
         W, settled = ridge_by_steps(self)
         if not settled:
-            warnings.warn(_UNSETTLED, ConvergenceWarning, stacklevel=2)
+            warnings.warn(
+                "Conjugate gradients did not reach a relative gradient of 1e-8, because the ridge "
+                "is small for features of such different scales. Scale the features, or use "
+                "strategy='statistics'.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return np.asarray(W)
 
     def gram(self, of: Array | None = None) -> Array:
-        """``Phi'Phi``, or another Gram matrix, as a model with or without intercept sees it."""
+        """``Phi'Phi``, or another Gram matrix; without an intercept, of the original features."""
         gram = self._total if of is None else of
         return gram if self.intercept else moved(gram, self.offset)[:-1, :-1]
 
     def to_original(self, W: Array, sign: int = -1) -> Array:
-        """Weights for the given features, of those for the features less the offset."""
+        """Convert weights for the features less the offset into weights for the features."""
         if not self.intercept:
             return W
         return np.vstack([W[:-1], W[-1:] + sign * (self.offset @ W[:-1])[None, :]])
 
     def from_original(self, W: Array) -> Array:
-        """Weights for the features less the offset."""
+        """Convert weights for the features into weights for the features less the offset."""
         return self.to_original(W, 1)
 
     def evaluate(
@@ -133,7 +129,7 @@ class GramProblem:
         return Evaluation(value, exact, gradient, local.curvature)
 
     def _local(self, grams: Array, norm: Any, curvature: bool) -> Evaluation:
-        """Norms of all groups, by threads; ``gradient`` is a list of stacks."""
+        """Norms of all groups, computed in threads; ``gradient`` is a list of stacks."""
         heights, ranks = self.heights, self.ranks
         parts: list[Any] = [slice(None)]
         if self._workers > 1 and 10.0 * len(heights) * self.n_labels**3 > WORTH_SHARING:
@@ -146,7 +142,7 @@ class GramProblem:
         return Evaluation(value, exact, [one.gradient for one in found], bend)
 
     def exact(self, W: Array) -> float:
-        """The exact objective, as far as square roots of eigenvalues are."""
+        """The exact objective, up to rounding of square roots of eigenvalues."""
         at = self.scores(W, self.lambda_d > 0)
         value = at.loss + 0.5 * float(np.sum(self.penalty * W * W))
         if self.lambda_d:
@@ -158,10 +154,10 @@ class GramProblem:
         return value
 
     def linearise(self, W: Array) -> Array:
-        """A subgradient of the global norm at ``W``, in the weights."""
+        """A subgradient of the global norm with respect to the weights."""
         at = self.scores(W, True)
         eigenvalues, vectors = np.linalg.eigh(at.grams[-1])
-        # A Gram matrix cannot tell smaller singular values from rounding.
+        # Smaller eigenvalues of a Gram matrix are rounding errors.
         safe = eigenvalues > 1e-14 * max(float(eigenvalues[-1]), 0.0)
         roots = np.where(safe, 1.0 / np.sqrt(np.where(safe, eigenvalues, 1.0)), 0.0)
         factors = np.zeros_like(at.grams)
@@ -170,7 +166,7 @@ class GramProblem:
 
 
 class StatisticsProblem(GramProblem):
-    """Sums from statistics: ``W'G_kW``, about ``2 c^2 d^2`` operations an evaluation."""
+    """The objective from Gram statistics, in about ``2 c^2 d^2`` operations per evaluation."""
 
     def __init__(self, statistics: GramStatistics, *parameters: float, **options: Any) -> None:
         chosen, groups = statistics.learnable, statistics.groups
@@ -181,13 +177,13 @@ class StatisticsProblem(GramProblem):
         super().__init__(statistics, observed, heights, ranks, *parameters, **options)
         complete = (statistics.positives + statistics.negatives)[chosen]
         if np.all(complete == complete.max()) and np.isclose(self.rho, 1.0, rtol=1e-12):
-            self.rho = 1.0  # exactly, as the preconditioner needs it
+            self.rho = 1.0  # the preconditioner compares it with exactly 1
         self._covered = statistics.positive_rows.gram
-        # Positives less negatives.
+        # Sums of the positive rows less sums of the negative rows.
         self._border = (2.0 * statistics.G[chosen, :, -1] - self.H[:, :, -1]).T
 
     def _lift(self, W: Array) -> Array:
-        """Without an intercept the offset comes back as one: ``XW = (X - 1o')W + 1 o'W``."""
+        # A model without intercept needs one for the offset: ``XW = (X - 1o')W + 1 o'W``.
         return W if self.intercept else np.vstack([W, self.offset @ W])
 
     def _lower(self, gradient: Array) -> Array:
@@ -207,7 +203,7 @@ class StatisticsProblem(GramProblem):
         return self._lower(self._observed(self._lift(W)))
 
     def scores(self, W: Array, norms: bool) -> ScoreGrams:
-        """Loss and, with ``norms``, Gram matrices of the scores."""
+        """Loss and, if ``norms``, Gram matrices of the scores."""
         U = self._lift(W)
         HU = self._observed(U)
         loss = 0.5 * float(np.sum(U * HU)) - float(np.sum(U * self._border)) + self.at_zero
@@ -234,13 +230,13 @@ class StatisticsProblem(GramProblem):
         HU, GU = at.kept
         gradient = HU - self._border if loss else np.zeros_like(HU)
         if factors is not None:
-            # One product: the groups side by side, their factors one under the other.
+            # One matrix product adds up all groups.
             k, size, c = GU.shape
             gradient += GU.transpose(1, 0, 2).reshape(size, k * c) @ factors.reshape(k * c, c)
         return self._lower(gradient)
 
     def ridge(self) -> Array:
-        """Masked ridge, by a system of equations for each label."""
+        """Masked ridge solution by one linear system per label."""
         right = self.right()
         W = np.empty_like(right)
         for j, H in enumerate(self.H):
@@ -252,7 +248,7 @@ class StatisticsProblem(GramProblem):
 def sum_over_blocks(
     blocks: Iterable[Any], change: Callable[[Any], Any] | None, function: Callable[[Any], Part]
 ) -> Part:
-    """Sum of ``function(block)`` over blocks, each changed before, in a loop."""
+    """Sum of ``function(change(block))`` over blocks."""
     total: Part = ()
     for block in blocks if change is None else map(change, blocks):
         part = function(block)
@@ -261,7 +257,7 @@ def sum_over_blocks(
 
 
 def _open_block(block: Block, W: Array, intercept: bool) -> tuple[Any, Array, Any, Any]:
-    """Features in float64, scores, targets, and roots of weights, which multiply the latter two."""
+    """Features, scores and targets (times roots of the row weights), and the roots."""
     Phi, T, weights = block
     Phi = Phi if sp.issparse(Phi) else np.asarray(Phi, dtype=np.float64)
     F = np.asarray(Phi @ W[:-1] + W[-1] if intercept else Phi @ W)
@@ -272,7 +268,7 @@ def _open_block(block: Block, W: Array, intercept: bool) -> tuple[Any, Array, An
 
 
 def score_sums(block: Block, W: Array, *, intercept: bool, norms: bool = True) -> Part:
-    """Loss of a block and Gram matrices of the scores of its groups: the first pass."""
+    """Loss of a block and Gram matrices of its scores, for the first pass of an evaluation."""
     _, F, targets, _ = _open_block(block, W, intercept)
     T = block.T
     residual = F * (T != 0) - targets
@@ -296,7 +292,7 @@ def gradient_sums(
     loss: bool = True,
     targets: bool = True,
 ) -> Part:
-    """Gradient of a block: the second pass."""
+    """Gradient of a block, for the second pass of an evaluation."""
     Phi, F, goal, root = _open_block(block, W, intercept)
     T = block.T
     D = F * (T != 0) if loss else np.zeros_like(F)
@@ -304,7 +300,7 @@ def gradient_sums(
         D -= goal
     if factors is not None:
         positive = T > 0
-        # The rows with any positive come first, and the last of the factors is theirs.
+        # The last factor belongs to the rows with any positive label.
         for k, some in enumerate([positive.any(axis=1), *positive.T], start=-1):
             rows = np.flatnonzero(some)
             D[rows] += F[rows] @ factors[k]
@@ -314,7 +310,7 @@ def gradient_sums(
 
 
 class PassProblem(GramProblem):
-    """Sums from passes over row blocks, whose parts ``reduce`` adds up."""
+    """The objective from passes over row blocks, in which ``reduce`` adds up the blocks."""
 
     def __init__(
         self, reduce: Reducer, statistics: RowStatistics, *parameters: float, **options: Any
@@ -327,7 +323,7 @@ class PassProblem(GramProblem):
         self._reduce = reduce
 
     def _gradient(self, W: Array, **terms: Any) -> Array:
-        """Gradient in the weights for the features less the offset; ``W`` is for the given ones."""
+        # ``W`` are weights for the features; the gradient is for the features less the offset.
         function = partial(gradient_sums, W=W, intercept=self.intercept, **terms)
         (gradient,) = self._reduce(function)
         if not self.intercept:
@@ -343,11 +339,11 @@ class PassProblem(GramProblem):
         return self._gradient(self.to_original(W), targets=False)
 
     def scores(self, W: Array, norms: bool) -> ScoreGrams:
-        """The first pass of an evaluation."""
+        """Loss and, if ``norms``, Gram matrices of the scores, from the first pass."""
         U = self.to_original(W)
         loss, grams = self._reduce(partial(score_sums, W=U, intercept=self.intercept, norms=norms))
         return ScoreGrams(float(loss), grams, U)
 
     def pull(self, at: ScoreGrams, factors: Array | None, loss: bool = True) -> Array:
-        """The second pass."""
+        """Gradient of the loss plus ``sum_k G_kW A_k``, from the second pass."""
         return self._gradient(at.kept, factors=factors, loss=loss)

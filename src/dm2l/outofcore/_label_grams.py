@@ -1,4 +1,4 @@
-"""Gram matrices of the rows of every label, from products that labels share."""
+"""Gram matrices of the rows of every label, computed from products that labels share."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from dm2l.labels._entries import Signs
 
 Array = NDArray[np.float64]
 
-# Labels that share products, by the rows of a block: cells of a few hundred rows still multiply at
-# full speed, smaller ones do not (benchmarks/blocks.py --tune).
+# Minimum number of rows in a block, and how many labels then share products: products of fewer
+# than some hundred rows are slow (benchmarks/blocks.py --tune).
 SHARING = ((12_000, 3), (1_500, 2), (0, 1))
-# Rows that are gathered and multiplied together.
+# Number of rows that are gathered and multiplied together.
 PIECE = 1024
-# Patterns of labels whose rows wait in a Gram matrix of their own.
+# Maximum number of label patterns whose rows wait in a separate Gram matrix.
 MAX_PENDING = 16
 
 
 def square(Phi: Any) -> Array:
-    """``Phi'Phi``, dense, in float64."""
-    product = Phi.T @ Phi  # numpy sees the transpose and does half the work
+    """``Phi'Phi`` as a dense matrix."""
+    product = Phi.T @ Phi  # numpy recognises the transpose and does half the work
     return np.asarray(product.toarray() if sp.issparse(product) else product)
 
 
 def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
-    """Gram matrix of some rows: gathered in pieces that are still in the cache when multiplied."""
+    """Gram matrix of some rows."""
     if sp.issparse(Phi):
         return square(Phi[rows])
+    # Gather pieces that are still in the cache when they are multiplied.
     m = Phi.shape[1]
     pieces, product = np.empty((min(PIECE, len(rows)), m)), np.empty((m, m))
     total: Array | None = None
     for start in range(0, len(rows), PIECE):
         some = rows[start : start + PIECE]
-        # The mode lets numpy write straight into `out`.
+        # With this mode, numpy writes directly into `out`.
         part = np.take(Phi, some, axis=0, out=pieces[: len(some)], mode="clip")
         np.matmul(part.T, part, out=product)
         total = product.copy() if total is None else np.add(total, product, out=total)
@@ -49,11 +50,10 @@ def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
 def add_label_grams(
     Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1
 ) -> tuple[Array, Array]:
-    """Add ``Phi_Oj'Phi_Oj`` to every ``H_j`` and ``Phi_k'Phi_k`` to every ``G_k``.
+    """Add a block to ``H`` and ``G``; return the Gram matrices of all rows and of positive rows.
 
-    Returns the Gram matrices of all rows, and of those with a positive. Rows that two or three
-    labels treat alike (positive, negative or missing in each of them) form a cell, whose Gram
-    matrix is computed once; that of the largest cell follows from the total.
+    Rows with the same signs in two or three labels form a cell, whose Gram matrix is computed once;
+    that of the largest cell follows from the total.
     """
     n, c = T.shape
     width = next(labels for rows, labels in SHARING if n >= rows)
@@ -81,7 +81,7 @@ def add_label_grams(
     def side() -> Array:
         return square_of_rows(Phi, np.flatnonzero(covered != many))
 
-    # No two tasks write to the same matrix.
+    # Every task writes to matrices of its own.
     with one_blas_thread():
         tasks: list[Callable[[], Any]] = [first, side, *(partial(further, g) for g in groups[1:])]
         total, smaller, *rest = run_all(tasks, workers)
@@ -91,7 +91,7 @@ def add_label_grams(
 
 
 def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
-    """Gram matrices of the cells of some labels; None for the largest, if that is skipped."""
+    """Gram matrices of the cells of some labels; None for the largest cell if it is skipped."""
     states = np.asarray(T + 1, dtype=np.uint8)  # 0 negative, 1 missing, 2 positive
     powers = 3 ** np.arange(T.shape[1], dtype=np.uint8)
     codes = (states * powers).sum(axis=1, dtype=np.uint8)
@@ -105,7 +105,7 @@ def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
 
 
 def _spread(gram: Array, cell: int, H: Array, G: Array) -> None:
-    """Add the Gram matrix of a cell to the sums of the labels that its rows have observed."""
+    """Add the Gram matrix of a cell to those of the labels that are observed in its rows."""
     for label in range(len(H)):
         cell, state = divmod(cell, 3)
         if state != 1:
@@ -115,11 +115,11 @@ def _spread(gram: Array, cell: int, H: Array, G: Array) -> None:
 
 
 class LearnableRows:
-    """Gram matrix of the rows with an entry in at least one learnable label.
+    """Gram matrix of the rows with an entry in at least one learnable label."""
 
-    Which labels are learnable is known at the end only. Rows with entries in other labels alone
-    wait, by pattern of these labels; of too many patterns all are counted, with their labels.
-    """
+    # Only the last block shows which labels are learnable. Until then, rows without a learnable
+    # label wait in a Gram matrix per pattern of labels. If there are too many patterns, all waiting
+    # rows are included.
 
     def __init__(self, size: int, n_labels: int) -> None:
         self.gram = np.zeros((size, size))
@@ -143,7 +143,7 @@ class LearnableRows:
         self.settle(learnable)
 
     def settle(self, learnable: NDArray[np.bool_]) -> None:
-        """Count the waiting rows of labels that are learnable now."""
+        """Include the waiting rows of labels that have become learnable."""
         self.counted |= learnable
         crowded = len(self.pending) > MAX_PENDING
         for pattern in list(self.pending):
@@ -153,17 +153,17 @@ class LearnableRows:
                 self.counted |= labels
 
     def combine(self, other: LearnableRows, sign: float, learnable: NDArray[np.bool_]) -> None:
-        """Add or subtract all rows of another one."""
+        """Add or subtract all rows of another object."""
         self.gram += sign * other.gram
         if sign > 0:
             self.counted |= other.counted
         for pattern, gram in other.pending.items():
             if sign > 0 or pattern in self.pending:
                 self.pending[pattern] = self.pending.get(pattern, 0.0) + sign * gram
-            else:  # counted in since
+            else:  # these rows were included since
                 self.gram -= gram
         self.settle(learnable)
 
     def each(self) -> list[Array]:
-        """All Gram matrices, counted and waiting."""
+        """All Gram matrices, of included and of waiting rows."""
         return [self.gram, *self.pending.values()]

@@ -1,8 +1,7 @@
-"""A fair sample of the rows of a stream, from which label correlations are estimated."""
+"""A random sample of the rows of a stream, from which label correlations are estimated."""
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,23 +11,23 @@ from numpy.typing import NDArray
 from dm2l._utils.arrays import sparse_from_parts, take_rows
 from dm2l.completion._completer import row_digests, row_keys
 from dm2l.labels._entries import Signs
-from dm2l.outofcore._block import stacked
+from dm2l.outofcore._source import stacked
 
-# A covariance between labels needs no more rows, and takes a second or so with as many.
+# More rows do not improve the covariance between labels, and would take longer than a second.
 MAX_ROWS = 20_000
-# Bytes of the rows, with temporaries of coupling, which are proportional to the labels.
+# Bytes of the sample, including temporaries of the correlation: some bytes per label of each row.
 MAX_BYTES = 2**27
 _LABEL = 32
 _CSR = ("data", "indices", "indptr")
-# Arrays of a file that hold it.
+# Names of the arrays of a sample in a file.
 MEMBERS = [f"sample_{name}" for name in ("limits", "X", *_CSR, "shape", "T", "ranks", "weights")]
-_NOTHING = 1e-9  # weight that rounding may leave of a subtracted row
+_NOTHING = 1e-9  # weights below this are rounding errors of subtracted rows
 
 
 class _Rows(NamedTuple):
     X: Any
     T: Signs
-    ids: NDArray[np.uint64]  # (n, 2): the key of a row, and a digest of its labels
+    ids: NDArray[np.uint64]  # (n, 2): the key of a row, and a hash of its labels
     ranks: NDArray[np.float64]
     weights: NDArray[np.float64]
 
@@ -38,14 +37,13 @@ class _Rows(NamedTuple):
 
 
 class RowSample:
-    r"""A bounded sample of the rows with something observed: those of the smallest ranks.
+    """A bounded sample of the rows with an observed label: all rows with a rank below a limit."""
 
-    The rank :math:`u` of a row, between 0 and 1, is a hash of the row. So the sample is the same
-    for any order and blocks of the rows; equal rows are one with a weight, and a row that is
-    subtracted is recognised. Once a rank was turned down, no larger one comes in: the sample holds
-    *all* rows with a rank below ``below``. With forgetting, a row of weight :math:`w` has the rank
-    :math:`u / w` (priority sampling).
-    """
+    # The rank of a row, between 0 and 1, is a hash of the row. The sample therefore does not depend
+    # on the order or the blocks of the rows, equal rows are stored once with a weight, and a row
+    # that is subtracted is recognised. The limit only falls, so that the sample holds all rows
+    # below it. With forgetting, a row of weight w has its hash divided by w as its rank (priority
+    # sampling).
 
     def __init__(self, most: int = MAX_ROWS, below: float = np.inf) -> None:
         self.most = int(most)
@@ -53,20 +51,21 @@ class RowSample:
         self._parts: list[_Rows] = []
 
     def expect(self, rows: int) -> None:
-        """Lower the largest rank for at least ``rows`` rows: seven deviations above ``most``."""
+        """Lower the limit in advance for at least ``rows`` rows."""
         if rows > 2 * self.most:
+            # Seven standard deviations more than needed.
             spare = self.most + 7.0 * self.most**0.5
             self.below = min(self.below, spare / rows)
 
     def add(self, X: Any, T: Signs, weights: NDArray[np.float64] | None = None) -> Self:
-        """Add rows of inputs, dense or CSR, and signs; one of weight two is two rows."""
+        """Add rows of inputs, dense or CSR, and their signs; a weight of two counts as two rows."""
         if not self.below:
             return self
         keys = row_keys(row_digests(X), T)
         ranks = keys / 2.0**64
         chosen = np.flatnonzero((T != 0).any(axis=1) & (ranks < self.below))
         smallest = np.unique(ranks[chosen])
-        if len(smallest) > self.most:  # or a block of very many rows would be copied
+        if len(smallest) > self.most:  # lower the limit first, to copy fewer rows of a large block
             self.below = float(smallest[self.most])
             chosen = chosen[ranks[chosen] < self.below]
         if len(chosen):
@@ -86,7 +85,7 @@ class RowSample:
         ]
 
     def combine(self, other: RowSample, sign: int) -> bool:
-        """Add or subtract another sample; False, and no sample, if a subtracted row is unknown."""
+        """Add or subtract another sample; False, and an empty sample, if a row is not found."""
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)
         if sign > 0:
@@ -105,7 +104,7 @@ class RowSample:
         return found
 
     def _settle(self, allowed: int = 0) -> None:
-        """Of more than ``allowed`` rows join equal ones and keep those of the smallest ranks."""
+        """Join equal rows and keep the smallest ranks, if there are more than ``allowed`` rows."""
         self._parts = [part for part in self._parts if len(part.T)]
         if sum(len(part.T) for part in self._parts) <= allowed:
             return
@@ -118,7 +117,7 @@ class RowSample:
         first = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]).any(axis=1)))
         ranks = np.minimum.reduceat(joined.ranks[order], first)
         weights = np.add.reduceat(joined.weights[order], first)
-        # An infinite rank is that of a subtracted row which is not in the sample.
+        # A subtracted row that is not in the sample has an infinite rank.
         left = np.flatnonzero((weights > _NOTHING) | np.isinf(ranks))
         left = left[np.argsort(ranks[left], kind="stable")]
         ranks, chosen = ranks[left], order[first[left]]
@@ -132,10 +131,9 @@ class RowSample:
         self._parts = [rows] if len(rows.T) else []
 
     def rows(self, width: int = 0) -> tuple[Any, Signs] | None:
-        """Inputs and signs, each row as often as it weighs; None if there are no rows.
+        """Inputs and signs, each row repeated by its weight; None if there are no rows.
 
-        Fractions are rounded up or down by chance, which depends on the row alone. ``width``
-        numbers that are computed for each row lower the number of rows.
+        ``width`` is how many numbers the caller computes for each row, which limits the rows.
         """
         self._settle()
         if not self._parts:
@@ -146,7 +144,8 @@ class RowSample:
         weights = part.weights * (chance.max() / chance)
         size = np.maximum(_bytes(part, np.arange(len(u))), 8.0 * width)
         share = min(1.0, self.most / weights.sum(), MAX_BYTES / (weights @ size))
-        # Not the rank, which is small for all rows of the sample.
+        # Fractions are rounded up or down by another hash of the row, because the ranks of all
+        # rows of the sample are small.
         luck = (part.ids.sum(axis=1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) / 2.0**64
         times = np.floor(weights * share + luck).astype(np.intp)
         if (times == 1).all():
@@ -155,7 +154,7 @@ class RowSample:
         return found.X, found.T
 
     def state(self) -> dict[str, Any]:
-        """The sample as plain arrays."""
+        """The sample as a dictionary of arrays."""
         self._settle()
         state: dict[str, Any] = {"sample_limits": np.array([self.most, self.below])}
         if self._parts:
@@ -170,7 +169,7 @@ class RowSample:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The sample of a :meth:`state`; an empty one if the state has none."""
+        """The sample that a :meth:`state` holds; an empty one if it holds none."""
         most, below = state.get("sample_limits", (0, 0.0))
         self = cls(int(most), float(below))
         if "sample_T" in state:
@@ -182,22 +181,17 @@ class RowSample:
                 X = sp.csr_matrix(sparse_from_parts(data, indices, indptr, shape))
             sizes = {len(part) for part in (T, ranks, weights)} | {X.shape[0]}
             if len(sizes) > 1 or X.ndim != 2 or T.ndim != 2 or T.dtype != np.int8:
-                raise ValueError("the sample of rows is damaged")
+                raise ValueError("the arrays of its row sample do not have matching shapes")
             kinds = X.dtype.kind + weights.dtype.kind
             if set(kinds) != {"f"} or not all(np.isfinite(part).all() for part in (ranks, weights)):
-                raise ValueError("the sample of rows does not hold proper numbers")
+                raise ValueError("its row sample holds values that are not finite numbers")
             ids = np.stack([row_keys(row_digests(X), T), row_digests(T)], axis=1)
             self._parts = [_Rows(X, T, ids, ranks, weights)]
         return self
 
-    def __deepcopy__(self, memo: Any) -> RowSample:
-        found = copy(self)
-        found._parts = list(self._parts)  # arrays are never changed in place
-        return found
-
 
 def _bytes(part: _Rows, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Bytes of each row."""
+    """Size of each row in bytes."""
     X = part.X
     of_row = 12.0 * np.diff(X.indptr)[rows] if sp.issparse(X) else 8.0 * X.shape[1]
     return np.full(len(rows), of_row + float(_LABEL * part.T.shape[1]))

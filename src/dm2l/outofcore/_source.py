@@ -1,56 +1,136 @@
-"""Sources of row blocks that can be gone through again and again, here or on a cluster."""
+"""Row blocks: sources of rows that can be read again and again, and the checks of every block."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
+from dm2l._utils.arrays import is_non_numpy
 from dm2l._utils.inputs import check_count
+from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelForm, LabelMatrix
 from dm2l.labels._parsing import read_values
-from dm2l.outofcore._block import (
-    Block,
-    block_rows,
-    first_rows,
-    indexable,
-    naming_block,
-    read_block,
-    slices,
-)
 
+# Numbers in a block by default: 32 MB of float32. The allocator returns larger arrays to the system
+# and would have to request the memory again for every block.
+NUMBERS = 8_000_000
 Path = str | os.PathLike[str]
 Read = Callable[[], Iterable[Sequence[Any]]]
 
 
-class RowBlocks:
-    """Rows with their labels, read a block at a time in as many passes as a fit needs.
+class Block(NamedTuple):
+    """Rows, the signs of their labels, and the row weights if there are any."""
 
-    Every pass reads the data anew, so that only one or two blocks are in memory, and has to give as
-    many blocks and rows as the first one.
+    X: Any
+    T: Signs
+    weights: NDArray[np.float64] | None = None
+
+
+@contextmanager
+def naming_block(place: int) -> Iterator[None]:
+    """Add the number of the block, counted from 0, to errors."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"Block {place}: {error}") from error
+
+
+def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) -> Block:
+    """Check ``(X, Y, label_mask, sample_weight)`` of a block; the last two are optional."""
+    X, Y, mask, sample_weight = [*parts, None, None][:4]
+    if is_non_numpy(X):
+        raise TypeError("Row blocks must be numpy arrays or sparse matrices; move X to the host.")
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=0)
+    T = form.read(Y, mask)
+    if X.shape[0] != len(T):
+        raise ValueError(f"X has {X.shape[0]} rows, but Y has {len(T)}.")
+    if n_features not in (None, X.shape[1]):
+        raise ValueError(f"X has {X.shape[1]} features, but earlier blocks have {n_features}.")
+    if sample_weight is None:
+        return Block(X, T)
+    rows = checked_weights("sample_weight", sample_weight, (len(T),), allow_zero=True)
+    return Block(X, np.where(rows[:, None] > 0, T, 0).astype(np.int8), rows)
+
+
+def block_rows(rows: Any, n_features: int) -> int:
+    """Number of rows per block: ``rows``, or as many as hold :data:`NUMBERS` numbers."""
+    if rows is None:
+        return max(1000, NUMBERS // max(1, n_features))
+    check_count("rows", rows)
+    return int(rows)
+
+
+def _indexable(part: Any) -> Any:
+    """Convert an array-like so that its rows can be sliced."""
+    if part is None or hasattr(part, "iloc") or hasattr(part, "shape"):
+        return part.tocsr() if sp.issparse(part) else part
+    return np.asarray(part)
+
+
+def _slices(parts: Sequence[Any], rows: int) -> Iterator[Sequence[Any]]:
+    """Cut arrays into blocks of rows."""
+    for start in range(0, parts[0].shape[0], max(rows, 1)):
+        yield _cut(parts, slice(start, start + rows))
+
+
+def _first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:
+    """Yield blocks up to a number of rows, and cut the last one."""
+    for parts in blocks:
+        n = parts[0].shape[0]
+        if n >= rows:
+            yield _cut([_indexable(part) for part in parts], slice(0, rows))
+            return
+        yield parts
+        rows -= n
+
+
+def _cut(parts: Sequence[Any], rows: slice) -> list[Any]:
+    return [
+        part if part is None else part.iloc[rows] if hasattr(part, "iloc") else part[rows]
+        for part in parts
+    ]
+
+
+def stacked(parts: list[Any]) -> Any:
+    """Stack dense arrays or sparse matrices vertically."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(sp.issparse(part) for part in parts):
+        rows = [part if sp.issparse(part) else sp.csr_matrix(part) for part in parts]
+        return sp.vstack(rows, format="csr")
+    return np.concatenate(parts)
+
+
+class RowBlocks:
+    """Rows and labels that are read block by block, in as many passes as a fit needs.
+
+    Every pass reads the data again, so that only one or two blocks are in memory. All passes must
+    return the same blocks.
 
     Parameters
     ----------
     read : callable
-        Called at the beginning of every pass. Returns an iterable of ``(X, Y)``, ``(X, Y,
-        label_mask)`` or ``(X, Y, label_mask, sample_weight)``, the last two of which may be None.
-        A generator function will do, but not a generator, which ends after one pass.
+        Function that is called at the beginning of every pass. It returns an iterable of ``(X,
+        Y)``, ``(X, Y, label_mask)`` or ``(X, Y, label_mask, sample_weight)``; the last two may be
+        None. A generator function works; a generator does not, because it ends after one pass.
     missing_label, missing_as : scalar and {None, "missing", "negative"}
-        As of :class:`dm2l.DM2LClassifier`.
+        How missing labels are marked, as in :class:`dm2l.DM2LClassifier`.
     classes : array-like, default=None
-        All classes, for a 1-D ``y``.
+        All classes of a 1-D ``y``.
     n_rows : int, default=None
-        Number of rows, if it is known beforehand.
+        Number of rows, if it is known in advance.
     ahead : bool, default=True
-        Whether a thread reads and checks the next block while the last one is processed.
+        Whether a thread reads the next block while the current one is processed.
 
     See Also
     --------
@@ -80,8 +160,8 @@ class RowBlocks:
     ) -> None:
         if not callable(read):
             raise TypeError(
-                f"A function that begins a new iteration is needed, got {type(read).__name__}; "
-                "wrap it: RowBlocks(lambda: ...)."
+                f"read must be a function that returns blocks, got {type(read).__name__}. Wrap an "
+                "iterable in a function: RowBlocks(lambda: ...)."
             )
         self._read = read
         self.missing_label = missing_label
@@ -90,7 +170,7 @@ class RowBlocks:
         self._known_rows = n_rows
         self._ahead = ahead
         self._n_features: int | None = None
-        self._passed: tuple[int, int] | None = None  # blocks and rows of a whole pass
+        self._passed: tuple[int, int] | None = None  # blocks and rows of the first complete pass
         self.feature_names: NDArray[np.object_] | None = None
 
     @classmethod
@@ -109,21 +189,21 @@ class RowBlocks:
         Parameters
         ----------
         X, Y, label_mask, sample_weight
-            As for :meth:`dm2l.DM2LClassifier.fit`; a memory-mapped ``X`` is read a block at a time.
+            As for :meth:`dm2l.DM2LClassifier.fit`; a memory-mapped ``X`` is read block by block.
         rows : int, default=None
-            Rows of a block; None makes one block of all.
+            Number of rows per block; None puts all rows into one block.
         **options
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
         """
         if np.ndim(Y) == 1 and not sp.issparse(Y) and options.get("classes") is None:
             values, seen, _ = read_values(Y, label_mask, options.get("missing_label", np.nan))
             options["classes"] = np.unique(np.array(values[seen].tolist()))
-        parts = [indexable(part) for part in (X, Y, label_mask, sample_weight)]
+        parts = [_indexable(part) for part in (X, Y, label_mask, sample_weight)]
         n = parts[0].shape[0]
         for part, name in zip(parts[1:], ("Y", "label_mask", "sample_weight"), strict=True):
             if part is not None and part.shape[0] != n:
-                raise ValueError(f"X has {n} rows, {name} has {part.shape[0]}.")
-        read = partial(slices, parts, n if rows is None else block_rows(rows, 1))
+                raise ValueError(f"X has {n} rows, but {name} has {part.shape[0]}.")
+        read = partial(_slices, parts, n if rows is None else block_rows(rows, 1))
         return cls(read, **({"n_rows": n, "ahead": False} | options))
 
     @classmethod
@@ -138,31 +218,33 @@ class RowBlocks:
         ahead: bool = True,
         **options: Any,
     ) -> Self:
-        """Read files block by block, in the format of their suffix.
+        """Read files block by block, in the format that their suffix names.
 
         ``.parquet``
-            Tables of numbers and booleans, a row group at a time; needs the extra ``io``.
+            Tables of numbers and booleans, read by row groups; needs the extra ``io``.
         ``.csv``, ``.tsv``, ``.tab``, ``.txt``
-            Tables in UTF-8, unpacked on the way (``.csv.gz``); needs the extra ``io``.
+            Text tables in UTF-8, also compressed (``.csv.gz``); needs the extra ``io``.
         ``.svm``, ``.svmlight``, ``.libsvm``
-            Multi-label svmlight files, with lines such as ``2,5 1:0.3 7:1``; rows are CSR.
+            Multi-label svmlight files, with lines such as ``2,5 1:0.3 7:1``; ``X`` is sparse.
         ``.npy``, ``.npz``
-            Rows and ``labels`` in two files, or ``X`` and ``Y`` of an uncompressed one; mapped.
+            Memory-mapped arrays: two ``.npy`` files, or one ``.npz`` of ``X`` and ``Y``.
 
         Parameters
         ----------
         path : path-like or list of path-like
-            The file; of tables and svmlight also several, with the same columns.
+            The file, or several tables or svmlight files with the same columns.
         labels : int, str, sequence or path-like, default=None
-            Label columns of tables, as in :func:`dm2l.io.read_csv`; the numbers of the labels in
-            svmlight files, in the order of the columns of ``Y``; the second ``.npy`` file.
+            For tables, the label columns, as in :func:`dm2l.io.read_csv`. For svmlight files, the
+            numbers of the labels in the order of the columns of ``Y``. For ``.npy``, the file of
+            the labels.
         rows : int, default=None
-            Rows of a block; None: some 30 megabytes, and 10,000 rows of svmlight files.
+            Number of rows per block; None: about 30 MB, or 10,000 rows of svmlight files.
         missing_label, classes, ahead
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
         **options
-            Of tables those of :func:`dm2l.io.read_csv` (Parquet: ``drop`` only); ``n_features``,
-            which is required, and others of :func:`dm2l.io.read_svmlight`.
+            For text tables, options of :func:`dm2l.io.read_csv`; for Parquet, ``drop``; for
+            svmlight files, options of :func:`dm2l.io.read_svmlight`, where ``n_features`` is
+            required.
         """
         from dm2l.outofcore._block_readers import mapped_arrays, table_reader
 
@@ -176,11 +258,11 @@ class RowBlocks:
         return source
 
     def head(self, rows: int) -> RowBlocks:
-        """A source of the first rows."""
+        """Return row blocks of the first ``rows`` rows."""
         check_count("rows", rows)
         classes = self._form.labels.classes if self._form._labels is not None else None
         first = RowBlocks(
-            lambda: first_rows(self._read(), int(rows)),
+            lambda: _first_rows(self._read(), int(rows)),
             missing_label=self.missing_label,
             missing_as=self.missing_as,
             classes=self._form._classes if classes is None else classes,
@@ -191,22 +273,22 @@ class RowBlocks:
         return first
 
     def check_marks(self, missing_label: Any, missing_as: Any) -> None:
-        """Refuse an estimator's marks of missing labels that differ from those of the blocks."""
+        """Raise an error if an estimator marks missing labels in another way than the blocks."""
         marks = {"missing_label": (missing_label, np.nan), "missing_as": (missing_as, None)}
         for name, (mark, usual) in marks.items():
             mine = getattr(self, name)
             known = ((mark != mark and other != other) or mark == other for other in (mine, usual))
             if not any(known):
                 raise ValueError(
-                    f"{name}={mark!r} here, {mine!r} in the row blocks, which read the labels: "
-                    "give it to them."
+                    f"The estimator has {name}={mark!r}, but the row blocks, which read the "
+                    f"labels, have {name}={mine!r}. Pass {name} to the row blocks."
                 )
 
     def __iter__(self) -> Iterator[Block]:
         if not self._ahead:
             yield from self._checked()
             return
-        # One thread reads one block ahead, which is in memory too.
+        # A thread reads only one block ahead, because that block is in memory, too.
         with closing(self._checked()) as blocks, ThreadPoolExecutor(1, "dm2l-blocks") as thread:
             following = thread.submit(next, blocks, None)
             while (block := following.result()) is not None:
@@ -229,28 +311,29 @@ class RowBlocks:
         self._finish_pass(count, total)
 
     def _finish_pass(self, count: int, total: int) -> None:
-        """Check that a pass gave as many blocks and rows as those before."""
+        """Check that a pass returned as many blocks and rows as the first one."""
         before = (count, total) if self._passed is None else self._passed
         if not total:
             raise ValueError(
-                "This pass over the row blocks gave no rows. If an earlier one did, a generator is "
-                "used up, which cannot be gone through again: give a function that makes a new one."
+                "This pass over the row blocks returned no rows. If an earlier pass did, its "
+                "generator is used up; pass a function that returns a new one each time."
             )
         if (count, total) != before:
             raise ValueError(
-                f"This pass gave {total} rows in {count} blocks, an earlier one {before[1]} in "
-                f"{before[0]}: every pass has to give the same."
+                f"This pass returned {total} rows in {count} blocks, but the first pass returned "
+                f"{before[1]} rows in {before[0]} blocks. Every pass must return the same blocks."
             )
         self._passed = before
 
     def first(self) -> Block:
-        """The first block that has rows, without reading the others."""
+        """Return the first block that has rows, without reading the others."""
         with closing(self._checked()) as blocks:
-            return next(block for block in blocks if len(block.T))  # an empty pass raises
+            # Without any rows, the end of the pass raises an error.
+            return next(block for block in blocks if len(block.T))
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows; None if it is unknown before the first pass."""
+        """Number of rows; None if it is not known before the first pass."""
         return self._known_rows if self._passed is None else self._passed[1]
 
     @property
@@ -262,7 +345,7 @@ class RowBlocks:
 
     @property
     def labels(self) -> LabelMatrix:
-        """Classes, names and coding of the labels, without rows; complete after the first pass."""
+        """Classes, names and coding of the labels seen so far, in a matrix without rows."""
         if self._n_features is None:
             self.first()
         return self._form.labels
@@ -274,8 +357,8 @@ class RowBlocks:
 
 
 class RemoteBlocks(RowBlocks):
-    """Row blocks that are elsewhere: functions go to them, and small results come back."""
+    """Row blocks on other machines, which apply functions to them and return small results."""
 
-    reducer: Callable[..., Any]  # how to sum a function over all blocks, each changed before
-    counts: Callable[[], Any]  # observed positives and negatives of labels, and observed rows
-    result_limit: Callable[[], float]  # bytes of the result of a block, infinite if unknown
+    reducer: Callable[..., Any]  # returns a function that sums another one over all blocks
+    counts: Callable[[], Any]  # observed positives and negatives per label, and observed rows
+    result_limit: Callable[[], float]  # bytes that the result of a block may have

@@ -1,4 +1,4 @@
-"""Gram statistics: everything that the objective needs to know of rows, as sums over the rows."""
+"""Gram statistics: the sums over rows that determine the objective."""
 
 import os
 import warnings
@@ -29,12 +29,11 @@ _MEMBERS = ("format", "begun", *_NAMES, *_PATTERNS, *MEMBERS)
 
 
 class RowStatistics:
-    """Counts of labels and the Gram matrix of the rows: what passes over rows need beforehand.
+    """Counts of labels and the Gram matrix of the rows, which a fit by passes needs first."""
 
-    Features are held less ``offset``, or columns far from zero would lose digits, and with a column
-    of ones, to move to other offsets. ``weights`` (2, n_labels) are sums of the weights of observed
-    positives and negatives, without forgetting.
-    """
+    # Features are held less ``offset``, because columns far from zero would lose digits, and with a
+    # column of ones, so that the offset can be changed. ``weights`` (2, n_labels) are sums of the
+    # weights of observed positives and negatives, without forgetting.
 
     def __init__(self, n_features: int, n_labels: int, sample: int = MAX_ROWS) -> None:
         self.n_features = int(n_features)
@@ -70,7 +69,7 @@ class RowStatistics:
         self.positives += counts[0]
         self.negatives += counts[1]
         if weights is not None:
-            # Gram matrices of rows times the roots of their weights: all sums are then weighted.
+            # Rows are multiplied by the roots of their weights, so that all sums are weighted.
             Phi = scale_rows(Phi, np.sqrt(weights[seen]))
             counts = np.stack([weights[seen] @ (T > 0), weights[seen] @ (T < 0)])
         self.weights += counts
@@ -86,18 +85,18 @@ class RowStatistics:
         expected = (X.shape[0], self.n_labels)
         if X.ndim != 2 or X.shape[1] != self.n_features or T.shape != expected:
             raise ValueError(
-                f"X has shape {X.shape} and T {T.shape}; these statistics are of "
+                f"X has shape {X.shape} and T has shape {T.shape}, but the statistics have "
                 f"{self.n_features} features and {self.n_labels} labels."
             )
         if T.dtype != np.int8 or (len(T) and (T.min() < -1 or T.max() > 1)):
             raise ValueError(
-                "T holds signs: int8 of -1, 0 (missing) and +1. dm2l.labels.signs makes them from "
-                "labels of any form."
+                "T must hold signs as int8: -1, 0 (missing) and +1. Convert other labels with "
+                "RowBlocks.from_arrays and GramStatistics.gather."
             )
         return X, T
 
     def _features(self, X: Any, rows: NDArray[np.intp]) -> Any:
-        """Some rows less the offset, with a column of ones, in float64."""
+        """Some rows less the offset, in float64 and with a column of ones."""
         if sp.issparse(X):
             X = X[rows].astype(np.float64)
             _refuse_infinite(X.data)
@@ -105,7 +104,7 @@ class RowStatistics:
                 self._begun = True
                 ones = sp.csr_array(np.ones((X.shape[0], 1)))
                 return sp.csr_array(sp.hstack([X, ones], format="csr"))
-            X, rows = X.toarray(), np.arange(len(rows))  # a block among dense ones
+            X, rows = X.toarray(), np.arange(len(rows))  # earlier blocks were dense
         offset = self.offset
         if not self._begun:
             offset = np.asarray(np.mean(X[rows], axis=0, dtype=np.float64))
@@ -116,7 +115,7 @@ class RowStatistics:
         return Phi
 
     def scale(self, forgetting: float) -> Self:
-        """Multiply the weight of all rows by ``forgetting``, and their norms by its root."""
+        """Multiply the weights of all rows by ``forgetting``."""
         if not isinstance(forgetting, Real) or not 0 < float(forgetting) <= 1:
             raise ValueError(f"forgetting must be a number > 0 and <= 1, got {forgetting!r}.")
         for gram in self._grams():
@@ -126,15 +125,15 @@ class RowStatistics:
 
     def _combine(self, other: Self, sign: int) -> Self:
         if type(other) is not type(self):
-            raise TypeError(f"Only {type(self).__name__} can be added, got {type(other).__name__}.")
-        shapes = [(part.n_features, part.n_labels) for part in (self, other)]
-        if shapes[0] != shapes[1]:
-            raise ValueError(
-                f"Statistics of {shapes[0][0]} features and {shapes[0][1]} labels cannot be "
-                f"combined with those of {shapes[1][0]} and {shapes[1][1]}."
+            raise TypeError(
+                f"{type(self).__name__} can only be combined with its own type, got "
+                f"{type(other).__name__}."
             )
+        for name in ("n_features", "n_labels"):
+            if (mine := getattr(self, name)) != (its := getattr(other, name)):
+                raise ValueError(f"Statistics with {name}={mine} and {its} cannot be combined.")
         if sign < 0:
-            self._check_part(other)
+            self._check_counts(other)
         if not self._begun:
             self.offset, self._begun = other.offset.copy(), other._begun
         elif other._begun and not np.array_equal(self.offset, other.offset):
@@ -151,9 +150,9 @@ class RowStatistics:
             rows.combine(further, sign, self.learnable)
         if not self.sample.combine(other.sample, sign):
             warnings.warn(
-                "Subtracted rows differ in some digit from those added, so that the sample of rows "
-                "kept for coupling may still hold them. It is discarded: complete goes by features "
-                "until statistics are gathered anew.",
+                "Some subtracted rows differ slightly from the rows that were added, so the sample "
+                "of rows for label correlations may still hold them. The sample is discarded: "
+                "until you gather statistics again, complete uses the features only.",
                 stacklevel=3,
             )
         return self
@@ -171,42 +170,43 @@ class RowStatistics:
         return deepcopy(self)._combine(other, -1)
 
     def _squares(self) -> Array:
-        """Sums of squares of the columns, over all rows; the last is the number of rows."""
+        """Sums of squares of the columns over all rows; the last one is the sum of the weights."""
         return np.asarray(sum(np.diagonal(gram) for gram in self.rows.each()))
 
     def _check_squares(self, other: Self) -> None:
-        """Refuse rows that cannot have been added, or without which only rounding is left."""
+        """Refuse rows that were never added, or whose removal leaves only rounding errors."""
         before = self._squares()
         left = before - other._squares()
         excess = -left - 1e-9 * before  # far more than rounding
         if (excess > 0).any():
             column = int(np.argmax(excess))
-            name = "the number of rows" if column == self.n_features else f"feature {column}"
+            name = "the column of ones" if column == self.n_features else f"feature {column}"
             raise ValueError(
-                f"The sum of squares of {name} would be negative: the block is not part of these "
-                "statistics."
+                f"The sum of squares of {name} would be negative, so the block is not part of "
+                "these statistics. Subtract only rows that were added."
             )
         kept = np.maximum(left[:-1], 0.0)
-        kept += kept.sum() / max(float(left[-1]), 1.0)  # about what a ridge adds
-        # A single row may lie at the offset and has no squares then.
+        kept += kept.sum() / max(float(left[-1]), 1.0)  # roughly the default ridge
+        # If a single row is left, it may equal the offset and have no squares.
         if left[-1] >= 1.5 and (_EPS * before[:-1] > 0.1 * kept).any():
             raise ValueError(
-                "These rows are so large that without them nothing but rounding would be left. "
-                "Gather statistics anew from the other rows."
+                "The subtracted rows are so large that only rounding errors of the other rows "
+                "would be left. Gather statistics again from the other rows."
             )
 
-    def _check_part(self, other: Self) -> None:
+    def _check_counts(self, other: Self) -> None:
         for name in ("positives", "negatives"):
             excess = getattr(other, name) - getattr(self, name)
             if (excess > 0).any():
                 label = int(np.argmax(excess))
                 raise ValueError(
-                    f"{getattr(other, name)[label]} {name} of label {label} cannot be taken away "
-                    f"from {getattr(self, name)[label]}: the block is not part of these statistics."
+                    f"Label {label} has {getattr(self, name)[label]} {name}, so "
+                    f"{getattr(other, name)[label]} cannot be subtracted: the block is not part of "
+                    "these statistics."
                 )
 
     def move(self, offset: Array) -> None:
-        """Change the offset that is subtracted from the rows."""
+        """Change the offset that is subtracted from the features."""
         shift = self.offset - offset
         for grams in self._grams():
             for gram in grams if grams.ndim == 3 else grams[None]:  # one copy at a time
@@ -214,7 +214,7 @@ class RowStatistics:
         self.offset = np.array(offset, dtype=np.float64)
 
     def _grams(self) -> list[Array]:
-        """Every Gram matrix, or stack of them."""
+        """Every Gram matrix, or stack of Gram matrices."""
         return [*self._of_labels, *(gram for rows in self._rows for gram in rows.each())]
 
     @property
@@ -234,7 +234,7 @@ class RowStatistics:
 
     @property
     def has_unlearnable_rows(self) -> bool:
-        """Whether rows without any learnable label were included."""
+        """Whether the Gram matrices include rows without any learnable label."""
         return any((rows.counted & ~self.learnable).any() for rows in self._rows)
 
     @property
@@ -250,33 +250,32 @@ class RowStatistics:
 
 
 class GramStatistics(RowStatistics):
-    """Sufficient statistics of the objective: the Gram matrices ``H_j``, ``G_k`` and ``G_C``.
+    """Sufficient statistics of the objective: Gram matrices of the features, per label.
 
-    They take ``2 n_labels (n_features + 1)^2`` numbers, however many rows there were. A fit to
-    them (:meth:`dm2l.DM2LClassifier.fit_statistics`) is the fit to those rows. Statistics can be
-    added and subtracted; subtracting those of some rows un-learns these rows.
+    They hold about ``2 n_labels (n_features + 1)^2`` numbers, independent of the number of rows. A
+    fit to them (:meth:`dm2l.DM2LClassifier.fit_statistics`) equals a fit to the rows. Statistics of
+    different rows can be added, and those of some rows can be subtracted to unlearn these rows.
 
-    Gram matrices square the condition number of the features: of sixteen digits, ``log10`` of the
-    condition number of ``Phi'Phi + alpha I`` are lost, and subtracting rows that are a million
-    times larger than the others loses the digits of these.
+    Gram matrices square the condition number of the features. Scale features of very different
+    magnitudes, and do not subtract rows that are a million times larger than the others.
 
     Parameters
     ----------
     n_features, n_labels : int
-        Columns of ``X`` and of ``T``.
+        Number of columns of ``X`` and of ``T``.
     sample : int, default=20000
-        Rows that are kept as they are, for ``coupling``; with 0, models fitted to these statistics
-        impute missing labels by features alone.
+        Number of rows that are stored for label correlations (``coupling``). With 0, models that
+        are fitted to these statistics impute missing labels from the features only.
 
     Attributes
     ----------
     H, G : ndarray of shape (n_labels, n_features + 1, n_features + 1)
-        Gram matrices of the rows on which each label is observed, and of its observed positives;
-        the last column is that of ones.
+        Gram matrices of the rows on which each label is observed, and of its observed positives,
+        with a last column of ones.
     positives, negatives : ndarray of shape (n_labels,)
-        Numbers of observed entries.
+        Numbers of observed positives and negatives.
     offset : ndarray of shape (n_features,)
-        What is subtracted from the rows: the means of the first dense block.
+        The column means of the first dense block, which are subtracted from all rows.
 
     Examples
     --------
@@ -293,14 +292,14 @@ class GramStatistics(RowStatistics):
         size = self.n_features + 1
         self.H = np.zeros((self.n_labels, size, size))
         self.G = np.zeros((self.n_labels, size, size))
-        self.positive_rows = LearnableRows(size, self.n_labels)  # of learnable labels: ``G_C``
+        self.positive_rows = LearnableRows(size, self.n_labels)
         self._rows = self.rows, self.positive_rows
 
     @classmethod
     def gather(cls, blocks: Iterable[tuple[Any, ...]], sample: int = MAX_ROWS) -> Self:
-        """Gather the statistics of all rows of a source of blocks, in one pass.
+        """Gather the statistics of all blocks, in one pass.
 
-        Blocks are ``(X, T)`` or ``(X, T, weights)``, as of :class:`dm2l.outofcore.RowBlocks`.
+        Blocks are ``(X, T)`` or ``(X, T, weights)``, as :class:`dm2l.outofcore.RowBlocks` yields.
         """
         statistics: Self | None = None
         for X, T, *weights in blocks:
@@ -308,7 +307,7 @@ class GramStatistics(RowStatistics):
                 statistics = cls(X.shape[1], T.shape[1], sample)
             statistics.add(X, T, weights=weights[0] if weights else None)
         if statistics is None:
-            raise ValueError("There are no blocks to gather statistics from.")
+            raise ValueError("There are no blocks to gather statistics from; pass at least one.")
         return statistics
 
     def _add_grams(self, Phi: Any, T: Signs, learnable: NDArray[np.bool_]) -> None:
@@ -322,16 +321,13 @@ class GramStatistics(RowStatistics):
 
     @property
     def groups(self) -> NDArray[np.bool_]:
-        """Labels with a local norm: learnable ones, and others whose positives are in ``G_C``.
-
-        The latter lost a class to subtraction, or never showed one; without their local norms the
-        objective would not be bounded.
-        """
+        """Labels with a local norm: those that are learnable or whose positives are included."""
+        # Without local norms for all included positives, the objective would not be bounded.
         left = self.positive_rows.counted & (self.positives > 0)
         return np.asarray(self.learnable | left)
 
     def state(self) -> dict[str, Any]:
-        """The statistics as arrays and numbers, which are not copied."""
+        """The statistics as a dictionary of arrays and numbers, which are not copied."""
         state = {"begun": self._begun} | {name: getattr(self, name) for name in _NAMES}
         for name, rows in zip(_ROWS, self._rows, strict=True):
             patterns = [np.frombuffer(pattern, dtype=bool) for pattern in rows.pending]
@@ -345,7 +341,7 @@ class GramStatistics(RowStatistics):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The statistics of a :meth:`state`, whose arrays are not copied."""
+        """The statistics that a :meth:`state` holds, whose arrays are not copied."""
         n_labels, size = state["H"].shape[:2]
         self = cls(size - 1, n_labels)
         self._begun = bool(state["begun"])
@@ -363,9 +359,9 @@ class GramStatistics(RowStatistics):
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to an uncompressed npz file without pickle, which is replaced when complete."""
+        """Write the statistics to an uncompressed npz file without pickle."""
         upper = np.triu_indices(self.n_features + 1)
-        arrays: dict[str, Any] = {  # of symmetric matrices the upper triangle
+        arrays: dict[str, Any] = {  # only the upper triangle of symmetric matrices
             name: value[..., upper[0], upper[1]] if _symmetric(name) else value
             for name, value in self.state().items()
         }
@@ -374,18 +370,21 @@ class GramStatistics(RowStatistics):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file that :meth:`save` wrote; the statistics are identical to the last digit."""
-        from dm2l.io._npz_file import read_members  # no fit in memory needs a reader
+        """Read the statistics from a file that :meth:`save` has written."""
+        from dm2l.io._npz_file import read_members  # fits in memory do not need it
 
         try:
             state = read_members(path, _MEMBERS)
             if state["format"] != _FORMAT:
-                raise ValueError(f"its format is {state['format']}, this dm2l reads {_FORMAT}")
+                raise ValueError(f"its format is {state['format']}, but must be {_FORMAT}")
             size = int(state["n_features"]) + 1
             state |= {name: _whole(state[name], size) for name in filter(_symmetric, state)}
             return cls.from_state(state)._checked()
         except FAULTS as error:
-            raise ValueError(f"{path} holds no statistics of dm2l: {error}.") from error
+            raise ValueError(
+                f"{path} is not a valid file of GramStatistics: {error}. Gather the statistics "
+                "again and save them."
+            ) from error
 
     def _checked(self) -> Self:
         size, c = self.n_features + 1, self.n_labels
@@ -396,12 +395,12 @@ class GramStatistics(RowStatistics):
             arrays += [("a Gram matrix", gram, "f", (size, size)) for gram in rows.each()]
             arrays += [("counted", rows.counted, "b", (c,))]
             if any(len(pattern) != c for pattern in rows.pending):
-                raise ValueError(f"a pattern does not have {c} labels")
+                raise ValueError(f"a label pattern does not have {c} labels")
         for name, array, kind, shape in arrays:
             if array.shape != shape:
                 raise ValueError(f"{name} has shape {array.shape}, not {shape}")
             if array.dtype.kind != kind or not np.isfinite(array).all():
-                raise ValueError(f"{name} does not hold proper numbers")
+                raise ValueError(f"{name} holds values that are not valid numbers")
         return self
 
 
@@ -411,7 +410,7 @@ def _symmetric(name: str) -> bool:
 
 def _whole(triangle: Array, size: int) -> Array:
     """Symmetric matrices from their upper triangles."""
-    if triangle.shape[-1:] != (size * (size + 1) // 2,):  # before anything of this size is made
+    if triangle.shape[-1:] != (size * (size + 1) // 2,):  # check before allocating memory
         raise ValueError(f"a triangle of {size} rows has shape {triangle.shape}")
     upper = np.triu_indices(size)
     whole = np.zeros((*triangle.shape[:-1], size, size))
@@ -421,13 +420,13 @@ def _whole(triangle: Array, size: int) -> Array:
 
 
 def _refuse_infinite(X: Array) -> None:
-    # The sum tells whether to look closer, which takes longer.
+    # Summing is faster than testing every value, and finds most finite arrays.
     if not np.isfinite(X.sum()) and not np.isfinite(X).all():
         raise ValueError("X contains NaN or infinity; impute or drop such values.")
 
 
 def moved(gram: Array, shift: Array) -> Array:
-    """Gram matrix (with a border of ones) of rows that have moved by ``shift``."""
+    """Gram matrix, with a column of ones, of the rows plus ``shift``."""
     result = gram.copy()
     cross = np.outer(shift, gram[-1, :-1])
     result[:-1, :-1] += cross + cross.T + gram[-1, -1] * np.outer(shift, shift)

@@ -1,4 +1,4 @@
-"""Rows on a dask cluster: the functions of a fit run on the workers that hold the rows."""
+"""Row blocks on a dask cluster, whose workers compute the sums that a fit needs."""
 
 from collections.abc import Callable
 from copy import copy, deepcopy
@@ -14,19 +14,18 @@ from distributed import futures_of, get_client
 
 from dm2l._utils.arrays import one_blas_thread
 from dm2l.labels._matrix import LabelForm
-from dm2l.outofcore._block import Block, naming_block, read_block
-from dm2l.outofcore._source import RemoteBlocks
+from dm2l.outofcore._source import Block, RemoteBlocks, naming_block, read_block
 
 __all__ = ["DaskBlocks"]
 
-# Results that one task adds up.
+# Number of results that one task adds up.
 FAN_IN = 8
-# The weights are part of a graph, and large with many labels: not worth a warning.
+# Graphs contain the weights of the model, which are large if there are many labels.
 _LARGE_GRAPHS = partial(config.set, {"distributed.admin.large-graph-warning-threshold": "10GB"})
 
 
 class Traffic(NamedTuple):
-    """Passes so far, bytes of their functions, and an upper bound on the bytes of results."""
+    """Number of passes, bytes sent to the workers, and an upper bound on the bytes received."""
 
     passes: int
     out: int
@@ -36,29 +35,29 @@ class Traffic(NamedTuple):
 class DaskBlocks(RemoteBlocks):
     """Row blocks from dask arrays or data frames, which stay on the workers.
 
-    Each chunk of rows, or partition, is a block. :meth:`dm2l.DM2LClassifier.fit` takes such blocks
-    in place of ``X`` and ``Y`` and goes by statistics or by passes; the model is the one of a fit
-    in a single process. If a worker is lost during a fit, its blocks are made again.
+    Each chunk of rows, or partition, is a block. Pass the blocks to
+    :meth:`dm2l.DM2LClassifier.fit` in place of ``X`` and ``Y``; the model equals a fit in a single
+    process. If a worker is lost during a fit, dask recomputes its blocks.
 
     Parameters
     ----------
     X : dask array or dask data frame of shape (n, d)
-        Rows.
+        Inputs.
     Y : dask array or dask data frame of shape (n, c) or (n,)
-        Labels; of as many partitions as ``X`` where they are data frames.
+        Labels; a data frame needs as many partitions as ``X``.
     label_mask : dask array or data frame of bool of the shape of ``Y``, default=None
         True where a label may be used.
     client : dask.distributed.Client, default=None
-        The cluster; None: the current one.
+        The client of the cluster; None uses the current client.
     keep : bool, default=True
-        Whether blocks stay in the memory of the workers, or are read anew in every pass.
+        Whether blocks stay in the memory of the workers, or are read again in every pass.
     missing_label, missing_as, classes
-        As of :class:`dm2l.outofcore.RowBlocks`.
+        Parameters of :class:`dm2l.outofcore.RowBlocks`.
 
     Attributes
     ----------
     traffic : tuple
-        ``passes`` so far, bytes ``out`` to the workers and bytes ``back``.
+        Number of ``passes`` so far, bytes sent to the workers (``out``) and received (``back``).
 
     Examples
     --------
@@ -94,7 +93,7 @@ class DaskBlocks(RemoteBlocks):
         self._blocks: list[Any] | None = None
         self._counts: Any = None
         rows = sum(X.chunks[0]) if hasattr(X, "chunks") else np.nan
-        here, parts = self.client, self._parts  # not self, which would keep itself alive
+        here, parts = self.client, self._parts  # a reference to self would be a cycle
         super().__init__(
             lambda: (here.gather(here.compute(tasks)) for tasks in parts),
             n_rows=None if np.isnan(rows) else int(rows),
@@ -105,7 +104,7 @@ class DaskBlocks(RemoteBlocks):
         )
 
     def _tasks(self) -> list[Any]:
-        """Tasks that give checked blocks; the first call runs the checks, on the workers."""
+        """Tasks that return checked blocks; the first call runs the checks on the workers."""
         if self._blocks is None:
             n_features = self.n_features
             checked = [
@@ -122,7 +121,7 @@ class DaskBlocks(RemoteBlocks):
                     with naming_block(place):
                         self._form.join(form)
             except BaseException:
-                # The error keeps the frames alive, and these the blocks.
+                # The traceback refers to the blocks and would keep them on the workers.
                 self.client.cancel([*found, *futures_of(checked)])
                 raise
             sizes, *counts = counted
@@ -132,12 +131,13 @@ class DaskBlocks(RemoteBlocks):
         return self._blocks
 
     def counts(self) -> Any:
-        """Positives, negatives and rows with an observed entry, counted when blocks are checked."""
+        """Observed positives and negatives per label, and the number of rows with either."""
         self._tasks()
         return self._counts
 
     def result_limit(self) -> float:
-        """Bytes that the result of a block may take: a worker holds several, and their sum."""
+        """Bytes that the result of a block may have."""
+        # A worker holds several results and their sum.
         limits = [worker["memory_limit"] or np.inf for worker in self._workers()]
         return min(limits, default=np.inf) / (FAN_IN + 3)
 
@@ -145,7 +145,7 @@ class DaskBlocks(RemoteBlocks):
         return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
 
     def reducer(self, change: Callable[[Any], Any] | None = None) -> Callable[..., tuple[Any, ...]]:
-        """How to sum a function over all blocks, each changed before, on the workers."""
+        """Return a function that sums ``function(change(block))`` over blocks on the workers."""
         tasks = self._tasks()
         if change is not None:
             shared = delayed(_same, traverse=False)(change)
@@ -156,9 +156,9 @@ class DaskBlocks(RemoteBlocks):
         return partial(self._sum, tasks)
 
     def _sum(self, tasks: list[Any], function: Callable[[Any], Any]) -> tuple[Any, ...]:
-        """Sum of ``function(block)``, in a fixed order."""
-        # The function is a task of its own: it goes to every worker once, not with every block,
-        # and is made again where the worker that had it is lost.
+        """Sum ``function(block)`` over blocks, in a fixed order."""
+        # As a task, the function is sent once per worker instead of once per block, and dask
+        # recomputes it if a worker is lost.
         shared = delayed(_same, traverse=False)(function)
         parts = [delayed(_measured)(shared, task) for task in tasks]
         while len(parts) > 1:
@@ -178,16 +178,16 @@ def _current(client: Any) -> Any:
             client = get_client()
         except ValueError as error:
             raise ValueError(
-                "There is no dask client: make one (client = dask.distributed.Client(...)), or "
-                "give it as client=."
+                "There is no dask client. Create one with dask.distributed.Client(...), or pass "
+                "it as client=."
             ) from error
     if client.asynchronous:
-        raise ValueError("A fit waits for its passes: it needs a client with asynchronous=False.")
+        raise ValueError("The dask client is asynchronous; create it with asynchronous=False.")
     return client
 
 
 def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
-    """For each block the tasks that give its rows, labels and mask."""
+    """Tasks that return the rows, labels and mask of each block."""
     chunks = X.chunks[0] if hasattr(X, "chunks") else ()
     lists = {}
     for name, part in {"X": X, "Y": Y, "label_mask": label_mask}.items():
@@ -196,16 +196,16 @@ def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
         if not hasattr(part, "to_delayed") or not hasattr(part, "ndim"):
             raise TypeError(
                 f"{name} must be a dask array or a dask data frame, got {type(part).__name__}; "
-                "dask.array.from_array and dask.dataframe.from_pandas make one."
+                "Convert it with dask.array.from_array or dask.dataframe.from_pandas."
             )
-        if hasattr(part, "rechunk"):  # whole rows, those of X where their numbers are known
+        if hasattr(part, "rechunk"):  # blocks hold whole rows, and the same rows as X if known
             same = {0: chunks} if chunks and sum(chunks) == part.shape[0] else {}
             part = part.rechunk(dict.fromkeys(range(1, part.ndim), -1) | same)
         lists[name] = list(np.ravel(part.to_delayed()))
         if len(lists[name]) != len(lists["X"]):
             raise ValueError(
-                f"X has {len(lists['X'])} blocks of rows, {name} has {len(lists[name])}: "
-                "repartition one like the other."
+                f"X has {len(lists['X'])} blocks of rows, but {name} has {len(lists[name])}. "
+                "Repartition them alike."
             )
     return [list(parts) for parts in zip(*lists.values(), strict=True)]
 
@@ -237,14 +237,14 @@ def _measured(function: Callable[[Any], Any], block: Any) -> tuple[int, tuple[An
 
 def _added(parts: list[tuple[int, tuple[Any, ...]]]) -> tuple[int, tuple[Any, ...]]:
     sizes, (first, *others) = zip(*parts, strict=True)
-    total = deepcopy(first)  # the others may be asked for again
+    total = deepcopy(first)  # dask may use the parts again
     for part in others:
         total = tuple(map(iadd, total, part))
     return sum(sizes) + _size(total), total
 
 
 def _size(value: Any) -> int:
-    """Bytes of a message, arrays not copied; a function need not be importable."""
+    """Size of a message in bytes."""
     buffers: list[Any] = []
     message = dumps(value, protocol=5, buffer_callback=buffers.append)
     return len(message) + sum(buffer.raw().nbytes for buffer in buffers)

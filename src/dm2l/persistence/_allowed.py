@@ -90,7 +90,7 @@ MLLRCClassifier dm2l.baselines._correlations: Classifier Model Estimator
   include Linear
 
 GLOCALClassifier dm2l.baselines._glocal: Classifier Model Estimator
-  lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups published: setting
+  lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups: setting
   fit_intercept max_iter tol random_state verbose: setting
   include Linear
 
@@ -233,13 +233,13 @@ FourierMap dm2l._solvers.maps
   fitted
   frequencies: f[d,...]
 
-Interval dm2l.model_selection._cross_val
+Interval dm2l.model_selection
   mean low high: float
 
-MultilabelKFold dm2l.model_selection._splitters: Splitter
+MultilabelKFold dm2l.model_selection: Splitter
   n_splits shuffle random_state missing_label missing_as groups: setting
 
-MultilabelShuffleSplit dm2l.model_selection._splitters: Splitter
+MultilabelShuffleSplit dm2l.model_selection: Splitter
   n_splits test_size train_size random_state missing_label missing_as: setting
 
 MorganFingerprints dm2l.chemistry: Estimator

@@ -1,17 +1,16 @@
 """Displays of labels with missing entries, of models and of searches.
 
-Displays follow scikit-learn: a ``from_...`` method computes what is drawn and draws it, the
-constructor takes the numbers themselves, and ``plot`` draws them again. ``ax`` is where to draw;
-None for a new figure of pyplot. Each of these methods returns the display, whose ``ax_`` and
-``figure_`` are where it was drawn. Nothing is shown until ``pyplot.show()``.
+Displays follow scikit-learn: a ``from_...`` method computes the numbers and draws them, the
+constructor takes the numbers themselves, and ``plot`` draws them again. These methods return the
+display. They draw into the axes ``ax``, or into a new pyplot figure if ``ax`` is None; the
+attributes ``ax_`` and ``figure_`` hold the axes and the figure.
 
-Labels are NaN-coded arrays, data frames, or a :class:`dm2l.labels.LabelMatrix` where missing
-labels are marked otherwise. Displays need the extra ``plot``.
+Labels are NaN-coded arrays or data frames. Use a :class:`dm2l.labels.LabelMatrix` for labels with
+other marks of missing entries. Displays need the extra ``plot``.
 """
 
-from dm2l.plots._labels import CooccurrenceDisplay, CouplingDisplay, MissingnessDisplay
-from dm2l.plots._models import ConvergenceDisplay, PathDisplay, ReliabilityDisplay
-from dm2l.plots._singular_values import SingularValuesDisplay
+from dm2l.plots._labels import CooccurrenceDisplay, MissingnessDisplay, SingularValuesDisplay
+from dm2l.plots._models import ConvergenceDisplay, CouplingDisplay, PathDisplay, ReliabilityDisplay
 
 __all__ = [
     "ConvergenceDisplay",

@@ -1,4 +1,4 @@
-"""Base of the displays: axes, their look, and names that fit."""
+"""Base class of the displays, and helpers for axes, legends and label names."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Numbers = NDArray[np.float64]
 WIDTH = 7.0  # inches: the column of a web page
 FONT, SMALL_FONT = 9.0, 8.0  # points
 
-# At least 20 apart in CIELAB for normal vision and for each kind of colour blindness; in grey the
-# first four are dark, light, medium and black.
+# The distances in CIELAB are at least 20, also with colour blindness. In grey, the first four are
+# dark, light, medium and black.
 COLOURS = ("#00518A", "#DB9400", "#C8442A", "#000000", "#56B4E9", "#0B8A63", "#B86FA0")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "h")
 LINES = ("-", "--", (0, (5, 1, 1, 1)), (0, (1, 1)), (0, (7, 1.5, 2, 1.5)))
 
-# What a metric is called, its unit if it has one, and which way is better.
+# Names of metrics, with an arrow in the direction of better values.
 METRIC_NAMES = {
     "ranking_loss": "ranking loss ↓",
     "instance_auc": "AUC per instance ↑",
@@ -38,18 +38,18 @@ METRIC_NAMES = {
     "hamming_loss": "Hamming loss ↓",
 }
 
-LINE = 1.3 * SMALL_FONT / 72  # inches that a line of small text takes
-_LONGEST_NAME = 28  # letters
+LINE = 1.3 * SMALL_FONT / 72  # height of a line of small text in inches
+_LONGEST_NAME = 28  # characters
 
 
 class Display:
-    """Base of all displays: ``ax_`` and ``figure_`` are where it was drawn."""
+    """Base of all displays, which were drawn in ``ax_`` and ``figure_``."""
 
     ax_: Axes
     figure_: Any
 
     def _axes(self, ax: Axes | None, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
-        """The caller's axes, or those of a new figure of that many inches, which pyplot shows."""
+        """Return the given axes, or those of a new pyplot figure of this size in inches."""
         if ax is None:
             plt = require("matplotlib.pyplot", "plot")
             size = {"figsize": (width, height), "layout": "constrained"}
@@ -59,7 +59,7 @@ class Display:
 
 
 def tidy(ax: Any, x: str, y: str, *, grid: bool = True) -> None:
-    """Name the axes; thin lines instead of a frame."""
+    """Label the axes, and replace their frame by a grid of thin lines."""
     ax.set_xlabel(x, fontsize=FONT)
     ax.set_ylabel(y, fontsize=FONT)
     ax.tick_params(labelsize=SMALL_FONT)
@@ -70,9 +70,9 @@ def tidy(ax: Any, x: str, y: str, *, grid: bool = True) -> None:
 
 
 def write_names(ax: Any, names: Sequence[str], axes: str = "x") -> int:
-    """Write names at the places 0, 1, ... of an axis: all, or every n-th that fits; return n."""
+    """Write every n-th name at the positions 0, 1, ... of axes, as many as fit, and return n."""
     step = 1
-    for _ in range(2):  # long names make the axes smaller, so that fewer may fit
+    for _ in range(2):  # twice, as long names make the axes smaller, so that fewer may fit
         extent = ax.get_window_extent()
         sides = {"x": extent.width, "y": extent.height}
         inches = min(sides[axis] for axis in axes) / ax.get_figure(root=True).dpi
@@ -89,21 +89,19 @@ def write_names(ax: Any, names: Sequence[str], axes: str = "x") -> int:
 
 
 def shorten(name: str) -> str:
-    """A name that leaves room for the picture."""
+    """Return a name, shortened to leave space for the picture."""
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def legend(ax: Any, *args: Any, **options: Any) -> Any:
-    """A legend in the look of all displays."""
+    """Draw a legend in the style of all displays."""
     look = {"frameon": False, "fontsize": SMALL_FONT, "title_fontsize": SMALL_FONT}
     return ax.legend(*args, **(look | {"alignment": "left"} | options))
 
 
 def axes_above(ax: Any, height: float, *, gap: float = 0.0, **options: Any) -> Any:
-    """Axes as wide as others, above them by ``gap`` and ``height`` inches high.
-
-    They are children of ``ax``: a title that the caller sets goes above them.
-    """
+    """Return axes of the same width, ``gap`` inches above ``ax`` and ``height`` inches high."""
+    # They are children of ``ax``, so that a title of ``ax`` is drawn above them.
     from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
     inches = ax.get_figure(root=True).dpi_scale_trans
@@ -115,7 +113,7 @@ def axes_above(ax: Any, height: float, *, gap: float = 0.0, **options: Any) -> A
 def legend_above(
     ax: Any, handles: Sequence[Any], names: Sequence[str], *, columns: int, gap: float = 0.0
 ) -> Any:
-    """A legend ``gap`` inches above the axes, where it covers nothing."""
+    """Draw a legend ``gap`` inches above the axes, where it covers nothing."""
     height = 1.15 * LINE * math.ceil(len(names) / columns) + 0.06
     holder = axes_above(ax, height, gap=gap)
     holder.set_axis_off()
@@ -123,8 +121,17 @@ def legend_above(
     return legend(holder, handles, names, ncols=columns, **tight)
 
 
+def heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
+    """Draw a matrix with a colour bar and return both."""
+    image = ax.imshow(picture, interpolation="nearest", **look)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7)
+    bar.set_label(unit, fontsize=FONT)
+    bar.ax.tick_params(labelsize=SMALL_FONT)
+    return image, bar
+
+
 def marks_of(estimator: Any) -> dict[str, Any]:
-    """How an estimator marks missing labels."""
+    """Return the parameters with which an estimator marks missing labels."""
     return {
         "missing_label": getattr(estimator, "missing_label", np.nan),
         "missing_as": getattr(estimator, "missing_as", None),
@@ -132,33 +139,29 @@ def marks_of(estimator: Any) -> dict[str, Any]:
 
 
 def read_labels(Y: Any, label_names: Sequence[str] | None) -> tuple[Signs, list[str]]:
-    """Signs of labels, and names of the columns."""
+    """Return labels as signs, and the names of their columns."""
     labels = parse_labels(Y)
-    names: Any = label_names
-    if names is None and labels.classes is not None:
+    names: Any = labels.names if label_names is None else label_names
+    if label_names is None and labels.classes is not None:
         names = labels.classes if labels.n_labels > 1 else labels.classes[-1:]
-    elif names is None:
-        names = labels.names
     if names is None:
         names = [f"y{k}" for k in range(labels.n_labels)]
     return labels.signs, check_names(names, labels.n_labels)
 
 
 def check_names(names: Any, n: int) -> list[str]:
-    """One name per label, as text, no two the same."""
+    """Return the names of ``n`` labels as text, after checking that they are distinct."""
     texts = [names] if isinstance(names, str) else [str(name) for name in names]
     if len(texts) != n:
         raise ValueError(f"label_names has {len(texts)} names, but there are {n} labels.")
     twice = next((name for i, name in enumerate(texts) if name in texts[:i]), None)
     if twice is not None:
-        raise ValueError(
-            f"label_names has {twice!r} more than once: give every label a name of its own."
-        )
+        raise ValueError(f"label_names has {twice!r} more than once; label names must be distinct.")
     return texts
 
 
 def series_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Options of ``Axes.plot`` for each series; every second round of colours has open markers."""
+    """Return options of ``Axes.plot`` for each series; repeated colours get open markers."""
     styles = {}
     for i, name in enumerate(names):
         turn, place = divmod(i, len(COLOURS))

@@ -1,20 +1,22 @@
-"""Displays of labels: what was observed, co-occurrence, correlation."""
+"""Displays of missing labels, of the co-occurrence of labels and of their singular values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
-from scipy.spatial.distance import squareform
 
 from dm2l._utils.arrays import to_numpy
 from dm2l._utils.inputs import check_choice, check_count
+from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import Signs
-from dm2l.labels._structure import Cooccurrence, Implication
+from dm2l.labels._matrix import parse_labels
+from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
+from dm2l.metrics._reading import check_scores
 from dm2l.plots._canvas import (
     COLOURS,
     FONT,
@@ -24,7 +26,9 @@ from dm2l.plots._canvas import (
     Numbers,
     axes_above,
     check_names,
+    heat_map,
     legend_above,
+    marks_of,
     read_labels,
     series_styles,
     shorten,
@@ -35,33 +39,39 @@ from dm2l.plots._canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Dark, medium and white, in colour and in grey.
+# Dark, medium and white, also when printed in grey.
 YES, NO, MISSING = COLOURS[0], COLOURS[4], "#FFFFFF"
-_MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # inches of height
-_HATCH = "#999999"
-_ROW_HEIGHT = 0.26  # inches of a label in the drawing of arrows
+_MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # heights in inches
+_HATCH = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
+_ROW_HEIGHT = 0.26  # inches per label where only arrows are drawn
+_UNITS = {
+    "largest": "singular value / largest",
+    "rows": r"singular value / $\sqrt{\mathrm{rows}}$",
+    None: "singular value",
+}
 
 
 @dataclass(eq=False, repr=False)
 class MissingnessDisplay(Display):
-    """Map of positive, negative and missing entries, with their shares per label on top.
+    """Map of positive, negative and missing entries, with their shares per label above it.
 
-    Rows with similar missing entries are drawn together, the most complete ones on top, so that
-    labels that were observed together show as blocks. Shares are those of all rows.
+    Rows with similar missing entries are drawn next to each other, the most complete rows on top.
+    Labels that were observed together therefore show as blocks.
 
     Parameters
     ----------
     signs, rows : ndarray of shape (n_lines, n_labels) and (n_lines,)
-        Lines of the map, where 1 is positive, -1 negative and 0 missing, and the row of each.
+        Lines of the map, with 1 for positive, -1 for negative and 0 for missing entries, and the
+        row number of each line.
     share_positive, share_negative : ndarray of shape (n_labels,)
-        Shares of all rows; the rest is missing.
+        Shares of positive and negative entries among all rows.
     n_rows, label_names : int, and sequence of str
-        Rows of the data, and a name for each label.
+        Number of rows of the data, and a name for each label.
 
     Attributes
     ----------
     image_, margin_ax_, bars_ : matplotlib AxesImage, Axes, and tuple of two BarContainer
-        The map, the axes on top of it, and the shares of positives and of negatives there.
+        The map, the axes above it, and the bars for positive and negative shares.
 
     Examples
     --------
@@ -92,8 +102,8 @@ class MissingnessDisplay(Display):
     ) -> Self:
         """Draw the map of labels.
 
-        ``label_names`` are those of the data frame by default, or y0, y1, ...; ``sort=None`` keeps
-        the order of the rows; of more than ``max_rows`` this many are drawn, evenly spaced.
+        By default, ``label_names`` are those of the data frame, or y0, y1, ... ``sort=None`` keeps
+        the order of the rows. At most ``max_rows`` evenly spaced rows are drawn.
         """
         if sort not in ("pattern", None):
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
@@ -101,7 +111,7 @@ class MissingnessDisplay(Display):
         T, names = read_labels(Y, label_names)
         order = np.arange(len(T)) if sort is None else _order_by_pattern(T)
         if len(T) > max_rows:
-            # The middles of max_rows equal parts.
+            # The middle rows of max_rows equal parts.
             order = order[((np.arange(max_rows) + 0.5) * len(T) / max_rows).astype(np.intp)]
         return cls(
             T[order],
@@ -128,7 +138,7 @@ class MissingnessDisplay(Display):
         tidy(panel, "", f"{drawn}{self.n_rows:,} rows", grid=False)
         panel.set_yticks([])
         self.margin_ax_ = margin = axes_above(panel, _MARGIN, gap=_GAP, sharex=panel)
-        few = c <= 60  # of more, gaps and edges would hide the bars
+        few = c <= 60  # with more labels, gaps and edges would hide the bars
         thin = {"width": 0.9 if few else 1.0, "edgecolor": "#444444", "linewidth": 0.4 * few}
         yes, no = 100 * np.asarray(self.share_positive), 100 * np.asarray(self.share_negative)
         self.bars_ = (
@@ -154,17 +164,16 @@ class MissingnessDisplay(Display):
 
 
 def _order_by_pattern(T: Signs) -> NDArray[np.intp]:
-    """Order of rows by their missing entries, then by their labels."""
-    seen = np.ascontiguousarray(T != 0)
-    as_one = seen.view(np.dtype((np.void, seen.shape[1]))).ravel()  # a row is one value
-    _, first, pattern = np.unique(as_one, return_index=True, return_inverse=True)
-    # Equal patterns get one number: products may differ in the last digits of equal rows.
+    """Return an order of the rows by their missing entries, then by their labels."""
+    seen = T != 0
+    _, first, pattern = np.unique(seen, axis=0, return_index=True, return_inverse=True)
+    # Equal patterns get the component of one row, as rounding may differ between equal rows.
     difference = _first_component(seen)[first][pattern]
     return np.lexsort([_first_component(T), pattern, difference])
 
 
 def _first_component(matrix: NDArray[Any]) -> Numbers:
-    """First principal component of the rows, smallest where most entries are 1."""
+    """Return the first principal component of the rows, smallest where most entries are 1."""
     centred: Numbers = matrix - matrix.mean(axis=0)
     direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
     component = centred @ direction
@@ -173,34 +182,34 @@ def _first_component(matrix: NDArray[Any]) -> Numbers:
 
 @dataclass(eq=False, repr=False)
 class CooccurrenceDisplay(Display):
-    r"""How often label k comes with label j, and where that holds one way only.
+    r"""Co-occurrence of pairs of labels, and implications that hold in one direction only.
 
     .. math:: P(k \mid j) = \frac{\text{rows with both}}
         {\text{rows with } j \text{ in which } k \text{ was observed}}
 
-    An arrow is an implication, as :func:`dm2l.tables.inspect_table` lists them, that does not hold
-    the other way round, such as digit 4 => even.
+    An arrow shows an implication that does not hold in the other direction, such as "a 4 is even".
+    :func:`dm2l.tables.inspect_table` lists all implications.
 
     Parameters
     ----------
     probability, count : ndarray of shape (n_labels, n_labels)
-        Row j, column k: P(k | j), and the rows with j in which k was observed.
+        In row j and column k: P(k | j), and the number of rows with j in which k was observed.
     base : ndarray of shape (n_labels,)
         Share of positives among the observed entries of each label.
     label_names : sequence of str
-        One per label.
+        A name for each label.
     min_rows : int, default=10
         Pairs with fewer rows are not shown.
     min_probability, min_gain : float, default=0.9 and 0.2
-        An arrow needs P(k | j) of at least ``min_probability`` and of the base plus ``min_gain``,
-        and P(j | k) below ``min_probability`` or unknown.
+        An arrow needs P(k | j) of at least ``min_probability`` and at least the base of k plus
+        ``min_gain``, and P(j | k) below ``min_probability`` or unknown.
 
     Attributes
     ----------
     image_, colorbar_ : matplotlib AxesImage and Colorbar, or None
-        The heat map; None where arrows alone were drawn.
+        The heat map; None if only arrows were drawn.
     arrows_ : list
-        An arrow for each of :meth:`one_way`: texts in the heat map, or annotations.
+        The arrows in the order of :meth:`one_way`: texts in the heat map, or annotations.
 
     Examples
     --------
@@ -234,11 +243,11 @@ class CooccurrenceDisplay(Display):
         kind: Literal["heatmap", "arrows"] = "heatmap",
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the co-occurrence of the observed entries of two labels or more.
+        """Draw the co-occurrence of the observed entries of two or more labels.
 
-        ``label_names`` are those of the data frame by default, or y0, y1, ...; of more than
-        ``max_labels`` those with the most positives are drawn. The rest is as in the constructor
-        and in :meth:`plot`.
+        By default, ``label_names`` are those of the data frame, or y0, y1, ... At most
+        ``max_labels`` labels are drawn, those with the most positives. The other parameters are
+        described in the constructor and in :meth:`plot`.
         """
         T, names = read_labels(Y, label_names)
         if T.shape[1] < 2 or max_labels < 2:
@@ -259,7 +268,7 @@ class CooccurrenceDisplay(Display):
         ).plot(ax, kind=kind)
 
     def one_way(self) -> list[Implication]:
-        """Implications that do not hold the other way round, in the order of the labels."""
+        """Return the implications that hold in one direction only, in the order of the labels."""
         return [self._found.implication(self.label_names, j, k) for j, k in self._pairs()]
 
     def __post_init__(self) -> None:
@@ -267,14 +276,14 @@ class CooccurrenceDisplay(Display):
 
     def _pairs(self) -> list[tuple[int, int]]:
         implied = self._found.implied(self.min_rows, self.min_probability, self.min_gain)
-        with np.errstate(invalid="ignore"):  # nan is neither
-            sure_back = self.min_probability <= self._found.told(self.min_rows).T
-        return [(int(j), int(k)) for j, k in np.argwhere(implied & ~sure_back)]
+        with np.errstate(invalid="ignore"):  # a comparison with NaN is False
+            reverse = self.min_probability <= self._found.told(self.min_rows).T
+        return [(int(j), int(k)) for j, k in np.argwhere(implied & ~reverse)]
 
     def plot(
         self, ax: Axes | None = None, *, kind: Literal["heatmap", "arrows"] = "heatmap"
     ) -> Self:
-        """Draw a heat map with arrows in it, or labels with arrows between them, rare ones left."""
+        """Draw a heat map with arrows, or only the arrows, from rare to frequent labels."""
         check_names(self.label_names, len(self.probability))
         check_choice("kind", kind, "heatmap", "arrows")
         (self._draw_map if kind == "heatmap" else self._draw_graph)(ax)
@@ -287,19 +296,17 @@ class CooccurrenceDisplay(Display):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        # Pairs that are not shown are hatched, to be told apart in grey too.
-        ax.patch.set(facecolor="white", edgecolor=_HATCH, hatch="////")
+        ax.patch.set(**_HATCH)  # pairs that are not shown are hatched
         shown = 100 * self._found.told(self.min_rows)
-        self.image_, self.colorbar_ = _heat_map(
+        self.image_, self.colorbar_ = heat_map(
             ax, shown, r"$P(k \mid j)$, %", cmap="Blues", vmin=0, vmax=100
         )
         tidy(ax, "… how many also have label $k$?", "of the rows with label $j$ …", grid=False)
         mark = {"marker": r"$\rightarrow$", "markersize": 9, "color": "black"}
         arrow = Line2D([], [], linestyle="none", **mark)
-        untold = Patch(facecolor="white", edgecolor=_HATCH, hatch="////")
         few = f"fewer than {self.min_rows} rows, or the same label"
         words = ["$j$ implies $k$, $k$ does not imply $j$", few]
-        legend_above(ax, [arrow, untold], words, columns=1)
+        legend_above(ax, [arrow, Patch(**_HATCH)], words, columns=1)
         write_names(ax, self.label_names, "xy")
         cell = 72 * ax.get_window_extent().height / ax.get_figure(root=True).dpi / c  # points
         look = {"color": "white", "fontsize": min(FONT, 0.7 * cell), "ha": "center"}
@@ -307,183 +314,223 @@ class CooccurrenceDisplay(Display):
 
     def _draw_graph(self, ax: Any) -> None:
         self.image_ = self.colorbar_ = None
-        arrows = self._pairs()
-        if arrows:
-            places = _layers(arrows, np.asarray(self.base))
-            columns, lowest = (max(place[i] for place in places.values()) for i in (0, 1))
-            ax = self._axes(ax, 3.2 + 2.2 * columns, 1.2 + _ROW_HEIGHT * (lowest + 1))
-            self.arrows_ = _draw_arrows(ax, arrows, self.label_names, places)
-            ax.set_xlim(-0.55, columns + 0.75)
-            ax.set_ylim(lowest + 0.7, -0.7)
-            words = f"{100 * self.min_probability:g} % or more of the rows with A"
-            ax.set_title(f"A → B: {words} have B,\nbut not the other way round", fontsize=FONT)
+        pairs, names, self.arrows_ = self._pairs(), self.label_names, []
+        if not pairs:
+            ax = self._axes(ax, height=1.2)
+            share = f"{100 * self.min_probability:g} % or more of {self.min_rows} rows or more"
+            words = f"No label implies another one in one direction ({share})."
+            centred = {"ha": "center", "va": "center", "fontsize": FONT}
+            ax.text(0.5, 0.5, words, transform=ax.transAxes, **centred)
+            ax.set_axis_off()
             return
-        ax, self.arrows_ = self._axes(ax, height=1.2), []
+        places = _layers(pairs, np.asarray(self.base))
+        columns, lowest = (max(place[i] for place in places.values()) for i in (0, 1))
+        ax = self._axes(ax, 3.2 + 2.2 * columns, 1.2 + _ROW_HEIGHT * (lowest + 1))
+        # Arrows to the same label look alike.
+        implied = sorted({k for _, k in pairs}, key=lambda k: places[k])
+        styles = series_styles([names[k] for k in implied])
+        for j, k in pairs:
+            look = {name: styles[names[k]][name] for name in ("color", "linestyle")}
+            look |= {"arrowstyle": "-|>", "shrinkA": 3, "shrinkB": 5, "linewidth": 1.1}
+            if places[k][0] - places[j][0] > 1:  # the arrow must bend around the labels in between
+                look["connectionstyle"] = "arc3,rad=-0.15"
+            self.arrows_.append(ax.annotate("", places[k], places[j], arrowprops=look))
+        for label, (x, y) in places.items():
+            style = styles.get(names[label], {"color": "black", "marker": "."})
+            ax.plot(x, y, color=style["color"], marker=style["marker"], markersize=5)
+            ax.annotate(
+                shorten(names[label]),
+                (x, y),
+                xytext=(6 if x else -6, 0),
+                textcoords="offset points",
+                ha="left" if x else "right",
+                va="center",
+                fontsize=SMALL_FONT,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
+            )
         ax.set_axis_off()
-        words = f"No label implies another one way ({100 * self.min_probability:g} % or more"
-        words = f"{words} of {self.min_rows} rows or more)."
-        ax.text(0.5, 0.5, words, ha="center", va="center", fontsize=FONT, transform=ax.transAxes)
-
-
-def _heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
-    """The image of a matrix and its colour bar."""
-    image = ax.imshow(picture, interpolation="nearest", **look)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7)
-    bar.set_label(unit, fontsize=FONT)
-    bar.ax.tick_params(labelsize=SMALL_FONT)
-    return image, bar
-
-
-def _draw_arrows(
-    ax: Any,
-    pairs: Sequence[tuple[int, int]],
-    names: Sequence[str],
-    places: dict[int, tuple[int, float]],
-) -> list[Any]:
-    """Draw the labels and an arrow for every pair; arrows to one label look alike."""
-    ax.set_axis_off()
-    implied = sorted({k for _, k in pairs}, key=lambda k: places[k])
-    styles = series_styles([names[k] for k in implied])
-    arrows = []
-    for j, k in pairs:
-        look = {name: styles[names[k]][name] for name in ("color", "linestyle")}
-        look |= {"arrowstyle": "-|>", "shrinkA": 3, "shrinkB": 5, "linewidth": 1.1}
-        if places[k][0] - places[j][0] > 1:  # around what stands between
-            look["connectionstyle"] = "arc3,rad=-0.15"
-        arrows.append(ax.annotate("", xy=places[k], xytext=places[j], arrowprops=look))
-    for label, (x, y) in places.items():
-        style = styles.get(names[label], {"color": "black", "marker": "."})
-        ax.plot(x, y, color=style["color"], marker=style["marker"], markersize=5)
-        ax.annotate(
-            shorten(names[label]),
-            (x, y),
-            xytext=(6 if x else -6, 0),
-            textcoords="offset points",
-            ha="left" if x else "right",
-            va="center",
-            fontsize=SMALL_FONT,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
-        )
-    return arrows
+        ax.set_xlim(-0.55, columns + 0.75)
+        ax.set_ylim(lowest + 0.7, -0.7)
+        words = f"{100 * self.min_probability:g} % or more of the rows with A"
+        ax.set_title(f"A → B: {words} have B,\nbut not the other way round", fontsize=FONT)
 
 
 def _layers(pairs: Sequence[tuple[int, int]], base: Numbers) -> dict[int, tuple[int, float]]:
-    """Column and height of each label that has an arrow: arrows lead to the right."""
-    # But for missing labels, the implied label is the more frequent one: in the order of frequency,
-    # each label is placed to the right of all that lead to it.
+    """Return the column and the height of each label with an arrow; arrows lead to the right."""
+    # An implied label is usually the more frequent one. In the order of frequency, each label is
+    # placed to the right of all labels that imply it, near their mean height.
     column: dict[int, int] = {}
     for label in sorted({label for pair in pairs for label in pair}, key=lambda k: base[k]):
         before = [column[j] for j, k in pairs if k == label and j in column]
         column[label] = max(before, default=-1) + 1
-    layers = [
-        [k for k in sorted(column) if column[k] == x] for x in range(len(set(column.values())))
-    ]
-    tallest = max(map(len, layers), default=1)
+    tallest = max(Counter(column.values()).values())
     places: dict[int, tuple[int, float]] = {}
-    for x, layer in enumerate(layers):
-        heights = {
-            label: np.mean([places[j][1] for j, k in pairs if k == label and j in places])
-            for label in layer
-            if x
-        }
-        step = tallest / len(layer)
-        for i, label in enumerate(sorted(layer, key=lambda k: heights.get(k, 0.0))):
-            places[label] = (x, (i + 0.5) * step - 0.5)
+
+    def height(label: int) -> float:
+        known = [places[j][1] for j, k in pairs if k == label and j in places]
+        return float(np.mean(known)) if known else 0.0
+
+    for x in sorted(set(column.values())):
+        layer = sorted(sorted(label for label in column if column[label] == x), key=height)
+        for i, label in enumerate(layer):
+            places[label] = (x, (i + 0.5) * tallest / len(layer) - 0.5)
     return places
 
 
 @dataclass(eq=False, repr=False)
-class CouplingDisplay(Display):
-    r"""Heat map of label correlation: correlations of the residuals of labels.
+class SingularValuesDisplay(Display):
+    """Singular values of all rows, and of the rows that share a label.
 
-    .. math:: r_{jk} = S_{jk} / \sqrt{S_{jj} S_{kk}}
-
-    with the covariance :math:`S` of the residuals (``label_covariance_``). Correlated labels are
-    drawn next to each other.
+    The objective of DM2L makes the nuclear norm (the sum of the singular values) small for the
+    scores ``F_k`` of the rows in which label k is an observed positive, and large for all rows
+    together. The thin lines of the groups should therefore fall faster than the thick line.
 
     Parameters
     ----------
-    correlation, label_names : ndarray of shape (n_labels, n_labels), and sequence of str
-        Correlations, and a name for each label.
+    whole, groups : ndarray, and mapping of str to ndarray
+        Singular values of all rows, and of the rows of each label, in descending order.
+    n_rows, group_rows, n_labels : int, mapping of str to int, and int
+        Number of all rows, numbers of rows of the groups, and number of labels.
 
     Attributes
     ----------
-    image_, colorbar_, order_ : matplotlib AxesImage and Colorbar, and ndarray of int
-        The heat map, and the labels in the order in which they were drawn.
+    whole_line_, group_lines_ : matplotlib Line2D, and dict of str to Line2D
+        The line of all rows, and the lines of the groups by label.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from dm2l.plots import CouplingDisplay
-    >>> correlation = np.array([[1, 0, -0.6], [0, 1, 0.1], [-0.6, 0.1, 1]])
-    >>> CouplingDisplay(correlation, label_names=["a", "b", "c"]).strongest(1)
-    [('a', 'c', -0.6)]
+    >>> from dm2l.plots import SingularValuesDisplay
+    >>> display = SingularValuesDisplay.from_labels([[1, 1, 0], [1, 1, 1], [0, 1, 1], [0, 0, 0]])
+    >>> {name: round(rank, 1) for name, rank in display.effective_ranks().items()}
+    {'y0': 1.9, 'y1': 2.8, 'y2': 1.9}
     """
 
-    correlation: Numbers
+    whole: Numbers
     _: KW_ONLY
-    label_names: Sequence[str]
+    groups: Mapping[str, Numbers]
+    n_rows: int
+    group_rows: Mapping[str, int]
+    n_labels: int
+
+    @classmethod
+    def _of(cls, matrix: Numbers, T: Signs, names: Sequence[str]) -> Self:
+        parts = {name: matrix[T[:, k] > 0] for k, name in enumerate(names) if (T[:, k] > 0).any()}
+        return cls(
+            Spectrum.of(matrix).singular_values,
+            groups={name: Spectrum.of(part).singular_values for name, part in parts.items()},
+            n_rows=len(matrix),
+            group_rows={name: len(part) for name, part in parts.items()},
+            n_labels=matrix.shape[1],
+        )
+
+    @classmethod
+    def from_labels(
+        cls,
+        Y: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the singular values of labels coded +1, -1, and 0 for missing entries.
+
+        By default, ``label_names`` are those of the data frame, or y0, y1, ... ``options`` are
+        those of :meth:`plot`.
+        """
+        T, names = read_labels(Y, label_names)
+        return cls._of(T.astype(np.float64), T, names).plot(ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        Y: Any,
+        scores: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the singular values of scores, grouped by the observed positives in ``Y``.
+
+        ``scores`` are the result of ``decision_function``. The other parameters are those of
+        :meth:`from_labels`.
+        """
+        T, names = read_labels(Y, label_names)
+        scores = check_scores(LabelMatrix.of_signs(T), scores, "scores")
+        return cls._of(scores, T, names).plot(ax, **options)
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        max_labels: int = 200,
-        ax: Axes | None = None,
+        cls, estimator: Any, X: Any, Y: Any, *, ax: Axes | None = None, **options: Any
     ) -> Self:
-        """Draw the label correlation of an estimator that was fitted with ``coupling``.
+        """Draw the singular values of the scores of a fitted estimator.
 
-        ``label_names`` are those of its training labels by default; of more than ``max_labels``
-        those with the strongest correlations are drawn.
+        ``Y`` is coded like the training labels. ``options`` are those of :meth:`from_predictions`.
         """
-        S = to_numpy(estimator.label_covariance_.matrix())
-        if len(S) < 2 or max_labels < 2:
-            raise ValueError(
-                f"Coupling needs two labels or more, got {len(S)} and max_labels={max_labels}."
-            )
-        spread = np.sqrt(np.diag(S))
-        correlation = np.clip(S / (spread[:, None] * spread), -1.0, 1.0)
-        strength = np.abs(correlation - np.diag(np.diag(correlation))).max(axis=1)
-        kept = np.sort(np.argsort(-strength, kind="stable")[:max_labels])
-        names = check_names(estimator.label_names_ if label_names is None else label_names, len(S))
-        chosen = [names[k] for k in kept]
-        return cls(correlation[np.ix_(kept, kept)], label_names=chosen).plot(ax)
+        labels = parse_labels(Y, **marks_of(estimator))
+        scores = to_numpy(estimator.decision_function(X))
+        return cls.from_predictions(labels, scores, ax=ax, **options)
 
-    def strongest(self, top: int = 10) -> list[tuple[str, str, float]]:
-        """Pairs of labels with the strongest correlations, and these; at most ``top``."""
-        rows, columns = np.triu_indices(len(self.correlation), 1)
-        values = self.correlation[rows, columns]
-        order = np.argsort(-np.abs(values), kind="stable")[:top]
-        names = self.label_names
-        return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
+    def effective_ranks(self) -> dict[str, float]:
+        """Return ``(||F_k||_* / ||F_k||_F)^2`` of each group, which is 0 if all scores are 0."""
+        return {name: self._spectrum(name).effective_rank for name in self.groups}
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the heat map."""
-        names = check_names(self.label_names, len(self.correlation))
-        self.order_ = _together(np.asarray(self.correlation))
-        side = float(np.clip(1.5 * LINE * len(names), 2.2, 9.0))
-        panel: Any = self._axes(ax, side + 2.6, side + 1.6)
-        picture = np.array(self.correlation, dtype=np.float64)[np.ix_(self.order_, self.order_)]
-        np.fill_diagonal(picture, np.nan)  # always 1, and would outshine the rest
-        # One scale on both sides of 0: white is uncorrelated.
-        top = max(float(np.nanmax(np.abs(picture))), 0.05)
-        panel.patch.set_facecolor("#bbbbbb")
-        picture = np.ma.masked_invalid(picture)
-        self.image_, self.colorbar_ = _heat_map(
-            panel, picture, "correlation of residuals", cmap="RdBu_r", vmin=-top, vmax=top
-        )
-        tidy(panel, "", "", grid=False)
-        write_names(panel, [names[k] for k in self.order_], "xy")
+    def _spectrum(self, name: str | None) -> Spectrum:
+        if name is None:
+            return Spectrum((self.n_rows, self.n_labels), np.asarray(self.whole))
+        return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        normalize: Literal["largest", "rows"] | None = "largest",
+        highlight: Sequence[str] = (),
+    ) -> Self:
+        """Draw a line per group and a thick line of all rows, each as long as its rank.
+
+        ``normalize`` divides by the largest singular value, or by the square root of the number of
+        rows. Labels in ``highlight`` get their own colour and marker.
+        """
+        if normalize not in _UNITS:
+            raise ValueError(f"normalize must be 'largest', 'rows' or None, got {normalize!r}.")
+        chosen = [highlight] if isinstance(highlight, str) else list(highlight)
+        for name in chosen:
+            if name not in self.groups:
+                known = ", ".join(map(str, self.groups))
+                raise ValueError(f"highlight has {name!r}, which is not a group. Groups: {known}.")
+        panel: Any = self._axes(ax, height=3.9)
+        ranks = self.effective_ranks()
+        plain = [name for name in self.groups if name not in chosen]
+        look: dict[str, Any] = {"color": COLOURS[4], "linewidth": 0.9, "alpha": 0.8}
+        self.group_lines_ = {}
+        for i, name in enumerate(plain):
+            label = None if i else f"{shorten(name)}, effective rank {ranks[name]:.1f}"
+            if not i and len(plain) > 1:
+                mean = np.mean([ranks[other] for other in plain])
+                what = f"rows of one label: {len(plain)} groups"
+                label = f"{what}, effective rank {mean:.1f} on average"
+            self.group_lines_[name] = self._draw(panel, name, normalize, label, **look)
+        for name, style in series_styles(chosen).items():
+            rows = f"{self.group_rows[name]:,} rows"
+            label = f"{shorten(name)}: {rows}, effective rank {ranks[name]:.1f}"
+            some = {"markersize": 4.0, "markevery": max(1, len(self.groups[name]) // 8)}
+            self.group_lines_[name] = self._draw(panel, name, normalize, label, **(style | some))
+        rank = self._spectrum(None).effective_rank
+        label = f"all {self.n_rows:,} rows, effective rank {rank:.1f}"
+        self.whole_line_ = self._draw(panel, None, normalize, label, color="black", linewidth=2.4)
+        panel.set_yscale("log")
+        panel.xaxis.get_major_locator().set_params(integer=True)
+        tidy(panel, "number of the singular value, largest first", _UNITS[normalize])
+        legend_above(panel, *panel.get_legend_handles_labels(), columns=1)
         return self
 
-
-def _together(correlation: Numbers) -> Any:
-    """An order of labels in which those that correlate are neighbours."""
-    if len(correlation) < 3:
-        return np.arange(len(correlation))
-    far = 1 - (correlation + correlation.T) / 2
-    np.fill_diagonal(far, 0.0)
-    distances = squareform(np.maximum(far, 0.0), checks=False)
-    return leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))
+    def _draw(
+        self, ax: Any, name: str | None, normalize: str | None, label: Any, **look: Any
+    ) -> Any:
+        spectrum = self._spectrum(name)
+        values = spectrum.singular_values[: spectrum.rank]
+        unit = {"largest": values[:1], "rows": np.sqrt(spectrum.shape[0]), None: 1.0}[normalize]
+        if len(values) == 1:
+            look = {"marker": "o", "markersize": 3} | look
+        return ax.plot(np.arange(1, len(values) + 1), values / unit, label=label, **look)[0]

@@ -1,13 +1,16 @@
-"""Displays of models: convergence, the path over ``lambda_d``, reliability."""
+"""Displays of convergence, of a search over ``lambda_d``, of calibration and of correlation."""
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+from scipy.spatial.distance import squareform
 from scipy.stats import binomtest
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -18,15 +21,19 @@ from dm2l.metrics._reading import check_scores, read_labels
 from dm2l.plots._canvas import (
     COLOURS,
     FONT,
+    LINE,
     METRIC_NAMES,
     WIDTH,
     Display,
     Numbers,
     axes_above,
+    check_names,
+    heat_map,
     legend,
     marks_of,
     series_styles,
     tidy,
+    write_names,
 )
 
 if TYPE_CHECKING:
@@ -34,32 +41,32 @@ if TYPE_CHECKING:
 
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
 _MOST_NUMBERS = 8  # on the axis
-_ZOOM = 6  # times the median distance from the chosen setting are in the picture
-_DODGE, _MOST = 0.07, 0.35  # from line to line and in all, of the distance between two lambda_d
+# Horizontal shift between lines, and its maximum, relative to the distance between two lambda_d.
+_DODGE, _MOST = 0.07, 0.35
 _HISTOGRAM_BINS = 20
 _PERFECT, _CURVE = "as predicted", "reliability"
 
 
 @dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
-    """Distance of the objective from the lowest value known, after each iteration.
+    """Distance of the objective from the lowest known value, after each iteration.
 
-    The axis is logarithmic: a straight line gains a digit at a steady rate, and a line ends before
-    the lowest value itself.
+    The axis is logarithmic, so that a straight line means linear convergence. The lowest value
+    itself is not drawn.
 
     Parameters
     ----------
     histories : mapping of str to ndarray of shape (n_iter + 1,)
-        By name of the model: the objective at the start and after each iteration.
+        For each model, the objective at the start and after each iteration.
     lowest : float or mapping of str to float
-        The lowest objective known, of all models or of each.
+        The lowest known objective of all models, or of each model.
     evaluations : mapping of str to int, default=None
-        How often the objective was evaluated, for the legend.
+        Number of evaluations of the objective, for the legend.
 
     Attributes
     ----------
     lines_ : dict of str to matplotlib.lines.Line2D
-        By name of the model.
+        The line of each model.
 
     Examples
     --------
@@ -75,7 +82,7 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
-        """Draw the course of one fitted estimator, or of the last step of a pipeline."""
+        """Draw the convergence of a fitted estimator, or of the last step of a pipeline."""
         return cls.from_estimators({type(_last_step(estimator)).__name__: estimator}, ax=ax)
 
     @classmethod
@@ -86,10 +93,10 @@ class ConvergenceDisplay(Display):
         lowest: float | str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the courses of several fitted estimators, which have ``objective_history_``.
+        """Draw the convergence of several fitted estimators that have ``objective_history_``.
 
-        Distances are from the lowest value of all; from the lowest of each for ``lowest="each"``,
-        if objectives differ; or from a number, what a longer run has reached.
+        By default, distances are from the lowest value of all estimators. Use ``lowest="each"`` if
+        their objectives differ, or pass a number, such as the objective of a longer fit.
         """
         if not hasattr(estimators, "items") or not estimators:
             raise ValueError(
@@ -103,25 +110,22 @@ class ConvergenceDisplay(Display):
         known: Any = reached if lowest == "each" else lowest
         if known is None:
             known = min(reached.values())
-        evaluations = {
-            name: int(step.n_evaluations_)
-            for name, step in steps.items()
-            if hasattr(step, "n_evaluations_")
-        }
+        counted = {name: step for name, step in steps.items() if hasattr(step, "n_evaluations_")}
+        evaluations = {name: int(step.n_evaluations_) for name, step in counted.items()}
         return cls(histories, lowest=known, evaluations=evaluations).plot(ax)
 
     def distance(self, name: str) -> Numbers:
-        """Relative distance ``(J - lowest) / |lowest|`` of a model's objective, absolute if 0."""
+        """Return ``(J - lowest) / |lowest|`` for a model's objective J, or J if ``lowest`` is 0."""
         lowest = self.lowest[name] if isinstance(self.lowest, Mapping) else self.lowest
         return (np.asarray(self.histories[name], dtype=np.float64) - lowest) / (abs(lowest) or 1.0)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw a line per model."""
+        """Draw one line per model."""
         panel, self.lines_ = self._axes(ax), {}
         for name, style in series_styles(list(self.histories)).items():
             distance = self.distance(name)
             shown = distance > 0
-            # About ten markers a line, whatever its length.
+            # Each line has about ten markers.
             some = {"markersize": 4.5, "markevery": max(1, int(shown.sum()) // 10)}
             count = (self.evaluations or {}).get(name)
             label = name if count is None else f"{name}: {count:,} evaluations"
@@ -142,37 +146,37 @@ def _history(estimator: Any) -> Numbers:
     check_is_fitted(estimator)
     if not hasattr(estimator, "objective_history_"):
         raise ValueError(
-            f"{type(estimator).__name__} has no objective_history_: convergence is known of "
-            "DM2LClassifier, DM2LClassifierCV and the iterative models of dm2l.baselines."
+            f"{type(estimator).__name__} has no objective_history_. Pass a DM2LClassifier, a "
+            "DM2LClassifierCV or an iterative model of dm2l.baselines."
         )
     return np.asarray(estimator.objective_history_, dtype=np.float64)
 
 
 @dataclass(eq=False, repr=False)
 class PathDisplay(Display):
-    """Cross-validated metric over ``lambda_d``, one line per ``alpha`` and ``gamma``.
+    """Cross-validated metric over ``lambda_d``, with one line per ``alpha`` and ``gamma``.
 
-    Error bars are one standard error of the mean over folds; the ring marks the chosen setting.
-    The axis is logarithmic; ``lambda_d = 0``, masked ridge, stands apart at its left end. Lines may
-    leave the picture at settings that fail, so that those near the chosen one can be told apart.
+    Error bars are one standard error of the mean over folds. A ring marks the selected
+    hyperparameters. The axis is logarithmic; ``lambda_d = 0`` (masked ridge) is drawn separately at
+    its left end.
 
     Parameters
     ----------
     lambda_ds : ndarray of shape (n_lambdas,)
-        In rising order.
+        Values of ``lambda_d`` in ascending order.
     means, errors : ndarray of shape (n_curves, n_lambdas)
-        Mean and standard error of the metric; nan where there is none.
+        Mean and standard error of the metric; NaN where a value is unknown.
     settings : sequence of dict
-        The other parameters of each curve.
+        The other hyperparameters of each curve.
     chosen : tuple of int, default=None
-        Curve and place on it of the setting that was chosen.
+        The curve of the selected hyperparameters, and the position on that curve.
     metric, n_splits : str and int
         Name of the metric, and number of folds.
 
     Attributes
     ----------
     lines_, chosen_ : list of matplotlib ErrorbarContainer, and Line2D or None
-        One per curve, and the ring.
+        The curves, and the ring.
 
     Examples
     --------
@@ -201,23 +205,16 @@ class PathDisplay(Display):
         cv_results, best = search.cv_results_, getattr(search, "best_index_", None)
         scoring = getattr(search, "scoring", None)
         metric = scoring if isinstance(scoring, str) else "score"
-        by_step = {
-            key.removeprefix("param_").split("__")[-1]: key
-            for key in cv_results
-            if key.startswith("param_")
-        }
+        params = fnmatch.filter(cv_results, "param_*")
+        by_step = {key.removeprefix("param_").split("__")[-1]: key for key in params}
         if "lambda_d" not in by_step:
             raise ValueError(
-                "cv_results_ has no param_lambda_d: the path needs a search over lambda_d, such as "
+                "cv_results_ has no param_lambda_d. Pass a search over lambda_d, such as "
                 "DM2LClassifierCV."
             )
-        splits = [
-            key for key in cv_results if key.startswith("split") and key.endswith("_test_score")
-        ]
+        splits = fnmatch.filter(cv_results, "split*_test_score")
         if not splits:
-            raise ValueError(
-                "cv_results_ has no split0_test_score: the path needs a search with one metric."
-            )
+            raise ValueError("cv_results_ has no split0_test_score. Pass a search with one metric.")
         lambdas = np.asarray(cv_results[by_step.pop("lambda_d")], dtype=np.float64)
         values, places = np.unique(lambdas, return_inverse=True)
         settings: list[dict[str, Any]] = []
@@ -234,8 +231,10 @@ class PathDisplay(Display):
         errors = means.copy()
         for at, column in zip(rows, scores.T, strict=True):
             seen = column[np.isfinite(column)]
-            means[at] = seen.mean() if len(seen) else np.nan
-            errors[at] = seen.std(ddof=1) / np.sqrt(len(seen)) if len(seen) > 1 else np.nan
+            if len(seen):
+                means[at] = seen.mean()
+            if len(seen) > 1:
+                errors[at] = seen.std(ddof=1) / np.sqrt(len(seen))
         return cls(
             values,
             means=means,
@@ -247,7 +246,7 @@ class PathDisplay(Display):
         ).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the lines, their errors and the ring."""
+        """Draw the lines, the error bars and the ring."""
         panel: Any = self._axes(ax, width=WIDTH)
         lambdas = np.asarray(self.lambda_ds, dtype=np.float64)
         x, step = _positions(lambdas)
@@ -261,7 +260,7 @@ class PathDisplay(Display):
         dodge = min(_DODGE, _MOST / max(len(names) - 1, 1))
         self.lines_ = []
         for i, style in enumerate(series_styles([str(i) for i in range(len(names))]).values()):
-            aside = step ** (dodge * (i - (len(names) - 1) / 2))  # bars side by side
+            aside = step ** (dodge * (i - (len(names) - 1) / 2))  # so that bars do not overlap
             look = style | {"elinewidth": 0.8, "capsize": 2.0, "markersize": 4.5}
             errors = np.nan_to_num(self.errors[i])
             drawn = panel.errorbar(x * aside, self.means[i], yerr=errors, label=names[i], **look)
@@ -276,8 +275,6 @@ class PathDisplay(Display):
             ring |= {"markeredgewidth": 1.8, "color": "black", "linestyle": "none"}
             at = self.lines_[curve][0].get_xydata()[place]
             self.chosen_ = panel.plot(*at, label=f"chosen: {words}", **ring)[0]
-            if n_outside := self._zoom(panel):
-                title += f"\nsettings outside the picture: {n_outside}"
         panel.set_xscale("log")
         _write_lambdas(panel, x, lambdas)
         ridge = r"$\lambda_d$ (0 is masked ridge)" if 0 in lambdas else r"$\lambda_d$"
@@ -285,22 +282,9 @@ class PathDisplay(Display):
         legend(panel, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=title)
         return self
 
-    def _zoom(self, ax: Any) -> int:
-        """Narrow the axis to the vicinity of the chosen setting; return how many lie outside."""
-        means, errors = np.asarray(self.means), np.nan_to_num(self.errors)
-        behind = np.abs(means - means[self.chosen])
-        reach = _ZOOM * float(np.nanmedian(behind))
-        near = behind <= reach
-        if not reach or np.nanmax(behind) <= 2 * reach:
-            return 0
-        low, high = (means - errors)[near].min(), (means + errors)[near].max()
-        low, high = low - 0.08 * (high - low), high + 0.08 * (high - low)
-        ax.set_ylim(low, high)
-        return int(((means < low) | (means > high)).sum())
-
 
 def _positions(lambdas: Numbers) -> tuple[Numbers, float]:
-    """Places on a logarithmic axis, with one for 0, and the usual factor between them."""
+    """Return positions on a logarithmic axis, also for 0, and the usual factor between them."""
     positive = lambdas[lambdas > 0]
     ratios = positive[1:] / positive[:-1]
     step = float(np.median(ratios)) if len(ratios) else 10.0
@@ -309,7 +293,7 @@ def _positions(lambdas: Numbers) -> tuple[Numbers, float]:
 
 
 def _write_lambdas(ax: Any, x: Numbers, lambdas: Numbers) -> None:
-    """Numbers at the values that were tried, as many as fit, and a cut in the axis after 0."""
+    """Write as many values of ``lambda_d`` as fit, and mark a break in the axis after 0."""
     places = np.log10(x)
     kept = [0]
     for i in range(1, len(x)):
@@ -324,10 +308,11 @@ def _write_lambdas(ax: Any, x: Numbers, lambdas: Numbers) -> None:
 
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Display):
-    """Share of positives among the observed entries, over their predicted probability.
+    """Reliability diagram: share of positives among observed entries over their probability.
 
-    Calibrated probabilities lie on the diagonal; below it they are too high. Bars are Wilson's
-    confidence intervals for independent entries. Missing entries are ignored.
+    Calibrated probabilities lie on the diagonal; points below it mean that probabilities are too
+    high. Bars are Wilson's confidence intervals for independent entries. Missing entries are
+    ignored.
 
     Parameters
     ----------
@@ -378,23 +363,23 @@ class ReliabilityDisplay(Display):
     ) -> Self:
         """Compare probabilities of class 1 with labels that the model was not trained on.
 
-        ``strategy`` makes bins of equal width, or (``"quantile"``) with about as many entries in
-        each, better where nearly all probabilities are small; ``confidence`` is the level of the
-        intervals, ``name`` that of the model; ``options`` are those of :meth:`plot`.
+        With ``strategy="uniform"``, bins have equal widths; with ``"quantile"``, they have equal
+        numbers of entries, which is better if most probabilities are small. ``confidence`` is the
+        level of the intervals, ``name`` the model's name; ``options`` are those of :meth:`plot`.
         """
         labels = read_labels(Y)
         T, P = labels.signs, check_scores(labels, probabilities, "probabilities")
         if P.size and not (P.min() >= 0 and P.max() <= 1):
             row, column = np.argwhere((P < 0) | (P > 1))[0]
             raise ValueError(
-                f"probabilities has {P[row, column]:g} in row {row}, column {column}: they must "
-                "lie between 0 and 1. Scores become probabilities by predict_proba."
+                f"probabilities has {P[row, column]:g} in row {row}, column {column}; values must "
+                "lie between 0 and 1. Use the result of predict_proba."
             )
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}.")
         seen = T != 0
         if not seen.any():
-            raise ValueError("Y has nothing observed, so there is nothing to compare with.")
+            raise ValueError("Y has nothing observed. Pass labels with observed entries.")
         check_count("n_bins", n_bins)
         check_choice("strategy", strategy, "uniform", "quantile")
         p, yes = P[seen], T[seen] > 0
@@ -430,13 +415,14 @@ class ReliabilityDisplay(Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Compare the probabilities of a fitted estimator with labels of rows that were kept back.
+        """Compare the probabilities of a fitted estimator with the labels of held-out rows.
 
-        ``Y`` is coded like its training labels; ``name`` is for the legend, by default the class;
-        ``options`` are those of :meth:`from_predictions` and :meth:`plot`.
+        ``Y`` is coded like the training labels. The default of ``name``, which the legend shows, is
+        the class of the estimator. ``options`` are those of :meth:`from_predictions` and
+        :meth:`plot`.
         """
         probabilities = estimator.predict_proba(X)
-        if isinstance(probabilities, list):  # one array per label, as of sklearn.multioutput
+        if isinstance(probabilities, list):  # one array per label, as in sklearn.multioutput
             probabilities = np.column_stack(
                 [_of_yes(*part) for part in zip(probabilities, estimator.classes_, strict=True)]
             )
@@ -451,10 +437,10 @@ class ReliabilityDisplay(Display):
         )
 
     def plot(self, ax: Axes | None = None, *, histogram: bool = True) -> Self:
-        """Draw shares with their intervals, the diagonal, and the histogram on top.
+        """Draw shares with their intervals, the diagonal, and a histogram of probabilities above.
 
-        On axes that already show a model, the next one gets the next colour and marker, and no
-        histogram.
+        Axes that already show a model keep their histogram; the new model gets another colour and
+        another marker.
         """
         panel: Any = self._axes(ax, 4.2, 4.6 if histogram else 3.8)
         before = sum(line.get_gid() == _CURVE for line in panel.get_lines())
@@ -463,7 +449,7 @@ class ReliabilityDisplay(Display):
             plain = {"color": "#666666", "linewidth": 1.0, "linestyle": ":"}
             self.perfect_line_ = panel.plot([0, 100], [0, 100], label=_PERFECT, **plain)[0]
         x, y = 100 * np.asarray(self.probability), 100 * np.asarray(self.share)
-        # Rounding may put a share of 0 or 1 outside its own interval.
+        # By rounding, a share of 0 or 1 may lie outside its interval.
         reach = np.maximum([y - 100 * np.asarray(self.low), 100 * np.asarray(self.high) - y], 0.0)
         style = list(series_styles([str(i) for i in range(before + 1)]).values())[-1]
         named = f"{self.name}, " if self.name else ""
@@ -476,27 +462,120 @@ class ReliabilityDisplay(Display):
         legend(panel, loc="best", title=f"bars: {100 * self.confidence:g} % intervals")
         self.histogram_ax_ = self.bars_ = None
         if histogram and not before:
-            self._draw_histogram(panel)
+            from matplotlib.ticker import LogLocator, NullFormatter
+
+            self.histogram_ax_ = margin = axes_above(panel, 0.8, gap=0.1, sharex=panel)
+            width = 100 / len(self.histogram)
+            look = {"align": "edge", "color": COLOURS[4], "edgecolor": "#444444", "linewidth": 0.4}
+            left = width * np.arange(len(self.histogram))
+            self.bars_ = margin.bar(left, self.histogram, width=width, **look)
+            tidy(margin, "", "entries")
+            margin.set_yscale("log")
+            margin.yaxis.set_major_locator(LogLocator(numticks=4))
+            margin.yaxis.set_minor_formatter(NullFormatter())
+            margin.tick_params(labelbottom=False)
         return self
-
-    def _draw_histogram(self, ax: Any) -> None:
-        """On top of the curve, over the same axis of probabilities."""
-        from matplotlib.ticker import LogLocator, NullFormatter
-
-        self.histogram_ax_ = margin = axes_above(ax, 0.8, gap=0.1, sharex=ax)
-        width = 100 / len(self.histogram)
-        look = {"align": "edge", "color": COLOURS[4], "edgecolor": "#444444", "linewidth": 0.4}
-        left = width * np.arange(len(self.histogram))
-        self.bars_ = margin.bar(left, self.histogram, width=width, **look)
-        tidy(margin, "", "entries")
-        margin.set_yscale("log")
-        margin.yaxis.set_major_locator(LogLocator(numticks=4))
-        margin.yaxis.set_minor_formatter(NullFormatter())
-        margin.tick_params(labelbottom=False)
 
 
 def _of_yes(probabilities: Any, classes: Any) -> Numbers:
-    """The column of class 1; a label that was never 1 in training has none, and gets 0."""
+    """Return the column of class 1, or zeros if the label was never 1 in the training data."""
     yes = np.flatnonzero(np.asarray(classes) == 1)
     table = np.asarray(probabilities, dtype=np.float64)
     return table[:, yes[0]] if len(yes) else np.zeros(len(table))
+
+
+@dataclass(eq=False, repr=False)
+class CouplingDisplay(Display):
+    r"""Heat map of the label correlation, which is the correlation of the residuals of labels.
+
+    .. math:: r_{jk} = S_{jk} / \sqrt{S_{jj} S_{kk}}
+
+    Here, :math:`S` is the covariance of the residuals (``label_covariance_``). Correlated labels
+    are drawn next to each other.
+
+    Parameters
+    ----------
+    correlation, label_names : ndarray of shape (n_labels, n_labels), and sequence of str
+        The correlations, and a name for each label.
+
+    Attributes
+    ----------
+    image_, colorbar_, order_ : matplotlib AxesImage and Colorbar, and ndarray of int
+        The heat map, and the positions of the labels in the order in which they were drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dm2l.plots import CouplingDisplay
+    >>> correlation = np.array([[1, 0, -0.6], [0, 1, 0.1], [-0.6, 0.1, 1]])
+    >>> CouplingDisplay(correlation, label_names=["a", "b", "c"]).strongest(1)
+    [('a', 'c', -0.6)]
+    """
+
+    correlation: Numbers
+    _: KW_ONLY
+    label_names: Sequence[str]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        label_names: Sequence[str] | None = None,
+        max_labels: int = 200,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the label correlation of an estimator that was fitted with ``coupling``.
+
+        By default, ``label_names`` are those of the training labels. At most ``max_labels`` labels
+        are drawn, those with the strongest correlations.
+        """
+        S = to_numpy(estimator.label_covariance_.matrix())
+        if len(S) < 2 or max_labels < 2:
+            raise ValueError(
+                f"Coupling needs two labels or more, got {len(S)} and max_labels={max_labels}."
+            )
+        spread = np.sqrt(np.diag(S))
+        correlation = np.clip(S / (spread[:, None] * spread), -1.0, 1.0)
+        strength = np.abs(correlation - np.diag(np.diag(correlation))).max(axis=1)
+        kept = np.sort(np.argsort(-strength, kind="stable")[:max_labels])
+        names = check_names(estimator.label_names_ if label_names is None else label_names, len(S))
+        chosen = [names[k] for k in kept]
+        return cls(correlation[np.ix_(kept, kept)], label_names=chosen).plot(ax)
+
+    def strongest(self, top: int = 10) -> list[tuple[str, str, float]]:
+        """Return the ``top`` pairs of labels with the strongest correlations."""
+        rows, columns = np.triu_indices(len(self.correlation), 1)
+        values = self.correlation[rows, columns]
+        order = np.argsort(-np.abs(values), kind="stable")[:top]
+        names = self.label_names
+        return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the heat map."""
+        names = check_names(self.label_names, len(self.correlation))
+        self.order_ = _together(np.asarray(self.correlation))
+        side = float(np.clip(1.5 * LINE * len(names), 2.2, 9.0))
+        panel: Any = self._axes(ax, side + 2.6, side + 1.6)
+        picture = np.array(self.correlation, dtype=np.float64)[np.ix_(self.order_, self.order_)]
+        np.fill_diagonal(picture, np.nan)  # its ones would dominate the colours
+        # The scale is symmetric, so that white means uncorrelated.
+        top = max(float(np.nanmax(np.abs(picture))), 0.05)
+        panel.patch.set_facecolor("#bbbbbb")
+        picture = np.ma.masked_invalid(picture)
+        self.image_, self.colorbar_ = heat_map(
+            panel, picture, "correlation of residuals", cmap="RdBu_r", vmin=-top, vmax=top
+        )
+        tidy(panel, "", "", grid=False)
+        write_names(panel, [names[k] for k in self.order_], "xy")
+        return self
+
+
+def _together(correlation: Numbers) -> Any:
+    """Return an order of labels in which correlated labels are neighbours."""
+    if len(correlation) < 3:
+        return np.arange(len(correlation))
+    far = 1 - (correlation + correlation.T) / 2
+    np.fill_diagonal(far, 0.0)
+    distances = squareform(np.maximum(far, 0.0), checks=False)
+    return leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))

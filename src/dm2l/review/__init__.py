@@ -1,4 +1,4 @@
-"""A local web page on which a person answers the most valuable missing labels of a table."""
+"""Review: answer the most valuable missing labels of a table on a local web page."""
 
 from dm2l.review._journal import Journal
 from dm2l.review._server import serve

@@ -1,4 +1,4 @@
-"""Answers on disk, each written before it is confirmed."""
+"""The file of answers, to which each answer is written before it is confirmed."""
 
 import hashlib
 import json
@@ -19,9 +19,9 @@ if sys.platform == "win32":
     import msvcrt
 
     def hold(file: IO[bytes]) -> bool:
-        """Lock an open file until it is closed or its process ends; False if another has it."""
+        """Lock an open file until it is closed; False if another process holds the lock."""
         position = file.tell()
-        # Locks of Windows keep others from reading, too: a byte far behind the end is taken.
+        # Windows locks prevent reading, too, so lock a byte far behind the end of the file.
         file.seek(1 << 62)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
@@ -34,7 +34,7 @@ else:
     import fcntl
 
     def hold(file: IO[bytes]) -> bool:
-        """Lock an open file until it is closed or its process ends; False if another has it."""
+        """Lock an open file until it is closed; False if another process holds the lock."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -46,14 +46,14 @@ _SEAL = "seal"
 
 
 def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
-    """A line with its end, and its seal, from which that of the next line is computed."""
+    """Return a line and its seal, a hash of this line and all lines before it."""
     text = json.dumps(content, ensure_ascii=False)
     seal = _seal(previous, text)
     return f'{text[:-1]}, "{_SEAL}": "{seal}"}}\n'.encode(), seal
 
 
 def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, bytes]:
-    """Contents of the lines of a journal, the last seal, and what a crash left of a last line."""
+    """Return the contents of a journal's lines, the last seal, and an incomplete last line."""
     found: list[dict[str, Any]] = []
     seal, left = "", len(data)
     for number, raw in enumerate(data.splitlines(keepends=True), 1):
@@ -66,34 +66,34 @@ def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, byt
 
 
 def damaged(path: Path, number: int, why: str) -> ValueError:
-    """The error for a line that is not as it was written."""
+    """The error for a line that was changed."""
     return ValueError(
-        f"{path}, line {number}: {why}. A journal is only ever added to; restore the file as "
-        "it was (an answer is changed by answering again), or begin a new one."
+        f"{path}, line {number}: {why}. Restore the unchanged file, or start a new one. To change "
+        "an answer, answer the question again."
     )
 
 
 def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict[str, Any], str]:
     short = repr(raw[:40].decode(errors="replace"))
     try:
-        # An editor may remove the end of the last line, or change all line ends.
+        # An editor may change line ends, or remove the last one.
         content = json.loads(raw.decode().rstrip("\r\n"))
         seal = content.pop(_SEAL, None) if isinstance(content, dict) else None
         sealed = _seal(previous, json.dumps(content, ensure_ascii=False))
-    except (ValueError, RecursionError) as error:  # nested deeper than Python goes
+    except (ValueError, RecursionError) as error:  # Python limits the depth of nesting
         raise damaged(path, number, f"{short} is not JSON ({error})") from error
     if not isinstance(seal, str):
-        raise damaged(path, number, f"{short} is not a line of a journal")
+        raise damaged(path, number, f"{short} is not a line of an answers file")
     if seal != sealed:
-        raise damaged(path, number, "this line, or one before it, was changed or left out")
+        raise damaged(path, number, "this line, or one before it, was changed or removed")
     return content, seal
 
 
 def _incomplete(raw: bytes) -> bool:
-    """Whether this is no more than the beginning of a line."""
+    """Whether this is only the beginning of a line."""
     try:
         json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
-    except (ValueError, RecursionError) as error:  # others: none that was written here
+    except (ValueError, RecursionError) as error:  # a journal never contains deep nesting
         return isinstance(error, json.JSONDecodeError)
     return False
 
@@ -103,7 +103,7 @@ def _seal(previous: str, text: str) -> str:
 
 
 ANSWERS = ("yes", "no", "skip")
-FORMAT = 1  # of the file, in its first line
+FORMAT = 1  # version of the file format, in the first line
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -111,7 +111,7 @@ Key = tuple[int, str]  # row, counted from 1, and label
 
 
 class Decision(NamedTuple):
-    """An answer, and the probability of a yes that the model predicted before."""
+    """An answer, and the probability of a yes that the model predicted before it."""
 
     answer: str
     probability: float | None = None
@@ -120,30 +120,29 @@ class Decision(NamedTuple):
 class Journal(AbstractContextManager["Journal"]):
     """Answers about one table, in a file of JSON lines that is only appended to.
 
-    A last line that a crash has torn is dropped when the file is opened again. A line that was
-    changed, moved or left out is a ValueError, and so is another table than the one that was
-    answered; a file that another process has open is a BlockingIOError.
+    When the file is opened, an incomplete last line is dropped, which a crash may leave. Opening
+    raises a ValueError if a line was changed or removed, or if the table is not the one that was
+    answered, and a BlockingIOError if another process has the file open.
 
     Parameters
     ----------
     path : str or Path
-        The file; it is created if it does not exist.
+        The file, which is created if it does not exist.
     table : Table
         The table with the missing labels.
 
     Attributes
     ----------
     decisions : dict of (int, str) to Decision
-        The current decision for each row (1 is the first below the header) and label, in the order
-        in which entries were first decided.
+        The current decision by row (counted from 1) and label, in the order of the first decisions.
     checks : dict of (int, str) to Decision
-        The same for observed labels that were confirmed or corrected.
+        The current decision for each observed label that was confirmed or corrected.
     outputs : set of str
         Full paths of the files that the review writes.
     dropped : str
-        A message about the torn last line that was dropped; blank if there was none.
+        Message about an incomplete last line that was dropped; otherwise blank.
     digest : str
-        SHA-256 of the table.
+        SHA-256 hash of the table.
 
     Examples
     --------
@@ -183,7 +182,7 @@ class Journal(AbstractContextManager["Journal"]):
             "rows": table.n_rows,
             "labels": list(table.label_names),
         }
-        # The lock is taken before the file is read, whether it is new or not.
+        # Lock the file before reading it, because two processes may create it at the same time.
         self._file = os.fdopen(os.open(self.path, _OPEN, 0o666), "r+b", buffering=0)
         try:
             self._seal = self._read(head)
@@ -200,10 +199,10 @@ class Journal(AbstractContextManager["Journal"]):
         *,
         check: bool = False,
     ) -> None:
-        """Write an answer ("yes", "no" or "skip"); it is on disk when this returns.
+        """Save an answer ("yes", "no" or "skip") to disk; it replaces an earlier answer.
 
-        Rows count from 1. A later answer to the same entry replaces it. ``probability`` of a yes is
-        what the model predicted; with ``check`` the answer confirms or corrects an observed label.
+        Rows are counted from 1. ``probability`` is the predicted probability of a yes. With
+        ``check``, the answer confirms or corrects an observed label.
         """
         self.check(row, label, answer, check)
         content: dict[str, Any] = {"row": row, "label": label, "answer": answer}
@@ -214,49 +213,52 @@ class Journal(AbstractContextManager["Journal"]):
         self._append(content)
 
     def owns(self, path: str | Path) -> bool:
-        """Whether the review writes a file."""
+        """Whether the review has recorded a file as its output."""
         return str(Path(path).resolve()) in self.outputs
 
     def own(self, path: str | Path) -> None:
-        """Record that the review writes a file, and may overwrite it."""
+        """Record a file as an output of the review, which may overwrite it."""
         if not self.owns(path):
             self._append({"output": str(Path(path).resolve())})
 
     def check(self, row: Any, label: Any, answer: Any, observed: bool = False) -> None:
-        """Raise a ValueError if this is no answer to a missing, or to an observed label."""
+        """Raise a ValueError unless this answers a missing label, or an ``observed`` one."""
         table = self.table
         if answer not in ANSWERS:
-            raise ValueError(f"The answer must be one of {', '.join(ANSWERS)}; got {answer!r}.")
+            raise ValueError(f"The answer must be one of {', '.join(ANSWERS)}, got {answer!r}.")
         if not isinstance(label, str) or label not in table.label_names:
             raise ValueError(f"{label!r} is not a label of {table.path}.")
         if type(row) is not int or not 1 <= row <= table.n_rows:
             raise ValueError(
-                f"{row!r} is not a row of {table.path}, whose rows are 1 to {table.n_rows}."
+                f"{row!r} is not a row of {table.path}, which has rows 1 to {table.n_rows}."
             )
         missing = not self.observed(row, label)
         if observed and missing:
-            raise ValueError(f"Label {label!r} of row {row} is missing in {table.path}.")
+            raise ValueError(
+                f"Label {label!r} of row {row} is missing in {table.path}, so it cannot be "
+                "confirmed or corrected."
+            )
         if not observed and not missing:
             raise ValueError(
-                f"Label {label!r} of row {row} is not missing in {table.path}: it was observed. "
-                "Was the table read with other marks of missing labels?"
+                f"Label {label!r} of row {row} is not missing in {table.path}. Check that the "
+                "table is read with the same marks of missing labels as before."
             )
 
     def observed(self, row: Any, label: Any) -> str:
-        """The label in the table, blank if it is missing."""
+        """Return the label in the table as "yes" or "no", or "" if it is missing."""
         value = self.table.Y[row - 1, self.table.label_names.index(label)]
         return "" if np.isnan(value) else "yes" if value else "no"
 
     def labels(self, row: int | None = None) -> NDArray[np.float64]:
-        """The labels of the table, or of one row, with the answers."""
+        """Return the labels of the table, or of one row, including the answers."""
         return (self._labels if row is None else self._labels[row - 1]).copy()
 
     def rows(self) -> list[int]:
-        """Rows with a decision, in the order of the first one."""
+        """Return the rows with a decision, in the order of their first decisions."""
         return list(dict.fromkeys(row for row, _ in self.decisions))
 
     def left(self) -> NDArray[np.bool_]:
-        """Where labels are missing without a decision."""
+        """Return a mask of the missing labels without a decision."""
         left = np.isnan(self.table.Y)
         for row, label in self.decisions:
             left[row - 1, self.table.label_names.index(label)] = False
@@ -274,16 +276,16 @@ class Journal(AbstractContextManager["Journal"]):
     def _read(self, head: Mapping[str, Any]) -> str:
         if not hold(self._file):
             raise BlockingIOError(
-                f"{self.path} is open in another review; end that one, or use another file."
+                f"{self.path} is open in another review. End that review, or use another file."
             )
         first = write_line(head, "")[0]
         data = self._file.read()
-        if len(data) < len(first) and first.startswith(data):  # new, or left while it was made
+        if len(data) < len(first) and first.startswith(data):  # the file is new or incomplete
             data = self._begin(first)
         known = data.startswith(b'{"journal"')
         lines, seal, torn = _read_lines(self.path, data) if known else ([], "", b"")
         if not lines:
-            raise ValueError(f"{self.path} is not a journal of answers; name another file.")
+            raise ValueError(f"{self.path} is not a file of answers; name another file.")
         self._check_head(lines[0], head)
         for number, content in enumerate(lines[1:], 2):
             self._check_line(number, content)
@@ -292,46 +294,45 @@ class Journal(AbstractContextManager["Journal"]):
         if torn:
             text = torn[:60].decode(errors="replace")
             self.dropped = (
-                f"{self.path}: line {len(lines) + 1} was not written to its end and is "
-                f"dropped: {text!r}. An answer in it will be asked for again."
+                f"{self.path}: line {len(lines) + 1} is incomplete and was dropped: {text!r}. Its "
+                "question will be asked again."
             )
             self._file.truncate(self._size)
             os.fsync(self._file.fileno())
         self._file.seek(self._size)
-        if not torn and not data.endswith(b"\n"):  # an editor took it away
+        if not torn and not data.endswith(b"\n"):  # an editor may remove the last line end
             self._write(b"\n")
         return seal
 
     def _check_head(self, found: Mapping[str, Any], head: Mapping[str, Any]) -> None:
         if found.get("format") != FORMAT:
             raise ValueError(
-                f"{self.path} was written by another version of dm2l (format "
-                f"{found.get('format')!r}, here {FORMAT})."
+                f"{self.path} has format {found.get('format')!r} of another version of dm2l, but "
+                f"must have format {FORMAT}. Start a new file of answers."
             )
         if found.get("labels") != head["labels"]:
             raise ValueError(
-                f"{self.path} has answers to the labels {found.get('labels')}, the table "
-                f"{self.table.path} has {head['labels']}."
+                f"{self.path} has answers for the labels {found.get('labels')}, but "
+                f"{self.table.path} has {head['labels']}. Name the file of answers of this table."
             )
         if found.get("sha256") != head["sha256"]:
             raise ValueError(
-                f"{self.path} has answers to another table, {found.get('table')!r}, or "
-                f"{self.table.path} has changed since: its SHA-256 is {head['sha256'][:12]}..., "
-                f"that of the answers' table is {str(found.get('sha256'))[:12]}... Continue "
-                "with the table as it was, or begin a new file of answers."
+                f"{self.path} has answers for another table, {found.get('table')!r}, or "
+                f"{self.table.path} has changed. Continue with the unchanged table, or start a new "
+                "file of answers."
             )
 
     def _check_line(self, number: int, content: Mapping[str, Any]) -> None:
         if "output" in content:
             if not isinstance(content["output"], str):
-                raise damaged(self.path, number, "its output is not a path")
+                raise damaged(self.path, number, "the output is not a path")
             return
         row, label, answer = (content.get(key) for key in ("row", "label", "answer"))
         probability = content.get("probability", 0.5)
         try:
             self.check(row, label, answer, "observed" in content)
             if content.get("observed", "") != self.observed(row, label):
-                raise ValueError("its observed label is not that of the table")
+                raise ValueError("the observed label differs from the label in the table")
             if type(probability) not in (int, float) or not 0 <= probability <= 1:
                 raise ValueError(f"{probability!r:.40} is not a probability")
         except ValueError as error:
@@ -347,7 +348,7 @@ class Journal(AbstractContextManager["Journal"]):
         place = key[0] - 1, self.table.label_names.index(key[1])
         answer = {"yes": 1.0, "no": 0.0}.get(content["answer"], self.table.Y[place])
         self._labels[place] = answer
-        # The model may have learned from the first answer: the first probability counts.
+        # Keep the first probability, because a refit may have learned from the first answer.
         if key in made:
             probability = made[key].probability
         made[key] = Decision(content["answer"], probability)
@@ -359,7 +360,7 @@ class Journal(AbstractContextManager["Journal"]):
         self._file.truncate()
         self._size = 0
         self._write(first)
-        if os.name == "posix":  # the name of a new file is on disk when its folder is
+        if os.name == "posix":  # the name of a new file is saved with its folder
             folder = os.open(self.path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -377,7 +378,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _write(self, data: bytes) -> None:
         try:
             if self._file.write(data) != len(data):
-                raise OSError(f"{self.path}: no room for another answer on this disk.")
+                raise OSError(f"{self.path}: the disk is full, so the answer was not saved.")
             os.fsync(self._file.fileno())
         except OSError:
             self._file.truncate(self._size)
@@ -387,7 +388,7 @@ class Journal(AbstractContextManager["Journal"]):
 
 
 def table_digest(table: Table) -> str:
-    """SHA-256 of a table's file; of its columns and labels if it never was in one."""
+    """SHA-256 hash of a table's file, or of its columns and labels if it has no file."""
     if table.path.is_file():
         with table.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

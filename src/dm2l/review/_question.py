@@ -1,4 +1,4 @@
-"""The question about an entry: its row, the model's prediction, and why it is asked."""
+"""Questions about missing labels: the row, the model's prediction, and the value of an answer."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Mask = NDArray[np.bool_]
 
 
 class Prediction(NamedTuple):
-    """Prediction for an entry, given the known labels of its row, and why it is asked for."""
+    """Prediction for an entry given the known labels of its row, and the value of an answer."""
 
     probability: float
-    value: float  # expected number of mistakes that an answer avoids, as in suggest_entries:
+    value: float  # expected number of errors that an answer avoids, the sum of the last three
     rank: int  # of the value, from 1
-    own: float  # in the entry,
-    row: float  # in others of its row,
-    others: float  # in other rows
+    own: float  # errors in the entry
+    row: float  # errors in other entries of the row
+    others: float  # errors in other rows
 
 
 class TablePredictions:
-    """Predictions of one model by row and label (from 0); an answered entry keeps its own."""
+    """Predictions of one model by row and label, counted from 0."""
 
     def __init__(
         self, model: TableModel, table: Table, Y: Labels, before: TablePredictions | None = None
@@ -40,13 +40,13 @@ class TablePredictions:
         self.values, _, self.warnings = table_values(model, table, Y)
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
         self._sources = [feature.column for feature in model.features]
-        if before is not None:
+        if before is not None:  # an answered entry keeps the prediction from before the answer
             known = ~np.isnan(Y)
             for name in ("probability", "row"):
                 getattr(self.values, name)[known] = getattr(before.values, name)[known]
 
     def condition(self, row: int, known: Labels) -> None:
-        """Condition a row on its known labels, NaN where one is missing."""
+        """Condition the predictions for a row on its known labels; NaN is a missing label."""
         X, trust = self._X[row : row + 1], self.values.trust
         p, gains = row_values(self.model.classifier, X, known[None], trust)
         missing = np.isnan(known)
@@ -54,12 +54,12 @@ class TablePredictions:
         self.values.row[row, missing] = gains[0, missing]
 
     def supposing(self, row: int, cases: Labels) -> Labels:
-        """Probabilities of a row's labels given each of several known labels."""
+        """Probabilities of a row's labels for each row of known labels in ``cases``."""
         X = self._X[np.full(len(cases), row)]
         return row_values(self.model.classifier, X, cases, 0.0)[0]
 
     def entry(self, row: int, label: int, left: Mask) -> Prediction:
-        """Prediction for an entry, and its rank among those that are left."""
+        """Prediction for an entry, and its rank among the entries that are ``left``."""
         values, total = self.values, self.values.total
         numbers = (values.probability, total, values.own, values.row, values.others)
         p, value, own, gain, others = (float(number[row, label]) for number in numbers)
@@ -67,17 +67,17 @@ class TablePredictions:
         return Prediction(p, value, rank, own, gain, others)
 
     def best_entry(self, left: Mask) -> tuple[int, int]:
-        """The most valuable of the entries that are left."""
+        """Row and label of the most valuable entry that is ``left``."""
         return divmod(int(np.argmax(np.where(left, self.values.total, -1.0))), left.shape[1])
 
     def rank_rows(self, left: Mask) -> list[int]:
-        """Rows with entries that are left, the most valuable first."""
+        """Rows with entries that are ``left``, the most valuable row first."""
         value = np.sum(self.values.own + self.values.others, axis=1, where=left)
         rows = np.flatnonzero(left.any(axis=1))
         return [int(i) for i in rows[np.argsort(-value[rows], kind="stable")]]
 
     def column_weights(self, row: int, labels: list[int]) -> dict[str, float]:
-        """Weights of the columns of a row for a label; for several, sums without sign."""
+        """Contributions of the columns of a row to a label, or absolute sums for several labels."""
         found = column_weights(self.model, self._sources, self._X, row, labels)
         if found is None:
             return {}
@@ -86,9 +86,9 @@ class TablePredictions:
         return dict(zip(names, one.tolist(), strict=True))
 
 
-# Further columns, and longer texts, are left out and counted.
+# Maximum number of columns of a row and of characters of a value; the rest is only counted.
 MOST_COLUMNS, MOST_CHARACTERS = 300, 4000
-# Columns on top: some that the model does not use, such as names, and those of the largest weight.
+# Number of columns at the top that the model does not use (such as names), and that matter most.
 UNUSED, HEAVY = 2, 8
 
 
@@ -98,9 +98,7 @@ class Column(NamedTuple):
     name: str
     text: str
     used: bool  # by the model
-    # Change of the score from a row with the mean of this column; for a whole row the sum over its
-    # open labels, without sign.
-    weight: float
+    weight: float  # contribution to the score; for a whole row, absolute sum over missing labels
 
 
 class OtherLabel(NamedTuple):
@@ -109,24 +107,24 @@ class OtherLabel(NamedTuple):
     name: str
     state: str  # "observed", "answered" or "open"
     answer: str
-    probability: float | None  # of an open label
-    if_yes: float | None = None  # the same after either answer
+    probability: float | None  # of a yes, for an open label
+    if_yes: float | None = None  # the probability after the answer yes
     if_no: float | None = None
 
 
 class Question(NamedTuple):
-    """A question about an entry of the table, or about all open labels of a row."""
+    """A question about an entry of the table, or about all missing labels of a row."""
 
-    row: int  # 1 is the first below the header
+    row: int  # counted from 1, below the header
     label: str  # blank for a whole row
-    answer: str | None  # if it was decided already
+    answer: str | None  # the current answer, if there is one
     prediction: Prediction | None  # for a missing label
-    observed: str  # "yes" or "no" of a suspected label error
-    error_probability: float  # that the observed label is wrong
-    columns: list[Column]  # of a sparse row those that are not zero
-    n_first: int  # columns that are shown at first
+    observed: str  # "yes" or "no" for an observed label
+    error_probability: float  # probability that the observed label is wrong
+    columns: list[Column]  # nonzero columns of a sparse row, all columns of other rows
+    n_first: int  # number of columns that are shown at first
     n_left_out: int
-    others: list[OtherLabel]  # those first that the answer changes most
+    others: list[OtherLabel]  # labels first whose probability changes most with the answer
 
 
 def make_question(
@@ -139,7 +137,8 @@ def make_question(
     made: Mapping[Key, Decision] | None = None,
     error_probability: float = 0.0,
 ) -> Question:
-    """Question about an entry, or about a row if the label is blank; ``cases`` after yes and no."""
+    """Make the question about an entry, or about a row if the label is blank."""
+    # ``cases`` are the known labels of the row after the answers yes and no.
     row, label = key
     known, names = journal.labels(row), journal.table.label_names
     asked = [names.index(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
@@ -176,7 +175,7 @@ def make_question(
 
 
 def arranged(columns: list[Column]) -> tuple[list[Column], int]:
-    """Columns with the most informative ones first, and how many these are."""
+    """Put the most informative columns first; return their number, too."""
     unused = [column for column in columns if not column.used][:UNUSED]
     heavy = sorted((c for c in columns if c.weight), key=lambda column: -abs(column.weight))
     first = [*unused, *heavy[:HEAVY]] or columns[:HEAVY]
@@ -187,20 +186,17 @@ def arranged(columns: list[Column]) -> tuple[list[Column], int]:
 def row_columns(
     table: Table, row: int, used: frozenset[str] | None, weights: Mapping[str, float] | None = None
 ) -> list[Column]:
-    """The features of a row as text; of a sparse one those that are not zero."""
-    values: list[tuple[str, Any]]
+    """Features of a row as text; for a sparse row, the nonzero features."""
+    values: list[tuple[str, Any]] = []
     if table.frame is None:
         one = table.matrix.tocsr()[row - 1].tocoo()
         names = table.feature_names
         values = [(names[j], x) for j, x in zip(one.col.tolist(), one.data.tolist(), strict=True)]
     else:
-        # Cell by cell: a row of numbers would be of one type, and cut long integers short.
-        frame = table.frame.iloc[row - 1 : row]
-        values = [
-            (name, "" if column.isna().iloc[0] else column.iloc[0])
-            for name in table.feature_names
-            for column in [frame[name]]
-        ]
+        # Read cell by cell: a whole row would have one type, in which long integers lose digits.
+        for name in table.feature_names:
+            cell = table.frame[name].iloc[row - 1 : row]
+            values.append((name, "" if cell.isna().iloc[0] else cell.iloc[0]))
     weights = weights or {}
     return [
         Column(name, _text(value), used is None or name in used, weights.get(name, 0.0))

@@ -1,4 +1,4 @@
-"""The page of a review, and the local web server that Label Studio's backend shares with it."""
+"""The web server of the review page, and its base, which the Label Studio backend shares."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from dm2l.review._session import Quality, ReviewSession, export_name
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._output import plain_values
 
-# Names of this machine's own interface, and what a browser calls them.
+# Names of the interfaces that only this machine can reach, and their names in addresses.
 LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "[::1]"}
-# Bytes of a refused request that are read: the sender may lose the reply if some are unread.
+# Bytes of a refused request that are read, because the sender may lose the reply otherwise.
 MOST_DRAINED = 2**20
-# Of the JSON of a request: an empty object takes 3 bytes there and 70 or more in memory.
+# Maximum number and depth of JSON values: an empty object of 3 bytes takes 70 bytes in memory.
 MOST_VALUES = 2**21
 MOST_NESTED = 64
-# Requests that are read or answered at the same time; further connections wait.
+# Maximum number of requests that are handled at the same time; further connections wait.
 MOST_WORKERS = 64
 
 
@@ -56,20 +56,20 @@ class AccessError(Exception):
 
 
 def json_reply(content: Any, status: int = 200) -> Reply:
-    """Plain values, arrays and dataclasses as JSON."""
+    """Reply with values, arrays and dataclasses as JSON."""
     return Reply(json.dumps(plain_values(content)).encode(), status=status)
 
 
 def measure_json(content: bytes) -> tuple[int, int]:
     """Number of values and depth of nesting of JSON in UTF-8, without parsing it."""
-    # Escaped quotes do not end a string.
+    # Remove escaped quotes, which do not end a string.
     content = content.replace(b"\\\\", b"").replace(b'\\"', b"")
     n_values = n_quotes = depth = deepest = 0
     for start in range(0, len(content), 2**20):
         part = np.frombuffer(content[start : start + 2**20], np.uint8)
         quotes = n_quotes + np.cumsum(part == ord('"'))
         outside = quotes % 2 == 0
-        letter = part | 0x20  # makes { of [ and } of ]
+        letter = part | 0x20  # maps [ to { and ] to }
         opened = outside & (letter == ord("{"))
         closed = outside & (letter == ord("}"))
         depths = depth + np.cumsum(opened.astype(np.int64) - closed)
@@ -80,7 +80,7 @@ def measure_json(content: bytes) -> tuple[int, int]:
 
 
 class _TimedReader(io.RawIOBase):
-    """The bytes of a request, all of which must come before a deadline."""
+    """Reads the bytes of a request, all of which must arrive before a deadline."""
 
     def __init__(self, connection: socket.socket, seconds: float) -> None:
         self._connection, self._end = connection, monotonic() + seconds
@@ -91,33 +91,27 @@ class _TimedReader(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         left = self._end - monotonic()
         if left <= 0:
-            raise TimeoutError("The deadline of the request is over.")
+            raise TimeoutError("The request did not arrive in time.")
         self._connection.settimeout(left)
         return self._connection.recv_into(buffer)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """A request: host, token and size are checked before its content."""
+    """Handles a request, whose host, token and size are checked before its content."""
 
     server: LocalServer
-    timeout = 30  # seconds for a whole request to arrive, and again for the reply to be taken
-    most_bytes = 2**18  # an answer takes a few hundred bytes, a row has hundreds of answers
+    timeout = 30  # seconds for receiving a request, and for sending a reply
+    most_bytes = 2**18  # enough for hundreds of answers
     sent_headers: ClassVar[Mapping[str, str]] = {
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store",
     }
 
-    def admitted(self, path: str) -> str:
-        """Name of a request with the right token; raises for any other."""
-        raise NotImplementedError
-
-    def get(self, name: str, query: dict[str, str]) -> Reply | None:
-        """Reply to a GET request; None if the name is unknown."""
-        raise NotImplementedError
-
-    def post(self, name: str) -> Reply | None:
-        """Reply to a POST request; None if the name is unknown."""
-        raise NotImplementedError
+    # The name of a request; raises an AccessError if its token is wrong.
+    admitted: Callable[[str], str]
+    # The replies to GET and POST requests; None if the name is unknown.
+    get: Callable[[str, dict[str, str]], Reply | None]
+    post: Callable[[str], Reply | None]
 
     def setup(self) -> None:
         super().setup()
@@ -130,9 +124,9 @@ class Handler(BaseHTTPRequestHandler):
         self._length = int(length[:12]) if known else None
         self._read = False
         try:
-            # DNS rebinding: a name of another page may resolve to this machine.
+            # DNS rebinding: the name of another site may resolve to this machine.
             if self.server.hosts and self.headers.get_all("Host", []) not in self.server.hosts:
-                raise AccessError(403, "This host is not served.")
+                raise AccessError(403, "The host name is wrong. Use the address that was printed.")
             parts = urlsplit(self.path)
             name = self.admitted(parts.path)
             if self.command == "GET":
@@ -140,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 reply = self.post(name)
             if reply is None:
-                raise AccessError(404, "There is nothing here.")
+                raise AccessError(404, "This address does not exist.")
         except AccessError as refusal:
             reply = Reply(f"{refusal}\n".encode(), "text/plain; charset=utf-8", refusal.status)
         except ValueError as error:
@@ -155,18 +149,19 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = _handle  # noqa: N815 - names of http.server
 
     def body(self) -> Any:
-        """The JSON of a request."""
+        """Parse the JSON of a request."""
         if self.headers.get_content_type() != "application/json":
-            raise AccessError(415, "Requests must be JSON.")
+            raise AccessError(415, "Requests must have the content type application/json.")
         if self._length is None:
-            raise AccessError(411, "Requests must state their length.")
+            raise AccessError(411, "Requests must have a Content-Length header.")
         if self._length > self.most_bytes:
             raise AccessError(413, f"Requests may have at most {self.most_bytes} bytes.")
         self._read = True
         try:
             content = self.rfile.read(self._length)
         except TimeoutError as error:
-            raise AccessError(408, f"Requests must arrive in {self.timeout} seconds.") from error
+            message = f"Requests must arrive within {self.timeout} seconds."
+            raise AccessError(408, message) from error
         n_values, depth = measure_json(content)
         if n_values > MOST_VALUES:
             raise AccessError(413, f"Requests may have at most {MOST_VALUES} values.")
@@ -175,7 +170,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             return json.loads(content.decode())
         except (ValueError, RecursionError) as error:
-            raise AccessError(400, "The request is not JSON.") from error
+            raise AccessError(400, "The request is not valid JSON.") from error
 
     def _send(self, reply: Reply) -> None:
         self.connection.settimeout(self.timeout)
@@ -198,17 +193,17 @@ class Handler(BaseHTTPRequestHandler):
         return "dm2l"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: lines would contain the token."""
+        """Log nothing, because log lines would contain the token."""
 
 
 class LocalServer(ThreadingHTTPServer):
-    """Listens on an interface; on a loopback interface only the names in ``hosts`` are accepted."""
+    """A web server on one interface; on a loopback interface, it checks host names."""
 
     url: str  # with the token
     daemon_threads = True
-    # Waiting connections; with the default of five, a burst of them times out.
+    # Maximum number of waiting connections; with the default of 5, many simultaneous ones time out.
     request_queue_size = 256
-    # On Windows this would let another program take the port while it is in use.
+    # On Windows, this would let another program use the same port.
     allow_reuse_address = os.name == "posix"
 
     def __init__(self, handler: type[Handler], host: str, port: int) -> None:
@@ -217,12 +212,14 @@ class LocalServer(ThreadingHTTPServer):
         try:
             super().__init__((address, port), handler)
         except OSError as error:
-            raise OSError(f"Port {port} of {address} is not available: {error}.") from error
+            raise OSError(
+                f"Port {port} of {address} is not available: {error}. Choose another port."
+            ) from error
         self._workers = BoundedSemaphore(MOST_WORKERS)
         called = LOOPBACK.get(host, f"[{host}]" if ":" in host else host)
         names = (called, "localhost") if host in LOOPBACK else ()
         self.hosts = [[f"{name}:{self.server_port}"] for name in names]
-        if self.server_port == 80:  # browsers leave it out
+        if self.server_port == 80:  # browsers omit this port
             self.hosts += [[name] for name in names]
         self.origin = f"http://{called}:{self.server_port}"
 
@@ -232,28 +229,28 @@ class LocalServer(ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Handle a request in a thread of its own, once fewer than ``MOST_WORKERS`` run."""
+        """Handle a request in a new thread, once fewer than ``MOST_WORKERS`` are running."""
         self._workers.acquire()
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # no thread could be started
+        except RuntimeError:  # the thread could not be started
             self._workers.release()
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Handle a request, then let the next one in."""
+        """Handle a request, and then allow the next one."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._workers.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that disconnect; other errors are shown on the terminal."""
+        """Ignore clients that disconnect, and print other errors to the terminal."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
     def serve(self, session: ReviewSession, announce: Callable[[str], None] | None) -> None:
-        """Serve until Ctrl-C, which may also interrupt ``announce``, then close the session."""
+        """Serve until Ctrl-C, and then close the session."""
         try:
             if announce:
                 announce(self.url)
@@ -270,13 +267,13 @@ _PAGE = {
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
 }
 _HEADERS = {
-    # Nothing but this package's own script and style may run, load or be sent anywhere.
+    # The page may only load the script and style of this package, and only connect to this server.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",  # the address has the token in it
+    "Referrer-Policy": "no-referrer",  # the address contains the token
     **Handler.sent_headers,
 }
 
@@ -285,13 +282,13 @@ def check_host(host: str) -> None:
     """Refuse an interface that other machines can reach."""
     if host not in LOOPBACK:
         raise ValueError(
-            "A review is served to this machine only: host must be 127.0.0.1 or ::1, got "
-            f"{host!r}. From another machine, use 'ssh -L'."
+            f"A review serves this machine only: host must be 127.0.0.1 or ::1, got {host!r}. To "
+            "review from another machine, use 'ssh -L'."
         )
 
 
 class _Handler(Handler):
-    """A request of the page."""
+    """Handles a request of the page."""
 
     server: ReviewServer
     sent_headers = _HEADERS
@@ -300,7 +297,7 @@ class _Handler(Handler):
         token, slash, name = path.removeprefix("/").partition("/")
         if not compare_digest(token.encode(), self.server.token.encode()) or not slash:
             raise AccessError(
-                403, "The token is missing or wrong: open the address that was printed."
+                403, "The token is missing or wrong. Open the address that was printed."
             )
         return name
 
@@ -315,18 +312,18 @@ class _Handler(Handler):
 
     def post(self, name: str) -> Reply | None:
         if self.headers.get_all("Origin", []) != [f"http://{self.headers['Host']}"]:
-            raise AccessError(403, "Only the page of this server may write.")
+            raise AccessError(403, "Only the page of this server may send answers.")
         body, session, output = self.body(), self.server.session, self.server.output
         if name == "answer":
             if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
-                raise ValueError("An answer has row, label and answer, and nothing else.")
+                raise ValueError("An answer must have the fields row, label and answer only.")
             following = session.answer(body["row"], body["label"], body["answer"])
             missing = (body["row"], body["label"]) in session.journal.decisions
             return self._state(following, "entries" if missing else "label_errors")
         if name in ("answers", "suppose"):
             answers = body.get("answers") if isinstance(body, dict) else None
             if not isinstance(answers, dict) or set(body) != {"row", "answers"}:
-                raise ValueError("Answers to a row have row and answers, and nothing else.")
+                raise ValueError("Answers to a row must have the fields row and answers only.")
             if name == "suppose":
                 return json_reply(session.suppose(body["row"], answers))
             return self._state(session.answer_row(body["row"], answers), "rows")
@@ -335,14 +332,14 @@ class _Handler(Handler):
             return json_reply({"begun": begun}, 202 if begun else 409)
         if name == "export":
             if output is None:
-                raise ValueError("No file was named to export to; download the table instead.")
+                raise ValueError("There is no file for the export (-o). Download the table.")
             n_answers = session.export(output)
             return json_reply({"path": str(output), "n_answers": n_answers})
         return None
 
     def _state(self, at: int | None, queue: str) -> Reply:
         session, output = self.server.session, self.server.output
-        # First the states: what a run has changed is there once it has ended.
+        # Read these states first: once a run has ended, its results are there.
         refit, label_errors = session.refit_state, session.label_errors_state
         progress, quality = session.progress, session.quality
         queues = {
@@ -351,7 +348,7 @@ class _Handler(Handler):
             "label_errors": (session.label_error, progress.checked),
         }
         if queue not in queues:
-            raise ValueError(f"There is no queue {queue!r:.40}.")
+            raise ValueError(f"queue must be one of {', '.join(queues)}; got {queue!r:.40}.")
         ask, made = queues[queue]
         state = {
             "table": session.table.path.name,
@@ -381,7 +378,7 @@ class _Handler(Handler):
 
 
 class ReviewServer(LocalServer):
-    """A page for a review, which only this machine can reach and only with the token in ``url``."""
+    """Serves the page of a review to this machine, at an address ``url`` with a secret token."""
 
     def __init__(
         self,
@@ -429,20 +426,20 @@ def serve(
     output: str | Path | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve the page of a review until it is interrupted (Ctrl-C), then close the session.
+    """Serve the page of a review until Ctrl-C, and then close the session.
 
     Parameters
     ----------
     session : ReviewSession
-        The review.
+        The session to serve.
     host : str, default="127.0.0.1"
-        An interface of this machine: "127.0.0.1", "localhost" or "::1".
+        Interface of this machine: "127.0.0.1", "localhost" or "::1".
     port : int, default=0
-        The port; 0 takes a free one.
+        Port of the server; 0 selects a free port.
     output : str or Path, default=None
-        File of the table with the answers; None for a download only.
+        File to which the page exports the table with the answers; None offers a download only.
     announce : callable, default=None
-        Called with the address as soon as it can be opened.
+        Function that is called with the address when the page can be opened.
     """
     with ReviewServer(session, host=host, port=port, output=output) as server:
         server.serve(session, announce)

@@ -1,4 +1,4 @@
-"""A review of the missing labels of a table, without any page, and the refits with its answers."""
+"""The session of a review: its queues of questions, the answers, and refits of the model."""
 
 import tempfile
 import warnings
@@ -30,7 +30,7 @@ from dm2l.tables._model import score_correlation
 from dm2l.tables._options import fit_pipeline
 from dm2l.tables._preparation import unread_rows
 
-# Share of the observed labels that is held out, and how often.
+# Share of the observed labels that is held out, and number of repetitions.
 HELD_OUT, REPETITIONS = 0.2, 3
 
 
@@ -38,8 +38,8 @@ HELD_OUT, REPETITIONS = 0.2, 3
 class Quality:
     """Measures on held-out observed labels of models trained without and with the answers."""
 
-    n_answers: int  # yes or no
-    n_entries: int  # labels that are held out in each repetition
+    n_answers: int  # answers yes or no
+    n_entries: int  # held-out labels per repetition
     repetitions: int
     before: Mapping[str, Interval]
     after: Mapping[str, Interval]
@@ -47,13 +47,13 @@ class Quality:
 
 
 class Refit:
-    """Fits with the columns and hyperparameters of a model: a search would change more."""
+    """Refits of a model with its columns and hyperparameters, without a new search."""
 
     def __init__(self, model: TableModel, table: Table) -> None:
         self.model, self.table = model, table
         self.inputs = model.inputs(table)[0]
         classifier, settings = model.classifier, model.settings
-        if settings is None:  # the automatic estimator, whose quick effort takes seconds
+        if settings is None:  # an automatic model, for which quick effort takes seconds
             self._options = FitOptions(effort="quick", random_state=classifier.random_state)
         else:
             self._options = FitOptions(
@@ -65,24 +65,23 @@ class Refit:
                 missing_as=classifier.missing_as or FitOptions.missing_as,
                 random_state=classifier.random_state,
             )
-        self._held_out: list[tuple[Labels, Labels]] = []
         self._before: list[dict[str, float]] = []
         self._wrong = np.zeros(table.Y.shape, dtype=bool)
 
     def fit(self, Y: Labels) -> TableModel:
-        """The model fitted to other labels."""
+        """Fit the model to other labels."""
         pipeline = self._pipeline(Y, self.model.label_names)
         scores = pipeline[-1].decision_function(pipeline[:-1].transform(self.inputs))
         correlation = score_correlation(scores)
         return replace(self.model, pipeline=pipeline, correlation=correlation, estimate=None)
 
     def quality(self, Y: Labels) -> Quality | None:
-        """Change by the answers in ``Y``; None if too few labels are observed to hold some out."""
+        """Measure the effect of the answers in ``Y``; None if too few labels are observed."""
         held_out = self._split()
         if not held_out:
             return None
         given = np.isnan(self.table.Y) & ~np.isnan(Y)
-        # A label that was corrected is neither evaluated nor learned from.
+        # Corrected labels are not evaluated, and the model without answers does not learn them.
         wrong = ~np.isnan(self.table.Y) & (self.table.Y != Y)
         held_out = [(left, np.where(wrong, np.nan, hidden)) for left, hidden in held_out]
         if not self._before or (wrong != self._wrong).any():
@@ -102,14 +101,14 @@ class Refit:
         )
 
     def _split(self) -> list[tuple[Labels, Labels]]:
-        """Observed labels that are kept and that are held out, the same at every call."""
-        if not self._held_out:
-            for seed in range(REPETITIONS):
-                left, hidden = hold_out(self.table.Y, HELD_OUT, seed)
-                both = (left == 1).any(axis=0) & (left == 0).any(axis=0)
-                if both.any() and not np.isnan(hidden).all():
-                    self._held_out.append((left, hidden))
-        return self._held_out
+        """Training labels and held-out labels of each repetition, the same at every call."""
+        found = []
+        for seed in range(REPETITIONS):
+            left, hidden = hold_out(self.table.Y, HELD_OUT, seed)
+            both = (left == 1).any(axis=0) & (left == 0).any(axis=0)
+            if both.any() and not np.isnan(hidden).all():
+                found.append((left, hidden))
+        return found
 
     def _measure(self, Y: Labels, hidden: Labels) -> dict[str, float]:
         pipeline = self._pipeline(Y)
@@ -117,7 +116,7 @@ class Refit:
 
     def _pipeline(self, Y: Labels, label_names: list[str] | None = None) -> Any:
         with warnings.catch_warnings():
-            # `dm2l fit` has given these warnings; nothing can be done about them on the page.
+            # `dm2l fit` has shown these warnings, and the page cannot do anything about them.
             warnings.simplefilter("ignore", ConstantLabelWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             uses = self.model.uses
@@ -126,7 +125,7 @@ class Refit:
 
 
 class State(NamedTuple):
-    """Whether work is going on, how many runs were begun, and why the last one failed."""
+    """State of background work: whether it runs, the number of runs, and the last error."""
 
     running: bool = False
     number: int = 0
@@ -134,12 +133,12 @@ class State(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Whether the last run has ended without an error."""
+        """Whether the last run ended without an error."""
         return self.number > 0 and not self.running and not self.error
 
 
 class Background:
-    """A function that runs in a thread; errors that its input may cause end up in ``state``."""
+    """A function that runs in a thread and keeps its errors in ``state``."""
 
     def __init__(self, work: Callable[..., None], lock: RLock) -> None:
         self.state = State()
@@ -147,7 +146,7 @@ class Background:
         self._thread: Thread | None = None
 
     def start(self, *arguments: Any) -> bool:
-        """Begin a run, unless one is going on."""
+        """Start a run; False if the function is running already."""
         with self._lock:
             if self.state.running:
                 return False
@@ -162,7 +161,7 @@ class Background:
             self._thread.join(seconds)
 
     def _run(self, *arguments: Any) -> None:
-        error = "This ended unexpectedly; see the terminal."
+        error = "It ended unexpectedly; see the terminal for the error."
         try:
             self._work(*arguments)
             error = ""
@@ -174,61 +173,62 @@ class Background:
 
 
 Made = TypeVar("Made")
-# Suspected label errors that are shown.
+# Maximum number of suspected label errors.
 MOST_LABEL_ERRORS = 200
 
 
 class Progress(NamedTuple):
-    """Numbers of decisions of a review."""
+    """Numbers of questions and answers of a review."""
 
-    suggested: int  # entries that are asked for in all
-    answered: int  # of these with a yes or no
+    suggested: int  # questions in total
+    answered: int  # questions answered with yes or no
     skipped: int
-    correct: int  # answers on the model's side of one half
-    predicted: int  # answers for which the model gave a probability before
-    checked: int  # observed labels
+    correct: int  # answers that the model predicted correctly
+    predicted: int  # answers that the model predicted
+    checked: int  # observed labels that were confirmed or corrected
     corrected: int
 
     @property
     def decided(self) -> int:
-        """Entries that were answered or skipped."""
+        """Number of questions that were answered or skipped."""
         return self.answered + self.skipped
 
 
 class ReviewSession:
-    """Questions of a model about the missing labels of a table, and their answers.
+    """Questions about the missing labels of a table, and their answers.
 
-    There are three queues: single entries, whole rows, and suspected label errors. Positions in a
-    queue begin at 0, with the decided ones; ``None`` is the next one to ask for. Rows count from 1,
-    the first below the header; answers are "yes", "no" and "skip". All methods are thread-safe.
+    There are three queues of questions: single entries, whole rows, and suspected label errors. A
+    position in a queue is counted from 0; None means the next open question. Rows are counted from
+    1, below the header. Answers are "yes", "no" and "skip". All methods are thread-safe.
 
     Parameters
     ----------
     model : TableModel
         A fitted model.
     table : Table
-        The table to be answered, read with the model's labels.
+        The table to review, read with the labels of the model.
     journal : Journal
-        File of the answers, those of earlier sessions included.
+        File of the answers, which may have answers of earlier sessions.
     top : int, default=None
-        Number of entries to ask for in all, those of earlier sessions included; None for all.
+        Maximum number of entries to ask about, including those of earlier sessions; None asks about
+        all.
     missing : sequence of str, default=()
-        Marks of missing labels with which the table was read, besides those of the model.
+        Further marks of missing labels with which the table was read.
     save_model : str or Path, default=None
-        A file for the model, written after each refit; :func:`dm2l.tables.load_bundle` reads it.
+        File to which each refitted model is saved, for :func:`dm2l.tables.load_bundle`.
 
     Attributes
     ----------
     model : TableModel
-        The model as it was fitted last.
+        The given model, or the model of the last refit.
     learnt : ndarray of shape (n_rows, n_labels)
-        The labels that it was fitted to; those of the table for the model that was given.
+        The labels of the last refit; before it, those of the table.
     quality : Quality or None
-        Measures without and with the answers, as of the last refit.
+        Measures of models without and with the answers, computed by the last refit.
     measured : bool
-        Whether refits compute ``quality``, which takes several fits more.
+        Whether refits compute ``quality``, which takes several more fits.
     saved, warnings : bool and list of str
-        Whether ``save_model`` was written, and warnings about the table.
+        Whether a model was saved to ``save_model``, and warnings about the table.
 
     Notes
     -----
@@ -263,7 +263,7 @@ class ReviewSession:
         n_missing = int(np.isnan(table.Y).sum())
         decided = len(journal.decisions)
         self._suggested = n_missing if top is None else min(n_missing, max(top, decided))
-        # Decided entries need a prediction too: one can go back to them.
+        # Decided entries need a prediction, too, because a person can go back to them.
         self._predictions = TablePredictions(model, table, table.Y)
         self.warnings = self._predictions.warnings
         if decided or journal.checks:
@@ -273,7 +273,7 @@ class ReviewSession:
 
     @property
     def progress(self) -> Progress:
-        """Numbers of decisions."""
+        """Numbers of questions and answers so far."""
         with self._lock:
             decisions, checks = self.journal.decisions, self.journal.checks
             answered = [made for made in decisions.values() if made.answer != "skip"]
@@ -290,7 +290,7 @@ class ReviewSession:
             )
 
     def entry(self, position: int | None = None) -> Question | None:
-        """The missing label at a position, by default the most valuable; None if none is left."""
+        """Return the question at a position, by default the most valuable; None if none is left."""
         with self._lock:
             left = self.journal.left()
             key = _at(self.journal.decisions, position)
@@ -300,7 +300,7 @@ class ReviewSession:
                 i, k = self._predictions.best_entry(left)
                 key = i + 1, self.table.label_names[k]
             row, k = key[0], self.table.label_names.index(key[1])
-            cases = np.tile(self.journal.labels(row), (2, 1))  # after either answer
+            cases = np.tile(self.journal.labels(row), (2, 1))  # labels after a yes and after a no
             cases[:, k] = 1, 0
             prediction = self._predictions.entry(row - 1, k, left)
             made = self.journal.decisions
@@ -309,7 +309,7 @@ class ReviewSession:
             )
 
     def row_entry(self, position: int | None = None) -> Question | None:
-        """All missing labels of a row, by default the most valuable one; None if none is left."""
+        """Return the question about a row, by default the most valuable; None if none is left."""
         with self._lock:
             row = _at(self.journal.rows(), position)
             if row is None and not self._enough:
@@ -319,7 +319,7 @@ class ReviewSession:
             return make_question(self.journal, self._predictions, (row, ""))
 
     def label_error(self, position: int | None = None) -> Question | None:
-        """A suspected label error, by default the most probable one that is left, None if none."""
+        """Return a suspected label error, by default the most probable; None if none is left."""
         with self._lock:
             checks, found = self.journal.checks, self._label_errors
             key = _at(checks, position) or next((key for key in found if key not in checks), None)
@@ -331,12 +331,12 @@ class ReviewSession:
             )
 
     def answer(self, row: int, label: str, answer: str) -> int:
-        """Take an answer to a missing label or a suspected error; return the next position.
+        """Save an answer to a missing label or a suspected error; return the next position.
 
-        It is on disk then, replaces an earlier one, and changes predictions for its row.
+        It replaces an earlier answer and updates the predictions for its row.
         """
         with self._lock:
-            # From the page, row and label can be anything.
+            # A request of the page may contain values of any type.
             check = type(row) is int and isinstance(label, str)
             check = check and ((row, label) in {**self._label_errors, **self.journal.checks})
             self.journal.check(row, label, answer, check)
@@ -346,7 +346,7 @@ class ReviewSession:
             return list(made).index((row, label)) + 1
 
     def answer_row(self, row: int, answers: Mapping[str, str]) -> int:
-        """Take answers to missing labels of a row; return the next position of the queue."""
+        """Save answers to missing labels of a row by label; return the next position."""
         with self._lock:
             self._check_row(row, answers)
             for label, answer in answers.items():
@@ -354,7 +354,7 @@ class ReviewSession:
             return self.journal.rows().index(row) + 1
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, float]:
-        """Probabilities of the other missing labels of a row, given answers that are not kept."""
+        """Return the probabilities of the other missing labels given answers, without saving."""
         with self._lock:
             self._check_row(row, answers)
             known, names = self.journal.labels(row), self.table.label_names
@@ -365,7 +365,7 @@ class ReviewSession:
 
     def _check_row(self, row: int, answers: Mapping[str, str]) -> None:
         if not answers:
-            raise ValueError("There is no answer.")
+            raise ValueError("There is no answer; send one for at least one label.")
         for label, answer in answers.items():
             self.journal.check(row, label, answer)
 
@@ -375,7 +375,7 @@ class ReviewSession:
         self.journal.add(row, label, answer, None if check else round(p, 6), check=check)
 
     def labels(self) -> Labels:
-        """The labels of the table with the answers."""
+        """Return the labels of the table, including the answers."""
         with self._lock:
             return self.journal.labels()
 
@@ -393,26 +393,26 @@ class ReviewSession:
 
     @property
     def refit_state(self) -> State:
-        """Whether a refit is running, how many were begun, and why the last one failed."""
+        """State of the refits: whether one is running, their number, and the last error."""
         return self._refits.state
 
     @property
     def label_errors_state(self) -> State:
-        """The same for the search for label errors."""
+        """State of the search for label errors."""
         return self._audit.state
 
     def start_refit(self) -> bool:
-        """Refit the model with the answers so far, in the background; False if that is running."""
+        """Start a refit with the answers so far in the background; False if one is running."""
         with self._lock:
             return self._refits.start(self.labels())
 
     def start_label_errors(self) -> bool:
-        """Search for label errors in the background; False if that is running or done."""
+        """Start a search for label errors in the background; False if it is running or done."""
         with self._lock:
             return not self._audit.state.done and self._audit.start()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for the background to end."""
+        """Wait until no background work is running."""
         self._refits.wait(seconds)
         self._audit.wait(seconds)
 
@@ -429,50 +429,50 @@ class ReviewSession:
         quality = self._refit.quality(Y) if self.measured else None
         with self._lock:
             self.model, self.learnt, self.quality = model, Y, quality
-            # Answers that were given meanwhile are conditioned on, not learned from.
+            # The model has not learned answers from during the refit, so condition on all.
             made = [*self.journal.decisions.items(), *self.journal.checks.items()]
             for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
                 predictions.condition(row - 1, self.journal.labels(row))
             self._predictions = predictions
             if self._save_model is None or self._closed:
                 return
-            try:  # under the lock, so that closing the session waits until the file is complete
+            try:  # the lock makes close() wait until the file is complete
                 save_bundle(model, self._save_model)
             except OSError as error:
-                raise OSError(f"The model was fitted, but it cannot be saved: {error}") from error
+                raise OSError(f"The model was fitted, but cannot be saved: {error}") from error
             self.saved = True
 
     # -------------------------------------------------------------------------------------- export
 
     def export(self, output: str | Path) -> int:
-        """Write the table with the answers in the spelling of each column; return their number.
+        """Write the table with the answers, and return the number of answers.
 
-        It is a ValueError if the file of the table has changed since the review began.
+        Raises a ValueError if the file of the table has changed since the review began.
         """
         journal = self.journal
         return export_answers(self.table, self.labels(), Path(output), self._marks, journal.digest)
 
     def close(self) -> None:
-        """Close the journal, after an answer or a model that is being written."""
+        """Close the journal, once the current answer or model is saved."""
         with self._lock:
             self._closed = True
             self.journal.close()
 
 
 def _at(made: Iterable[Made], position: int | None) -> Made | None:
-    """The decision at a position; None for the next one."""
+    """The decision at a position; None if there is none."""
     keys = list(made)
     return keys[position] if position is not None and 0 <= position < len(keys) else None
 
 
 def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], digest: str) -> int:
-    """Write a table with the labels ``Y``; return the number of entries that differ."""
+    """Write a table with the labels ``Y``; return the number of changed labels."""
     if not table.path.is_file():
-        raise ValueError(f"{table.path} is not a file, so there is no table to put answers into.")
+        raise ValueError(f"{table.path} does not exist. Restore the table to export the answers.")
     if table_digest(table) != digest:
         raise ValueError(
-            f"{table.path} has changed since the review began, so that answers may not belong to "
-            "its rows any more. Restore it as it was; the answers are kept."
+            f"{table.path} has changed since the review began, so its rows may not match the "
+            "answers. Restore the unchanged table and export again."
         )
     given = ~np.isnan(Y) & (table.Y != Y)
     completion = Completion(
@@ -483,7 +483,7 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
         probabilities=np.zeros(given.shape),
         warnings=[],
     )
-    # Details in another file keep the table free of further columns.
+    # Without a file for details, the table would get more columns.
     with tempfile.TemporaryDirectory() as folder:
         write_completion(
             completion, table, output, missing=marks, details=Path(folder, "details.csv")
@@ -492,7 +492,7 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
 
 
 def export_name(table: Table) -> str:
-    """A name for the table with answers, of the form in which it is written."""
+    """Name of the file with the answers, whose suffix fits the format of the table."""
     name = unpacked_name(table.path)
     suffix = name.suffix if suffix_of(name) in (*TEXT, *PARQUET, *EXCEL) else ".npz"
     return f"{name.stem}-reviewed{suffix}"

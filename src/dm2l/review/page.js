@@ -1,6 +1,6 @@
 "use strict";
-// Every value from the table goes in as text, never as markup. The address has the token in it, so
-// addresses relative to it are all that is needed.
+// Values from the table are inserted as text, never as markup. All addresses are relative, because
+// the address of the page contains the token.
 const $ = (id) => document.getElementById(id);
 const text = (id, words) => { $(id).textContent = words; };
 const make = (tag, words, kind) => {
@@ -11,7 +11,7 @@ const make = (tag, words, kind) => {
 };
 const percent = (p) => (p > 0 && p < 0.005 ? "under 1 %" : p < 1 && p > 0.995 ? "over 99 %" : `${Math.round(100 * p)} %`);
 const number = (x, digits = 3) => Number(x.toPrecision(digits)).toString();
-// A name inside of a sentence, whose marks of direction must not turn the rest around.
+// Isolates a name in a sentence, so that its marks of direction do not affect the other words.
 const apart = (name) => `\u2068${name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "")}\u2069`;
 const many = (n, one, more) => `${n} ${n === 1 ? one : more}`;
 
@@ -24,7 +24,7 @@ let here = 0;
 
 // --------------------------------------------------------------------------------- the server
 
-const GONE = "The server does not answer. Every answer that was counted is on disk: start dm2l review again and open the new address.";
+const GONE = "The server does not answer. All answers that were counted are saved. Start dm2l review again and open the new address.";
 
 async function ask(path, body) {
   const options = { cache: "no-store" };
@@ -39,14 +39,14 @@ async function ask(path, body) {
   } catch {
     throw new Error(GONE);
   }
-  if (reply.status === 403) throw new Error("The server does not know this page: open the address that it printed.");
+  if (reply.status === 403) throw new Error("The address of this page is not valid any more. Open the address that dm2l review printed.");
   const content = await reply.json().catch(() => ({}));
   if (reply.ok || reply.status === 409) return content;
-  throw new Error(content.error || `The server refused this (${reply.status}).`);
+  throw new Error(content.error || `The server refused the request (status ${reply.status}). Reload the page.`);
 }
 
-// One thing at a time: a key pressed while an answer is on its way would be for an entry that
-// nobody has seen yet.
+// Runs one request at a time: a key that is pressed while an answer is being saved would answer a
+// question that is not on the page yet.
 async function during(work) {
   if (busy) return;
   busy = true;
@@ -78,18 +78,18 @@ function show(next) {
   if (shown) showEntry(shown);
 }
 
-// What does not belong to the entry; a refit that ends changes this and leaves the entry alone.
+// Shows everything except the question, which stays the same when a refit ends.
 function showAround({ table, progress, refit: refitting, label_errors: search, output }) {
   document.title = `${progress.decided}/${progress.suggested} Review ${apart(table)}`;
   text("table", table);
   $("bar").max = Math.max(1, progress.suggested);
   $("bar").value = progress.decided;
   text("count", `${progress.decided} of ${progress.suggested}` + (progress.skipped ? ` (${progress.skipped} skipped)` : ""));
-  const further = "The same command with a larger --top asks for more.";
-  const looking = search.running ? "Looking for labels that everything else about their rows contradicts; go on meanwhile." : search.error || `${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
+  const further = "To continue, run the same command with a larger --top.";
+  const looking = search.running ? "Searching for label errors. You can continue in another mode." : search.error || `${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
   if (queue === "label_errors") text("end-text", looking);
-  else text("end-text", `${many(progress.answered, "entry", "entries")} answered, ${progress.skipped} skipped. Go back to change an answer, refit, or take the table. ${further}`);
-  text("correct", progress.predicted ? `The model predicted ${progress.correct} of ${many(progress.predicted, "answer", "answers")} correctly.` : "Answer a few, then refit: the model learns from them and asks anew.");
+  else text("end-text", `${many(progress.answered, "entry", "entries")} answered, ${progress.skipped} skipped. You can go back to change an answer, refit the model, or download the table. ${further}`);
+  text("correct", progress.predicted ? `The model predicted ${progress.correct} of ${many(progress.predicted, "answer", "answers")} correctly.` : "Answer some questions, then refit the model to learn from them.");
   $("export").hidden = !output;
   showRefit(refitting);
 }
@@ -116,14 +116,14 @@ function showPrediction({ probability, value, rank, own, row, others }) {
   text("predicted", "The model predicts ");
   text("probability", `yes: ${percent(probability)}`);
   $("yes").style.width = `${100 * probability}%`;
-  text("why", `Why it is asked: rank ${rank}. An answer is expected to spare ${number(value, 2)} mistakes: ${number(own, 2)} here, ${number(row, 2)} in other missing labels of this row, ${number(others, 2)} in other rows.`);
+  text("why", `Rank ${rank} among the open questions. An answer is expected to avoid ${number(value, 2)} wrong labels: ${number(own, 2)} here, ${number(row, 2)} in other missing labels of this row, ${number(others, 2)} in other rows.`);
 }
 
 function showLabelError({ observed, error_probability: p }) {
   text("predicted", "The table says ");
   text("probability", observed);
   $("yes").style.width = `${100 * p}%`;
-  text("why", `With a probability of ${percent(p)} this is wrong, going by the features and the other labels of the row. What is right?`);
+  text("why", `According to the features and the other labels of the row, this label is wrong with a probability of ${percent(p)}. Which answer is right?`);
 }
 
 function showColumns({ columns, n_first: first, n_left_out: left, label }) {
@@ -146,12 +146,12 @@ function showOthers(others) {
   $("others-head").hidden = !others.length;
   const open = others.filter(({ state: kind }) => kind === "open");
   const moves = open.some(({ if_yes: yes }) => yes !== null);
-  text("settles", moves ? "Open ones: probability of a yes now; then if you say yes, and if you say no." : "");
+  text("settles", moves ? "Missing labels show the probability of a yes: now → if you answer yes / no." : "");
   const chip = ({ name, state: kind, answer: word, probability: p, if_yes: yes, if_no: no }) => {
     const item = make("li", "", kind === "open" ? "open" : word);
     const after = kind === "open" && yes !== null ? ` → ${percent(yes)} / ${percent(no)}` : "";
     item.append(make("bdi", name), make("b", kind === "open" ? percent(p) + after : word));
-    item.title = { observed: "observed", answered: "answered by you", open: "open; probability of a yes" }[kind];
+    item.title = { observed: "observed", answered: "answered by you", open: "missing; probability of a yes" }[kind];
     return item;
   };
   $("open").replaceChildren(...open.map(chip));
@@ -160,7 +160,7 @@ function showOthers(others) {
   $("others").replaceChildren(...known.map(chip));
 }
 
-// The open labels of a row, each with its prediction and three answers.
+// Shows the missing labels of a row, each with its prediction and three answers.
 function showMissing(asked) {
   given = Object.fromEntries(asked.filter(({ answer: word }) => word).map(({ name, answer: word }) => [name, word]));
   here = 0;
@@ -223,7 +223,7 @@ const move = (by) => {
 function showRefit({ running, number: times, error, quality }) {
   $("refit").setAttribute("aria-disabled", String(running));
   $("refit").classList.toggle("running", running);
-  text("refit-state", running ? "Fitting in the background; go on answering." : error ? `The refit failed: ${error}` : times && !quality ? "Fitted anew; too few labels are observed to measure the change." : times ? "Fitted anew; what is left was ranked again." : "");
+  text("refit-state", running ? "Fitting the model in the background. You can continue to answer." : error ? `The refit failed: ${error}` : times && !quality ? "The model was refitted. Too few labels are observed to measure the change." : times ? "The model was refitted, and the open questions were ranked again." : "");
   $("quality").hidden = !quality;
   if (!quality) return;
   $("measures").replaceChildren(...quality.measures.map(({ words, higher_is_better: up, before, after, change }) => {
@@ -239,7 +239,7 @@ function showRefit({ running, number: times, error, quality }) {
     line.append(head, make("td", before.toFixed(3)), make("td", after.toFixed(3)), moved);
     return line;
   }));
-  text("quality-text", `Without and with ${many(quality.n_answers, "answer", "answers")}, on ${quality.n_entries} observed labels that were kept back, mean of ${quality.repetitions}. Coloured: the 95 % interval excludes 0.`);
+  text("quality-text", `Models without and with ${many(quality.n_answers, "answer", "answers")}, evaluated on ${quality.n_entries} held-out labels, mean of ${quality.repetitions} repetitions. Coloured changes have a 95 % interval that excludes 0.`);
 }
 
 // --------------------------------------------------------------------------------------- doing
@@ -289,7 +289,7 @@ const exportTable = () => during(async () => {
   if (!state.output) return;
   const { path, n_answers: n } = await ask("export", {});
   text("export-state", `Written: ${many(n, "answer", "answers")} in ${path}`);
-  // A row with many columns leaves it far below what a person looks at.
+  // With many columns, this line would be below the visible part of the page.
   $("export-state").scrollIntoView({ block: "nearest" });
 });
 
@@ -310,12 +310,12 @@ const keys = {
   enter: saveRow,
 };
 addEventListener("keydown", (event) => {
-  // A key that is held down answers once; on a button with the focus, too.
+  // A key that is held down answers only once, also on a focused button.
   if (event.repeat && (event.key === "Enter" || event.key === " ")) event.preventDefault();
   if (event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
   const act = keys[event.key.toLowerCase()];
   if (!act || !state) return;
-  // Arrows scroll and Enter presses the button with the focus, but where a row is answered.
+  // Up, Down and Enter keep their usual meaning, except in the mode for whole rows.
   if (event.key.length > 2 && /Enter|Up|Down/.test(event.key) && (queue !== "rows" || (event.key === "Enter" && event.target.closest("button, a, summary")))) return;
   event.preventDefault();
   act();

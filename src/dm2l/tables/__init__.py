@@ -1,4 +1,4 @@
-"""Tables with missing labels: read, inspect, fit, complete, evaluate, audit and suggest."""
+"""Read tables with missing labels, fit models to them, and impute, evaluate and check labels."""
 
 from dm2l.tables._bundle import load_bundle, save_bundle
 from dm2l.tables._completion import Completion, audit_table, complete_table

@@ -1,4 +1,4 @@
-"""The file of a model of a table: the pipeline, with what it knows of the table inside."""
+"""Writing and reading the file of a table model: its pipeline and a record of the table."""
 
 import math
 import types
@@ -22,10 +22,11 @@ from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.tables._kinds import KINDS
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._model import TableModel
+from dm2l.tables._output import plain_values
 
-# Kinds of columns, first those that are used.
+# Kinds of columns, beginning with those of features.
 _KINDS = (*KINDS, "identifier", "date", "constant", "empty", "dropped", "unusable")
-# Columns of both kinds are numbers, and steps may take either.
+# Numeric and boolean columns are both numbers, so a step may take either.
 _FORMS = {"numeric": "number", "boolean": "number"}
 _STEPS: dict[str, tuple[type, ...]] = {
     "number": (Pipeline, FunctionTransformer, str),
@@ -41,9 +42,9 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     Parameters
     ----------
     model : TableModel
-        What :func:`fit_table` has returned.
+        A model from :func:`fit_table`.
     path : str or Path
-        Where to; the file appears there only when it is complete.
+        The file to write. It is written completely or not at all.
 
     Examples
     --------
@@ -61,7 +62,9 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     (['toxic'], True)
     """
     # The record that goes with the classifier.
-    model.classifier.table_ = {name: _plain(getattr(model, name)) for name in _record_types()}
+    model.classifier.table_ = {
+        name: plain_values(getattr(model, name), json=False) for name in _record_types()
+    }
     save_model(model.pipeline, Path(path))
 
 
@@ -71,23 +74,24 @@ def load_bundle(path: str | Path) -> TableModel:
     Parameters
     ----------
     path : str or Path
-        A file that :func:`save_bundle` or ``dm2l fit`` has written.
+        A file that :func:`save_bundle` or ``dm2l fit`` wrote.
 
     Returns
     -------
     TableModel
-        The model as it was.
+        The model that was saved.
 
     Raises
     ------
     ValueError
-        If the file holds no such model; :class:`dm2l.persistence.ModelFileError` if it is damaged.
+        If the file holds another kind of model; :class:`dm2l.persistence.ModelFileError` if it is
+        damaged.
     """
     pipeline = load_model(Path(path))
     record = getattr(pipeline[-1] if hasattr(pipeline, "steps") else None, "table_", None)
     if not isinstance(record, dict):
         raise ValueError(
-            f"{path} holds a model, but not one of a table: it was not written by 'dm2l fit'."
+            f"{path} holds a model that was not fitted to a table. Use a file from dm2l fit."
         )
     try:
         model = TableModel(pipeline, **_record_values(record))
@@ -101,27 +105,16 @@ def load_bundle(path: str | Path) -> TableModel:
 
 
 def _record_types() -> dict[str, Any]:
-    """Types of what is stored beside the pipeline, by name."""
+    """Types of the fields that are stored in addition to the pipeline, by name."""
     hints = get_type_hints(TableModel)
     return {field.name: hints[field.name] for field in fields(TableModel)[1:]}
 
 
-def _plain(value: Any) -> Any:
-    """A value as data of no library but NumPy's arrays: dataclasses are dicts, tuples lists."""
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _record_values(record: dict[str, Any]) -> dict[str, Any]:
-    """What :func:`_plain` was made of; a record of another form is refused."""
+    """Restore the values of a record, and refuse one with other fields or types."""
     words = record.get("words")
     if isinstance(words, dict) and isinstance(words.get("positive"), list):
-        # Older files: values of all labels.
+        # Earlier versions stored the positive values of all labels as a list.
         positive = {"*": words["positive"]} if words["positive"] else {}
         record = record | {"words": words | {"positive": positive}}
     values = {}
@@ -134,7 +127,7 @@ def _record_values(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _typed(value: Any, form: Any) -> Any:
-    """A plain value as one of a type; ``TypeError`` if it has another form."""
+    """Convert a plain value to a type, or raise ``TypeError``."""
     origin, parts = get_origin(form) or form, get_args(form)
     if origin in (Union, types.UnionType):
         return None if value is None else _typed(value, parts[0])
@@ -159,7 +152,7 @@ def _typed(value: Any, form: Any) -> Any:
 
 
 def _check_values(model: TableModel) -> None:
-    """Refuse values that have their types, but make no sense."""
+    """Refuse values of the right type that contradict each other or are out of range."""
     labels, features, uses = model.label_names, model.feature_names, model.uses
     settings, estimate, sample = model.settings, model.estimate, model.sample
     proper = {
@@ -190,11 +183,11 @@ def _check_values(model: TableModel) -> None:
 
 
 def _improper(name: str) -> ModelFileError:
-    return ModelFileError(f"its record of the table has no proper {name!r}.")
+    return ModelFileError(f"the value of {name!r} in its record of the table is invalid.")
 
 
 def _check_parts(model: TableModel) -> None:
-    """Refuse a model whose parts do not belong together."""
+    """Refuse a model whose pipeline, classifier and record do not match."""
     pipeline, classifier = model.pipeline, model.classifier
     proper = (
         type(pipeline) is Pipeline
@@ -210,11 +203,11 @@ def _check_parts(model: TableModel) -> None:
             model.sample is None or model.sample.shape[1] == n_features
         )
     if not proper:
-        raise ModelFileError("its parts do not fit together.")
+        raise ModelFileError("its pipeline does not match its record of the table.")
 
 
 def _prepares(transformer: Any, model: TableModel) -> bool:
-    """Whether the transformer takes columns of the kinds that the record says."""
+    """Whether the transformer takes columns of the kinds that the record names."""
     if model.uses is None:
         taken = getattr(transformer, "n_features_in_", None)
         return type(transformer) is MaxAbsScaler and taken == len(model.feature_names)
@@ -232,7 +225,7 @@ def _prepares(transformer: Any, model: TableModel) -> bool:
             return False
         if type(part) is Pipeline and type(part.steps[0][1]) is not SimpleImputer:
             return False
-        # scikit-learn fits "passthrough" as a transformer without a function.
+        # scikit-learn replaces "passthrough" by a transformer without a function.
         if type(part) is FunctionTransformer and part.func is not None:
             return False
         named = [columns] if one else list(columns)

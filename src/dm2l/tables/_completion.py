@@ -1,4 +1,4 @@
-"""Missing labels of a table filled in, and known ones that may be wrong."""
+"""Imputation of the missing labels of a table, and suspected label errors."""
 
 from dataclasses import dataclass
 
@@ -15,18 +15,22 @@ MARGIN = 0.2
 
 @dataclass(frozen=True)
 class Completion:
-    """Answers for the missing labels of a table.
+    """Imputed labels of a table.
 
     Attributes
     ----------
-    missing, positive, look : ndarray of bool of shape (n_rows, n_labels)
-        Entries that were missing, that are filled with yes, that are worth a look: their
-        probability is near one half.
+    missing : ndarray of bool of shape (n_rows, n_labels)
+        Entries that were missing.
+    positive : ndarray of bool of shape (n_rows, n_labels)
+        Entries that are filled as positive.
+    look : ndarray of bool of shape (n_rows, n_labels)
+        Entries to check: their probability is near 0.5, or with ``max_error_rate`` they are not
+        filled.
     probabilities : ndarray of shape (n_rows, n_labels)
-        Probability of a yes; 0 or 1 where it was observed, NaN where there is no estimate.
+        Probability of a positive label; 0 or 1 for observed entries, NaN without an estimate.
     left : ndarray of bool of shape (n_rows, n_labels) or None
-        Missing entries that are not filled, because too many answers would be wrong, the row has no
-        molecule that can be read, or the label has a single class; None for none.
+        Missing entries that are not filled, because the error rate would be too high, the SMILES
+        are invalid, or the label has a single class; None if all are filled.
     expected_wrong : float
         Expected error rate of the filled entries; NaN without ``max_error_rate``.
     """
@@ -42,7 +46,7 @@ class Completion:
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """Missing entries that get an answer."""
+        """Missing entries that are filled."""
         return self.missing if self.left is None else self.missing & ~self.left
 
     def _repr_html_(self) -> str:
@@ -52,13 +56,13 @@ class Completion:
             yes, n = int(self.positive[:, k].sum()), max(missing, 1)
             parts = ((yes / n, YES), ((given - yes) / n, NO), ((missing - given) / n, OPEN))
             counts = (missing, yes, given - yes, missing - given, int(self.look[:, k].sum()))
-            rows.append((label, *counts, Bar(parts, "yes, no, left")))
+            rows.append((label, *counts, Bar(parts, "yes, no, not filled")))
         bound = self.expected_wrong
-        expected = [f"{bound:.1%} of them are expected to be wrong"] if bound == bound else []
+        expected = [f"Expected error rate: {bound:.1%}"] if bound == bound else []
         return block(
             f"{int(filled.sum()):,} of {int(self.missing.sum()):,} missing labels filled",
             lines(expected),
-            grid(("label", "missing", "yes", "no", "left", "worth a look", "shares"), rows),
+            grid(("label", "missing", "yes", "no", "not filled", "to check", "shares"), rows),
             lines(f"warning: {line}" for line in self.warnings),
         )
 
@@ -66,26 +70,26 @@ class Completion:
 def complete_table(
     model: TableModel, table: Table, margin: float = MARGIN, *, max_error_rate: float | None = None
 ) -> Completion:
-    """Fill the missing labels of a table by its features and the known labels of each row.
+    """Impute the missing labels of a table from the features and the known labels of each row.
 
-    Labels that had a single class when the model was fitted are left, with a warning.
+    Labels that had a single class in the training table are not filled, with a warning.
 
     Parameters
     ----------
     model : TableModel
         A fitted model.
     table : Table
-        A table with the columns and the labels of the model, read with the model's label names.
+        A table with the columns and labels of the model, read with the label names of the model.
     margin : float, default=0.2
-        Entries whose probability is this close to one half are worth a look.
+        Entries whose probability differs from 0.5 by at most this are marked for checking.
     max_error_rate : float, default=None
-        Fill only as many entries as keep the expected error rate at or below this, and leave the
-        others, which are then those worth a look.
+        The highest expected error rate. As many entries as possible are filled; the others stay
+        missing and are marked for checking.
 
     Returns
     -------
     Completion
-        Answers and probabilities; :func:`write_completion` writes them.
+        Imputed labels and probabilities, for :func:`write_completion`.
 
     Examples
     --------
@@ -113,10 +117,10 @@ def complete_table(
             f"no missing label can be filled with an expected error rate of at most "
             f"{100 * max_error_rate:.4g}%"
         )
-        # Rounded up, so that the rate that is named can be passed.
-        lowest = f"; the lowest rate that fills any is {np.ceil(1e4 * least) / 100:.4g}%"
+        # Rounded up, so that the printed rate can be passed.
+        lowest = f"; the lowest rate that fills any label is {np.ceil(1e4 * least) / 100:.4g}%"
         warnings = [*warnings, nothing + (lowest if least < 1 else "")]
-    stay = ": {n} blanks stay blank, since {lack} where the model was fitted"
+    stay = ": {n} missing entries were not filled because {lack} in the training table"
     return Completion(
         label_names=table.label_names,
         missing=missing,
@@ -131,7 +135,7 @@ def complete_table(
 
 @dataclass(frozen=True)
 class Audit:
-    """Suspected label errors of a table, the most likely first."""
+    """Suspected label errors of a table, most likely first."""
 
     row: NDArray[np.intp]
     label: list[str]
@@ -143,30 +147,30 @@ class Audit:
 
 
 def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audit:
-    """Rank the observed labels of a table by how likely they are to be wrong.
+    """Rank the observed labels of a table by the probability that they are wrong.
 
-    With positive-unlabelled labels, rank blanks by how likely a positive was overlooked.
+    Positive-unlabelled labels are ranked by the probability of an overlooked positive.
 
     Parameters
     ----------
     model, table
         As in :func:`complete_table`.
     top : int, default=None
-        How many; None for all.
+        Number of entries to return; None for all.
 
     Returns
     -------
     Audit
         Arrays ``row`` (1 is the first row below the header), ``label``, ``observed``, ``blank``
-        (suspected with positive-unlabelled labels), ``probability`` of being wrong, and
-        ``false_alarms``, the expected share of correct labels down to this entry.
+        (for positive-unlabelled labels), ``probability`` of an error, and ``false_alarms``, the
+        expected share of correct labels among this entry and those before it.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from dm2l.tables import FitOptions, audit_table, fit_table, table_from_frame
     >>> frame = pd.DataFrame({"mass": [0, 1, 2, 3] * 20, "toxic": [0, 0, 1, 1] * 20})
-    >>> frame.loc[40, "toxic"] = 1  # unlike any other row with a mass of 0
+    >>> frame.loc[40, "toxic"] = 1  # all other rows with a mass of 0 have the label 0
     >>> table = table_from_frame(frame, "toxic")
     >>> model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     >>> found = audit_table(model, table, top=1)
@@ -176,7 +180,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     X, unread, warnings = model.prepared(table)
     Y = np.where(unread[:, None], np.nan, table.Y)
     found = model.classifier.find_label_errors(X, Y)
-    # Where blanks are suspected, those of rows that could not be read are among them.
+    # Suspected blanks include rows with invalid SMILES.
     first = np.flatnonzero(~unread[found.row])[:top]
     row, label = found.row[first], found.label[first]
     return Audit(

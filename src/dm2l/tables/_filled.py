@@ -1,4 +1,4 @@
-"""A completed table written in the form of its file, with all other cells as they are."""
+"""Writing a completed table in the format of its file, without changing other cells."""
 
 import re
 from collections import Counter
@@ -28,11 +28,10 @@ from dm2l.tables._completion import Completion
 from dm2l.tables._output import check_suffix, harmless, write_columns
 from dm2l.tables._reading import Table
 
-# Without leading zeros, and of no more digits than Excel keeps.
+# Numbers without leading zeros and with at most the 15 digits that Excel keeps.
 _NUMBER = re.compile(r"-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(\.\d+)?")
 
-
-Spelling = tuple[Any, Any]  # how a column writes an observed positive and an observed negative
+Spelling = tuple[Any, Any]  # the values with which a column writes positive and negative labels
 
 
 def write_completion(
@@ -46,25 +45,25 @@ def write_completion(
 ) -> None:
     """Write a table with its missing labels filled, in the spelling of each column.
 
-    In a text file all other cells keep their text, and lines keep their ends. For each label
-    columns ``<label>__probability`` and ``<label>__look`` come after the last column, blank where
-    the label was observed; or nothing is added and ``details`` has a line for every missing label.
+    In a text file, all other cells and line ends stay as they are. For each label, the columns
+    ``<label>__probability`` and ``<label>__look`` are added after the last column, blank where the
+    label was observed. With ``details``, no columns are added, and that file has a line for every
+    missing label instead.
 
     Parameters
     ----------
     completion : Completion
-        What :func:`complete_table` has returned.
+        The result of :func:`complete_table`.
     table : Table
-        The table it was made for.
+        The table that was completed.
     output : str or Path
-        A file of the same form, or ``.xlsx`` for text; ``.npz`` for matrices of numbers.
+        A file in the same format, or ``.xlsx`` for a text file; ``.npz`` for matrices of numbers.
     missing : sequence of str, default=()
         Marks of missing labels with which the table was read.
     details : str or Path, default=None
-        A CSV, TSV or Parquet file for row, label, answer, probability, look.
+        A .csv, .tsv, .parquet or .xlsx file for row, label, answer, probability and look.
     safe_csv : bool, default=False
-        Whether to put ``'`` before all text of text files that a spreadsheet would run as a
-        formula.
+        Whether to write ``'`` before text that a spreadsheet would run as a formula.
     """
     output, marks, inline = Path(output), MissingMarkers(missing), details is None
     check_form(table, output)
@@ -84,7 +83,7 @@ def write_completion(
 
 
 def check_form(table: Table, output: Path) -> None:
-    """Refuse an output of another form than the table."""
+    """Refuse an output whose suffix names another format than the table has."""
     suffix = suffix_of(table.path)
     if table.bunch is not None:
         wanted: tuple[str, ...] = (".npz",)
@@ -94,12 +93,14 @@ def check_form(table: Table, output: Path) -> None:
         wanted = PARQUET if suffix in PARQUET else EXCEL
     else:
         raise ValueError(
-            "A table made of a data frame has no file that could be written again. Set the "
-            "frame to completion.positive where completion.missing is true and write that."
+            "A table made from a data frame cannot be written to a file. Assign "
+            "completion.positive to the data frame where completion.missing is True, and write "
+            "the data frame."
         )
     if output.suffix.lower() not in wanted:
         raise ValueError(
-            f"{output}: the completed {table.path.name} must be written as {', '.join(wanted)}."
+            f"{output} must end in {' or '.join(wanted)}, because {table.path.name} is completed "
+            "in its own format. Choose another name."
         )
 
 
@@ -128,15 +129,15 @@ def _new_names(label_names: Sequence[str], present: Sequence[str], where: str) -
     both = [name for name in names if name in known]
     if both:
         raise ValueError(
-            f"{where} has a column {both[0]!r} already; write probabilities to a second file with "
+            f"{where} already has a column {both[0]!r}. Write probabilities to a second file with "
             "--details, or rename the column."
         )
     return names
 
 
 def _spellings(columns: Sequence[Sequence[Any]], table: Table) -> list[Spelling]:
-    """Each column's own; for one that shows no answer that of the first other, else 1 and 0."""
-    # Of a label with a cutoff the commonest yes is some number.
+    """Find the spelling of each column, or take the one of another column, or 1 and 0."""
+    # With a cutoff, the most common positive value would be an arbitrary number.
     numbers = cutoffs_of(table.label_names, table.words.cutoffs, str(table.path))
     found = [
         (None if k in numbers else find_spelling(cells, table.Y[:, k]))
@@ -148,7 +149,7 @@ def _spellings(columns: Sequence[Sequence[Any]], table: Table) -> list[Spelling]
 
 
 def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spelling | None:
-    """The commonest way in which a column writes yes and no; None if it shows neither."""
+    """Find the most common values of positives and negatives; None without observed entries."""
     sides = (np.flatnonzero(answers == wanted).tolist() for wanted in (1.0, 0.0))
     return commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
 
@@ -177,7 +178,7 @@ def _write_text(
         cells, added = lines[i].cells, [""] * (2 * len(places) if inline else 0)
         for k in np.flatnonzero(completion.missing[row]).tolist():
             if np.isnan(table.Y[row, k]) and unquote(cells[places[k]]) not in marks:
-                raise _misread(table, row, k, cells[places[k]], "Name the separator, --separator.")
+                raise _misread(table, row, k, cells[places[k]], "Pass its separator, --separator.")
             if filled[row, k]:
                 cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
             p = float(completion.probabilities[row, k])
@@ -199,14 +200,14 @@ def _write_text(
                 for j, text in enumerate(map(unquote, record.cells)):
                     if harmless(text) != text:
                         record.cells[j] = quote(harmless(text), separator)
-        # In one piece: some encodings begin whatever they encode with a byte order mark.
+        # Encoded at once, because some encodings begin each text with a byte order mark.
         text = "".join(separator.join(record.cells) + record.end for record in lines)
         partial.write_bytes((byte_order_mark + text).encode(file.encoding))
     return spellings
 
 
 def _typed(cells: list[str], decimal: str) -> list[Any]:
-    """Cells of a text file as those of a sheet: numbers, text, and None where there is nothing."""
+    """Convert the cells of a text file to numbers, text, and None for blanks."""
     values: list[Any] = []
     for cell in map(unquote, cells):
         point = with_point(cell, decimal)
@@ -217,8 +218,8 @@ def _typed(cells: list[str], decimal: str) -> list[Any]:
 
 def _misread(table: Table, row: int, k: int, cell: Any, hint: str) -> ValueError:
     return ValueError(
-        f"{table.path}: row {row + 1} was not read as it is written: label "
-        f"{table.label_names[k]!r} holds {cell!r}. {hint}"
+        f"{table.path}: label {table.label_names[k]!r} in row {row + 1} was read as missing, but "
+        f"the file holds {cell!r}. {hint}"
     )
 
 
@@ -226,54 +227,56 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
     if len(rows) != table.n_rows:
         raise ValueError(
             f"{table.path} was read as {table.n_rows} rows, but its text has {len(rows)}. Check "
-            "its quotes, and name the separator with --separator."
+            "the quotes in the file, and pass its separator with --separator."
         )
     for number, record in enumerate(rows, 1):
         size = len(record.cells)
         if size < len(names) or (inline and size > len(names)):
             raise ValueError(
-                f"{table.path}: row {number} has {size} cells, the header has {len(names)}. "
-                "Make them agree"
-                + (", or use --details, which adds no columns." if size > len(names) else ".")
+                f"{table.path}: row {number} has {size} cells, but the header has {len(names)}. "
+                "Correct the row"
+                + (", or pass --details, which adds no columns." if size > len(names) else ".")
             )
 
 
 def _write_sheet(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool, path: Path
 ) -> list[Spelling]:
-    # The table has the values that formulas gave, by which answers are spelt; the book, formulas.
+    # The spelling is found in the values of formulas; the workbook itself holds the formulas.
     spellings = _spellings([table.cells[name].tolist() for name in table.label_names], table)
     book, sheet, (header, *rows) = edit_sheet(table.path)
     names = table.columns
     merged = require("openpyxl.cell.cell", "excel").MergedCell
     if len(rows) != table.n_rows:
         raise ValueError(
-            f"{table.path} was read as {table.n_rows} rows, but {len(rows)} hold something; a row "
-            "of formulas without values is one. Save it in a spreadsheet program."
+            f"{table.path} was read as {table.n_rows} rows, but its sheet has {len(rows)}. Some "
+            "formulas may have no stored values: open and save the file in a spreadsheet program."
         )
 
     def put(row: int, column: int, value: Any) -> None:
         cell = sheet.cell(row, column)
         if isinstance(cell, merged):
             raise ValueError(
-                f"{table.path}: {cell.coordinate} is part of a merged cell; split it there."
+                f"{table.path}: {cell.coordinate} is part of a merged cell and cannot be filled. "
+                "Split the merged cell."
             )
         cell.value = value
         if isinstance(value, str):
-            cell.data_type = "s"  # what begins with = is no formula
+            cell.data_type = "s"  # text that begins with = must not become a formula
 
     for k, name in enumerate(table.label_names):
         place = names.index(name) + 1
         for i in np.flatnonzero(completion.missing[:, k]).tolist():
             held = sheet.cell(rows[i], place).value
             if np.isnan(table.Y[i, k]) and held is not None and str(held) not in marks:
-                raise _misread(table, i, k, held, "Save it in a spreadsheet program.")
+                raise _misread(table, i, k, held, "Save the file in a spreadsheet program.")
             if completion.filled[i, k]:
                 put(rows[i], place, spellings[k][0 if completion.positive[i, k] else 1])
     added = _new_names(table.label_names, names, str(table.path)) if inline else []
     if len(names) + len(added) > MOST_COLUMNS:
         raise ValueError(
-            f"{table.path} has no room for {len(added)} more columns; --details adds none."
+            f"{table.path} has no room for {len(added)} more columns. Pass --details, which adds "
+            "no columns."
         )
     for j, name in enumerate(added):
         k, last = j // 2, len(names) + j + 1
@@ -298,7 +301,7 @@ def _write_parquet(
     spellings = _spellings(columns, table)
     for k, place in enumerate(places):
         field = content.schema.field(place)
-        if arrow.types.is_null(field.type):  # a column of nulls has no type to keep
+        if arrow.types.is_null(field.type):  # a column of nulls has no type of its own
             field = field.with_type(arrow.int64())
         spelling = _of_type(spellings[k], field.type, arrow)
         values = columns[k]
@@ -320,7 +323,7 @@ def _write_parquet(
 
 
 def _of_type(spelling: Spelling, kind: Any, arrow: Any) -> Spelling:
-    """Answers that a column of this type can hold."""
+    """Convert a spelling to values that a column of this type can hold."""
     types = arrow.types
     if types.is_dictionary(kind):
         kind = kind.value_type
@@ -331,8 +334,8 @@ def _of_type(spelling: Spelling, kind: Any, arrow: Any) -> Spelling:
         return words
     if words[0].startswith(("<", ">")):
         raise ValueError(
-            f"A missing label in a column of numbers with a cutoff is filled with {words[0]} or "
-            f"{words[1]}, which are not numbers. Write the table as .csv, whose columns hold both."
+            f"A column of numbers cannot be filled with {words[0]} or {words[1]}, which are not "
+            "numbers. Convert the table to .csv, where a column can hold numbers and text."
         )
     yes, no = map(as_number, words)
     return (1, 0) if yes is None or no is None else (yes, no)

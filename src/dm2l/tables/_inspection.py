@@ -1,4 +1,4 @@
-"""What a table with missing labels holds, before anything is learnt from it."""
+"""Columns, label counts and possible problems of a table, before a model is fitted to it."""
 
 import re
 from collections import Counter
@@ -10,56 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.io._columns import parse_mark_or_boolean
-from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
+from dm2l.labels._structure import Cooccurrence, Implication
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
 from dm2l.tables._measures import signs_of
 from dm2l.tables._output import NO, OPEN, YES, Bar, Cell, block, grid, lines
 from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
 from dm2l.tables._reading import Table
 
-_GROUP = 10  # rows that share a label from which on their rank means something
-_GROUPS = 30  # labels drawn to look at, where there are more
-_DRAWS = 10  # random groups to compare with
-_MOST_LABELS = 100  # up to which all these are looked at; a rank costs the square or cube of them
-_TICKS = 20  # times as many yes as no, from which on a label looks positive-unlabelled
-_BLANK = 2 / 3  # share of blanks from which on more yes than no is odd
-_SPELLINGS = 30  # yes, Yes, YES, ...: values that a column of answers may have
-_LIKE = 12  # columns that look like labels, and are named
+_POSITIVES = 20  # a label with this many times more yes than no looks positive-unlabelled
+_BLANK = 2 / 3  # a label with a larger share of blanks and more yes than no is suspicious
+_SPELLINGS = 30  # the most distinct values of a column of answers, such as yes, Yes and YES
+_LIKE = 12  # the most columns that the warning about label-like columns names
 _PREFIX = re.compile(r"[^\W_]+[\W_]+(?=.)")  # "dx_" of "dx_ear"
-_ALIKE = 10  # rows from which on a column that equals a label is reported
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Effective rank of the labels of rows that share one, against as many random rows.
-
-    The effective rank of a matrix is ``(||Z||_* / ||Z||_F)^2``: 1 if all rows are multiples of
-    one, the number of columns if all directions are equally strong.
-    """
-
-    group: float
-    anyhow: float
-    n_groups: int
-
-    def in_words(self) -> str:
-        """The conclusion about DM2L's local nuclear norms."""
-        if not self.n_groups:
-            return "Too few rows share a label to measure the structure of their labels."
-        numbers = f"effective rank {self.group:.1f} against {self.anyhow:.1f}"
-        if self.group < 0.9 * self.anyhow:
-            return (
-                f"Rows that share a label are similar in their other labels ({numbers} of as many "
-                "random rows), which DM2L's local terms use."
-            )
-        return (
-            f"Rows that share a label are hardly more similar in their labels than random rows "
-            f"({numbers}): expect DM2L to be about as good as ridge."
-        )
+_ALIKE = 10  # the fewest rows in which a column must equal a label to be reported
 
 
 @dataclass(frozen=True)
 class LabelCount:
-    """Entries of a label."""
+    """Numbers of positive, negative and missing entries of a label."""
 
     label: str
     positive: int
@@ -68,25 +36,19 @@ class LabelCount:
 
     @property
     def positives_only(self) -> bool:
-        """Whether hardly a no was ever written down."""
-        return self.missing > 0 and self.positive >= max(5, _TICKS * self.negative + 1)
+        """Whether negative entries are almost never recorded."""
+        return self.missing > 0 and self.positive >= max(5, _POSITIVES * self.negative + 1)
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What :func:`inspect_table` has found.
-
-    ``uses`` are those of columns that are no labels (None for sparse matrices), ``implications``
-    labels that imply another one, surest first, ``n_duplicates`` counts rows whose features repeat
-    those of an earlier row, and ``warnings`` say what should be checked.
-    """
+    """Result of :func:`inspect_table`; ``uses`` is None for a sparse matrix of features."""
 
     n_rows: int
     n_columns: int
     uses: list[ColumnUse] | None
     labels: list[LabelCount]
     implications: list[Implication]
-    ranks: Ranks
     n_duplicates: int
     warnings: list[str]
 
@@ -100,12 +62,11 @@ class Inspection:
         kinds = Counter(
             use.kind if use.used else f"{use.kind} (left out)" for use in self.uses or ()
         )
-        copies = f"Rows that repeat an earlier one: {self.n_duplicates}."
         return block(
             f"{self.n_rows:,} rows, {self.n_columns} columns, {len(self.labels)} labels",
             grid(("label", "yes", "no", "missing", "shares"), rows),
             lines(f"{number} columns: {kind}" for kind, number in kinds.items()),
-            lines([self.ranks.in_words(), copies]),
+            lines([f"Duplicate rows: {self.n_duplicates}."]),
             lines(f"warning: {line}" for line in self.warnings),
         )
 
@@ -113,20 +74,21 @@ class Inspection:
 def inspect_table(
     table: Table, *, kinds: Mapping[str, str] | None = None, drop: Sequence[str] = ()
 ) -> Inspection:
-    r"""Inspect a table: kinds of columns, counts of labels, structure, and warnings.
+    """Report the kind of each column, the counts of each label, and possible problems.
 
     Parameters
     ----------
     table : Table
-        What :func:`read_table` has returned, with labels.
+        A table with labels, from :func:`read_table`.
     kinds, drop
         As in :func:`fit_table`.
 
     Returns
     -------
     Inspection
-        Attributes ``uses``, ``labels``, ``implications``, ``ranks``, ``n_duplicates``,
-        ``warnings``.
+        The use of each column (``uses``), counts of each label (``labels``), labels that imply
+        others (``implications``), the number of rows with the same features as an earlier row
+        (``n_duplicates``), and possible problems (``warnings``).
 
     Examples
     --------
@@ -151,7 +113,6 @@ def inspect_table(
         uses=uses,
         labels=counts,
         implications=Cooccurrence.of(T).implications(table.label_names),
-        ranks=_ranks(T),
         n_duplicates=copies,
         warnings=[
             *_positive_warnings(counts),
@@ -167,7 +128,7 @@ def inspect_table(
 def fit_warnings(
     table: Table, uses: list[ColumnUse] | None, *, grouped: bool, missing: bool
 ) -> list[str]:
-    """Warnings about a table that a model was fitted to; ``missing``: blanks are unknown."""
+    """Warnings about a table after a fit; ``missing`` means that blanks were read as unknown."""
     copies = 0 if grouped else _n_duplicates(table, uses)
     return [
         *_column_warnings(uses or []),
@@ -175,28 +136,6 @@ def fit_warnings(
         *_duplicate_warnings(copies, table.n_rows),
         *(_positive_warnings(_label_counts(table)) if missing else []),
     ]
-
-
-def _ranks(T: NDArray[np.float64]) -> Ranks:
-    rng = np.random.RandomState(0)
-    groups, random = [], []
-    enough = np.flatnonzero((T > 0).sum(axis=0) >= _GROUP)
-    few = min(1.0, _MOST_LABELS / T.shape[1])
-    most, n_draws = max(5, round(few * _GROUPS)), max(2, round(few * _DRAWS))
-    if len(enough) > most:
-        enough = np.sort(rng.permutation(enough)[:most])
-    for k in enough:
-        # The shared label is the same in all of them.
-        others = np.delete(T, k, axis=1)
-        rows = np.flatnonzero(T[:, k] > 0)
-        if not others[rows].any():
-            continue
-        draws = [rng.permutation(len(T))[: len(rows)] for _ in range(n_draws)]
-        groups.append(Spectrum.of(others[rows]).effective_rank)
-        random.append(np.mean([Spectrum.of(others[draw]).effective_rank for draw in draws]))
-    if not groups:
-        return Ranks(np.nan, np.nan, 0)
-    return Ranks(float(np.mean(groups)), float(np.mean(random)), len(groups))
 
 
 def _n_duplicates(table: Table, uses: list[ColumnUse] | None) -> int:
@@ -218,15 +157,15 @@ def _label_counts(table: Table) -> list[LabelCount]:
 
 
 def _positive_warnings(counts: Sequence[LabelCount]) -> list[str]:
-    """Labels with hardly a no, and mostly missing labels with more yes than no."""
+    """Warn about labels that may be positive-unlabelled."""
     found = []
-    ticked = [count.label for count in counts if count.positives_only]
-    if ticked:
+    positive = [count.label for count in counts if count.positives_only]
+    if positive:
         found.append(
-            f"{len(ticked)} of {len(counts)} labels say yes and hardly ever no ({_some(ticked)}). "
-            "If a blank there is a no or an overlooked yes, `fit --missing-as unlabelled` learns "
-            "from positives only, and estimates how many were overlooked; if every blank is a no, "
-            "use --missing-as negative. Otherwise a label without any no cannot be learnt"
+            f"{len(positive)} of {len(counts)} labels have positive and almost no negative entries "
+            f"({_some(positive)}). If their blanks are negative or overlooked positives, fit with "
+            "--missing-as unlabelled; if all blanks are negative, with --missing-as negative. "
+            "Otherwise, labels without negative entries cannot be learnt."
         )
     leaning = [
         count.label
@@ -237,10 +176,10 @@ def _positive_warnings(counts: Sequence[LabelCount]) -> list[str]:
     ]
     if leaning:
         found.append(
-            f"{len(leaning)} of {len(counts)} labels say yes more often than no and are mostly "
-            f"blank ({_some(leaning)}). If a yes was written down where it was seen and a no "
-            "hardly ever, known labels differ from missing ones, too many are filled with yes, and "
-            "--max-error-rate does not hold: use `fit --missing-as unlabelled`"
+            f"{len(leaning)} of {len(counts)} labels are mostly blank and have more positive than "
+            f"negative entries ({_some(leaning)}). If negatives were recorded less often than "
+            "positives, too many blanks are filled with yes, and --max-error-rate does not hold. "
+            "In that case, fit with --missing-as unlabelled."
         )
     return found
 
@@ -250,35 +189,34 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
-    """Labels that cannot be learnt, or hardly."""
+    """Warn about labels that have too few entries of a class."""
     found = []
     for count in counts:
         least = min(count.positive, count.negative)
         if not count.positive + count.negative:
-            found.append(f"label {count.label!r}: nothing is observed; it cannot be learnt")
-        elif count.positives_only:  # one line names all of them
+            found.append(f"label {count.label!r} has no observed entries and cannot be learnt")
+        elif count.positives_only:  # _positive_warnings names them all in one line
             continue
         elif not least:
-            what = "yes" if count.positive else "no"
+            what = "positive" if count.positive else "negative"
             rest = " unless blanks are negative (--missing-as)" if count.positive else ""
             found.append(
-                f"label {count.label!r}: every observed entry says {what}; it cannot be learnt"
-                f"{rest}"
+                f"label {count.label!r} has only {what} entries and cannot be learnt{rest}"
             )
         elif least < 5:
-            what = "yes" if count.positive < count.negative else "no"
-            found.append(f"label {count.label!r}: only {least} observed entries say {what}")
+            what = "positive" if count.positive < count.negative else "negative"
+            found.append(f"label {count.label!r} has few {what} entries ({least})")
     return found
 
 
 def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
-    """Columns that are left out, or odd."""
+    """Warn about columns that are left out or that hold unexpected values."""
     left_out = [f"column {u.name!r} is left out: {u.reason}" for u in uses if not u.used]
     return left_out + [f"column {u.name!r}: {u.note}" for u in uses if u.note]
 
 
 def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
-    """Columns with two values that equal a label wherever both are known."""
+    """Warn about columns with two values that equal a label wherever both are known."""
     two = [
         (use.name, signs)
         for use in uses
@@ -286,23 +224,19 @@ def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     ]
     if not two:
         return []
-    # Single precision counts exactly up to 16 million rows, in half the time.
-    precision: Any = np.float32 if len(table.Y) < 2**24 else np.float64
-    C = np.array([signs for _, signs in two], dtype=precision)
-    T = signs_of(table.Y).astype(precision)
+    C, T = np.array([signs for _, signs in two]), signs_of(table.Y).astype(np.float64)
     both, same = np.abs(C) @ np.abs(T), C @ T
-    # A label that is constant in the rows that have both equals no column.
+    # A label that is constant in the rows that have both would equal any constant column.
     varies = np.abs(np.abs(C) @ T) < both
     return [
-        f"column {two[j][0]!r} says the same as label {table.label_names[k]!r} in all "
-        f"{both[j, k]:.0f} rows that have both; if it was made from the label, leave it out with "
-        "--drop"
+        f"column {two[j][0]!r} equals label {table.label_names[k]!r} in all {both[j, k]:.0f} rows "
+        "that have both; if it was derived from the label, leave it out with --drop"
         for j, k in np.argwhere((both >= _ALIKE) & (np.abs(same) == both) & varies)
     ]
 
 
 def _signs(column: Any) -> NDArray[np.float64] | None:
-    """-1 and 1 for the values of a column that has two, 0 where it is blank; else None."""
+    """The two values of a column as -1 and 1 and blanks as 0; None for other columns."""
     if column.dtype.kind in "bifu":
         values, known = column.to_numpy(), column.notna().to_numpy()
     else:
@@ -315,7 +249,7 @@ def _signs(column: Any) -> NDArray[np.float64] | None:
 
 
 def _label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
-    """Features of yes and no that have missing entries, or are named like a label."""
+    """Warn about yes/no columns that have blanks or share a prefix with the labels."""
     prefixes = tuple({found[0] for name in table.label_names if (found := _PREFIX.match(name))})
     akin, like = [], []
     for use in uses:
@@ -335,19 +269,19 @@ def _label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
         return []
     names = ", ".join(like[:_LIKE]) + (", ..." if len(like) > _LIKE else "")
     one = len(like) == 1
-    look = "column looks like a label" if one else "columns look like labels"
+    look = "column looks like a label but is" if one else "columns look like labels but are"
     them = "it" if one else "them"
     return [
-        f"{len(like)} {look} too, by yes, no and blanks or by name, and {'is' if one else 'are'} "
-        f"used as features ({names}): name {them} with --labels, or leave {them} out with --drop"
+        f"{len(like)} {look} used as {'a feature' if one else 'features'} ({names}); name {them} "
+        f"with --labels, or leave {them} out with --drop"
     ]
 
 
 def _duplicate_warnings(n_duplicates: int, n_rows: int) -> list[str]:
-    """Rows that occur more than once."""
+    """Warn about rows that occur more than once."""
     if n_duplicates < 0.01 * n_rows or not n_duplicates:
         return []
     return [
-        f"{n_duplicates} rows repeat the features of an earlier one, so estimates by "
-        "cross-validation are too high; --groups duplicates keeps copies in the same fold"
+        f"{n_duplicates} rows have the same features as an earlier row, so cross-validated "
+        "estimates are too high; --groups duplicates keeps copies in the same fold"
     ]

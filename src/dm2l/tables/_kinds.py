@@ -1,4 +1,4 @@
-"""What a column is used for: numbers, categories, text, molecules; or why it is left out."""
+"""How each column is used as a feature, or why it is left out."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,25 +24,25 @@ from dm2l.io._columns import (
 
 KINDS = ("numeric", "boolean", "category", "text", "smiles")
 
-# What the values of a kind are.
+# A value of a kind, in the words of messages.
 _VALUES = {"numeric": "a number", "boolean": "yes or no"}
-# Different values that a category may have, whatever the number of rows, and at most.
+# Distinct values that a category may have in any table, and in a table with many rows.
 FEW, MOST = 20, 200
-# The share of values in a column of numbers that may be something else ("<0.5", "n.d.").
+# The largest share of values in a column of numbers that may be other text ("<0.5", "n.d.").
 DIRTY = 0.1
-NAMED = 20  # rows without a molecule that are named
-TEXTS = 10  # rows with a text that are needed to learn from words
+NAMED = 20  # the most rows with invalid SMILES that a message names
+TEXTS = 10  # the fewest rows with text that suffice to learn from words
 
-_DATES = "dates; turn them into numbers (year, weekday, days since) to use them"
+_DATES = "dates; replace them with numbers such as the year or the days since an event"
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T]\d{1,2}:\d{2}.*)?"
     r"|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( \d{1,2}:\d{2}.*)?"
     r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
 )
-# patient_id, id, Key, SeqID, rowNr; but not "acid".
+# Names such as patient_id, id, Key, SeqID and rowNr, but not "acid".
 _NAMED_ID = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid|key|index|nr))|.*[a-z](ID|Id|UUID|Key|Nr)")
-# Atoms, bonds, rings and branches of a molecule, and nothing else: no atom closes five rings, but
-# serial numbers (SN22879191) look like that.
+# Atoms, bonds, rings and branches of a molecule. At most four digits in a row are allowed, so that
+# serial numbers such as SN22879191 are not taken for molecules.
 _SMILES = re.compile(
     r"(\[[^\]\s]+\]|Br|Cl|[BCNOPSFIbcnops]|[-=#$:/\\.~()]|%\d\d|\d{1,4}(?!\d)|\*)+"
 )
@@ -51,7 +51,7 @@ _WORD = re.compile(r"\w\w+")
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """What a column is used for: its kind, why it is left out, what to know about one in use."""
+    """The kind of a column, the reason if it is left out, and a note if it is used."""
 
     name: str
     kind: str
@@ -71,20 +71,16 @@ def column_kinds(
     drop: Sequence[str] = (),
     decimal: str = ".",
 ) -> list[ColumnUse]:
-    """Decide what every column of a data frame is used for, where ``kinds`` does not say.
-
-    Numbers and booleans are used as they are. Text with few different values (up to 20, or a tenth
-    of the rows up to 200) is a category; with many, of several words each, it is free text.
-    Numerals with leading zeros are codes, and thus text. Molecules as SMILES become fingerprints
-    where RDKit is installed. Dates, identifiers, constants and empty columns are left out.
-    """
+    """Decide how every column of a data frame is used; ``kinds`` overrides the detection."""
     names = [str(name) for name in frame.columns]
     check_distinct(names, "The data frame")
     wanted = {}
-    # Patterns first: what is said of a column by its own name counts.
+    # Patterns come first, so that the kind of a column given by name overrides them.
     for asked, kind in sorted((kinds or {}).items(), key=lambda item: item[0] in names):
         if kind not in KINDS:
-            raise ValueError(f"{asked!r} cannot be of kind {kind!r}; kinds are {', '.join(KINDS)}.")
+            raise ValueError(
+                f"{kind!r} is not a kind of column ({asked!r}). Choose one of {', '.join(KINDS)}."
+            )
         meant = match_columns(names, asked, "The table without its labels")
         wanted.update(dict.fromkeys((names[j] for j in meant), kind))
     dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
@@ -92,9 +88,9 @@ def column_kinds(
     uses = []
     for j, name in enumerate(names):
         if name in dropped:
-            uses.append(ColumnUse(name, "dropped", "as asked"))
+            uses.append(ColumnUse(name, "dropped", "dropped on request"))
         elif name in added:
-            why = "written by dm2l about a label; --kind uses it all the same"
+            why = "an output of dm2l for a label; pass --kind to use it"
             uses.append(ColumnUse(name, "unusable", why))
         else:
             column = frame.iloc[:, j]
@@ -107,7 +103,7 @@ def column_kinds(
 
 
 def typed_column(column: Any, kind: str, decimal: str = ".") -> tuple[Any, str]:
-    """A column in the form that its transformer takes, and a note about values that are lost."""
+    """Convert a column to the type that its transformer takes, and note values that are lost."""
     if kind in ("category", "text"):
         return as_text(column), ""
     if kind == "smiles":
@@ -117,10 +113,13 @@ def typed_column(column: Any, kind: str, decimal: str = ".") -> tuple[Any, str]:
         if not len(rows):
             return molecules, ""
         listed = ", ".join(map(str, rows[:NAMED] + 1)) + (", ..." if len(rows) > NAMED else "")
-        many = "row holds" if len(rows) == 1 else "rows hold"
+        many = (
+            "row has invalid SMILES and is"
+            if len(rows) == 1
+            else "rows have invalid SMILES and are"
+        )
         return molecules, (
-            f"{len(rows)} {many} no molecule that RDKit can read (row {listed}; the first has "
-            f"{texts[rows[0]][:40]!r}): left out of the fit, and without a prediction"
+            f"{len(rows)} {many} skipped (row {listed}; the first value is {texts[rows[0]][:40]!r})"
         )
     values = as_numbers(column, decimal) if kind == "numeric" else as_booleans(column)
     lost = np.isnan(values)
@@ -133,16 +132,13 @@ def typed_column(column: Any, kind: str, decimal: str = ".") -> tuple[Any, str]:
     first, count = texts[odd[0]], f" ({len(odd)} such values)" if len(odd) > 1 else ""
     comma = kind == "numeric" and as_number(first.replace(",", ".")) is not None
     return values, (
-        f"{first[:40]!r} in row {odd[0] + 1} is not {_VALUES[kind]}{count}; taken as missing"
-        f"{'; --decimal , reads decimal commas' if comma else ''}"
+        f"{first[:40]!r} in row {odd[0] + 1} is not {_VALUES[kind]}{count} and is read as missing"
+        f"{'; pass --decimal , to read decimal commas' if comma else ''}"
     )
 
 
 def check_given_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
-    """Refuse kinds given for columns that hold no value of that kind.
-
-    Not a part of :func:`column_kinds`: the rows of a fold may well have none.
-    """
+    """Refuse kinds given for columns without such a value, which only a fold may lack."""
     for use in uses if kinds else ():
         if use.kind not in _VALUES or not use.note:
             continue
@@ -151,9 +147,9 @@ def check_given_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal
             texts = as_text(column)
             first = np.flatnonzero(texts != "")[0]
             raise ColumnRequestError(
-                f"Column {use.name!r} cannot be {use.kind}: none of its values is "
-                f"{_VALUES[use.kind]}; the first is {texts[first][:40]!r} in row {first + 1}. "
-                "Name another kind with --kind (kinds=), or leave the column out."
+                f"Column {use.name!r} cannot be {use.kind}, because none of its values is "
+                f"{_VALUES[use.kind]} (row {first + 1} has {texts[first][:40]!r}). Choose another "
+                "kind with --kind (kinds=), or leave the column out with --drop (drop=)."
             )
 
 
@@ -188,14 +184,14 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     if n_rows == 0:
         return ColumnUse(name, "empty", "no values")
     if len(different) == 1:
-        # A word that is neither yes nor no is a category, of which blank is another.
+        # Another word than yes or no is a category; blanks are its second category.
         kind = "category" if parse_mark_or_boolean(present[0]) is None else "boolean"
         return _one_value(name, kind, repr(present[0][:40]), len(texts), n_rows)
     if all(parse_boolean(text) in (0.0, 1.0) for text in different):
         return ColumnUse(name, "boolean")
     if are_codes(different):
         use = _guess_words(name, present)
-        why = f"codes with leading zeros such as {min(present)[:40]!r}, not numbers"
+        why = f"codes with leading zeros, such as {min(present)[:40]!r}"
         if not use.used:
             return replace(use, reason=f"{why}; {use.reason}")
         return replace(use, note="; ".join(filter(None, (why, use.note))))
@@ -220,23 +216,23 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:
         return ColumnUse(
-            name, "identifier", "a different single word in every row; --kind uses it all the same"
+            name, "identifier", "a different single word in every row; pass --kind to use it"
         )
     if different <= min(MOST, max(FEW, n_rows // 10)) and (words < 4 or 2 * different <= n_rows):
         return ColumnUse(name, "category")
     if words >= 2:
         if n_rows < TEXTS or not any(_WORD.search(text) for text in present):
-            return ColumnUse(name, "unusable", f"text in only {n_rows} rows; too few to learn from")
+            return ColumnUse(name, "unusable", f"text in only {n_rows} rows, too few to learn from")
         return ColumnUse(name, "text")
     if 2 * different <= n_rows:
-        return ColumnUse(name, "category", note=f"{different} different values")
+        return ColumnUse(name, "category", note=f"a category with {different} values")
     return ColumnUse(
         name, "unusable", f"{different} different values in {n_rows} rows, too many for a category"
     )
 
 
 def _are_smiles(name: str, texts: Any) -> bool:
-    """Whether texts are molecules: nearly all can be, and some have a ring, bond or branch."""
+    """Whether texts are molecules: most match the syntax and have a ring, bond or branch."""
     sample = texts[:1000]
     if np.mean([_SMILES.fullmatch(text) is not None for text in sample]) <= 0.9:
         return False
@@ -249,7 +245,7 @@ def _are_smiles(name: str, texts: Any) -> bool:
 
 
 def as_text(column: Any) -> Any:
-    """A column as an array of stripped text; what is missing is blank."""
+    """Convert a column to an array of stripped text; missing values become blank."""
     missing = column.isna().to_numpy()
     values = zip(column.to_numpy(dtype=object), missing, strict=True)
     texts = ("" if absent else str(value).strip() for value, absent in values)
@@ -258,7 +254,7 @@ def as_text(column: Any) -> Any:
 
 
 def as_numbers(column: Any, decimal: str = ".") -> Any:
-    """A column as float64; NaN where there is no finite number."""
+    """Convert a column to float64; values that are no finite number become NaN."""
     pandas = require("pandas", "io")
     if column.dtype == object or pandas.api.types.is_string_dtype(column.dtype):
         texts = as_text(column)
@@ -274,7 +270,7 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
 
 
 def as_booleans(column: Any) -> Any:
-    """A column as 1 and 0; NaN where it says neither."""
+    """Convert a column to 1 and 0; values that are neither yes nor no become NaN."""
     if column.dtype.kind in "bif" and column.dropna().isin((0, 1)).all():
         return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
     answers = (parse_mark_or_boolean(text) for text in as_text(column))
@@ -282,7 +278,7 @@ def as_booleans(column: Any) -> Any:
 
 
 def _counts_rows(name: str, column: Any) -> bool:
-    """Whether whole numbers only tell rows apart: consecutive, or all different and named so."""
+    """Whether distinct whole numbers identify rows: they are consecutive or named like an ID."""
     if column.isna().any() or len(column) < 3 or column.nunique() < len(column):
         return False
     numbers = column.to_numpy(dtype=np.float64)
@@ -292,8 +288,8 @@ def _counts_rows(name: str, column: Any) -> bool:
 
 
 def _one_value(name: str, kind: str, value: str, n_rows: int, n_known: int) -> ColumnUse:
-    """A column of one value, which is used if many rows are blank."""
+    """The use of a column with one value, which is a feature only if many rows are blank."""
     if n_rows - n_known <= DIRTY * n_rows:
         return ColumnUse(name, "constant", f"always {value}")
-    note = f"always {value} or blank; used for which of the two it is"
+    note = f"always {value} or blank; used as present or absent"
     return ColumnUse(name, kind, note=note)

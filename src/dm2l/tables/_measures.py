@@ -1,8 +1,8 @@
-"""Measures of scores and probabilities on held-out labels, with intervals."""
+"""Metrics of a table model on held-out labels, with intervals."""
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from dm2l.tables._options import (
     fit_pipeline,
     quiet,
 )
-from dm2l.tables._output import OPEN, YES, Bar, Cell, block, grid
+from dm2l.tables._output import Cell, block, grid
 from dm2l.tables._preparation import table_inputs
 from dm2l.tables._reading import Table
 
@@ -35,7 +35,7 @@ Mask = NDArray[np.bool_]
 
 
 def signs_of(Y: Floats) -> NDArray[np.int8]:
-    """Labels 1, 0 and NaN as 1, -1 and 0."""
+    """Convert labels 1, 0 and NaN to 1, -1 and 0."""
     return np.where(np.isnan(Y), 0, 2 * Y - 1).astype(np.int8)
 
 
@@ -48,29 +48,26 @@ class Predictions(NamedTuple):
 
 
 def predictions(classifier: Any, X: Any) -> Predictions:
-    """Those of prepared rows, from one pass over them."""
+    """Scores, probabilities and decisions for prepared rows, computed in one pass."""
     X = classifier._check_X(X)
     scores, probabilities = classifier._answers(X)
     return Predictions(scores, probabilities, np.asarray(classifier._decide(scores) == 1))
 
 
 def impute(classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = None) -> Imputation:
-    """Fill the missing labels of ``Y`` from prepared features and the known labels of each row.
-
-    ``positive`` are missing entries whose answer is yes, ``chosen`` those that are filled.
-    """
+    """Impute the missing labels of ``Y`` from prepared features and the known labels of a row."""
     bound = None
     if max_error_rate is not None:
         if getattr(classifier, "missing_as", None) == "unlabelled":
             raise ValueError(
-                "max_error_rate requires observed negatives, and this model was fitted with "
-                "--missing-as unlabelled (missing_as=), where only positives are known. Complete "
-                "without --max-error-rate; the probabilities say how certain each answer is."
+                "max_error_rate requires observed negatives, but this model was fitted with "
+                "--missing-as unlabelled (missing_as=). Complete the table without "
+                "--max-error-rate and use the probabilities of the answers instead."
             )
         if not hasattr(classifier, "label_covariance_"):
             raise ValueError(
-                "max_error_rate requires a model with coupling, which this model does not have. "
-                "Fit it again with coupling='residual', the default."
+                "max_error_rate requires a model with coupling, but this model has none. Fit the "
+                "model again with coupling='residual', the default."
             )
         bound = check_max_error_rate(max_error_rate)
     missing = np.isnan(Y)
@@ -82,20 +79,20 @@ def impute(classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = No
     )
 
 
-# (key, in words, whether higher is better)
+# (key, printed name, whether higher is better)
 MEASURES = (
-    ("label_auc", "AUC by label", True),
-    ("label_average_precision", "average precision by label", True),
-    ("label_ranking_average_precision", "average precision by row", True),
-    ("f1_macro", "F1 by label", True),
-    ("accuracy", "share of entries right", True),
+    ("label_auc", "macro AUC", True),
+    ("label_average_precision", "macro average precision", True),
+    ("label_ranking_average_precision", "label ranking average precision", True),
+    ("f1_macro", "macro F1", True),
+    ("accuracy", "accuracy", True),
     ("brier", "Brier score", False),
 )
 
 
 @dataclass(frozen=True)
 class LabelEstimate:
-    """Quality of one label on held-out rows; ``auc_low`` and ``auc_high`` are a 95 % interval."""
+    """Quality of one label on held-out rows, with a 95 % confidence interval of the AUC."""
 
     label: str
     positives: int
@@ -109,10 +106,7 @@ class LabelEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Measures on held-out labels: each with a prediction interval, and those of single labels.
-
-    ``n_entries`` labels were held out in ``repetitions`` folds or repetitions, all together.
-    """
+    """Quality on new rows, from ``n_entries`` label entries held out in ``repetitions`` folds."""
 
     values: dict[str, Interval]
     n_entries: int
@@ -123,15 +117,15 @@ class Estimate:
 def measure(
     Y: Floats, scores: Floats, probabilities: Floats, positive: Mask, estimate: bool = True
 ) -> dict[str, float]:
-    """All measures, estimated for complete rows or of the observed entries; NaN if undefined."""
-    # A row without a "no" cannot be ranked wrongly and would count as 1: "published" leaves it out.
+    """Compute all metrics on observed entries; with ``estimate``, estimate those of full rows."""
+    # A row without negatives would count as ranked perfectly; "published" leaves it out.
     found = evaluate(
         LabelMatrix.of_signs(signs_of(Y)),
         scores,
         y_pred=positive.astype(float),
         convention="published",
         estimate=estimate,
-        # Others, which compare the labels of a row with each other, take minutes of 617 labels.
+        # Metrics that compare all pairs of labels would take minutes with hundreds of labels.
         only=("label_auc", "label_ranking_average_precision", "f1_macro", "hamming_loss"),
     )
     known, precision = ~np.isnan(Y), by_label(Y, scores)["average_precision"]
@@ -147,7 +141,7 @@ def measure(
 
 
 def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -> dict[str, float]:
-    """All measures of a model's predictions; with a class prior, those of unlabelled entries."""
+    """Compute all metrics of predictions; with a class prior, for positive-unlabelled labels."""
     if class_prior is None:
         return measure(Y, *found)
     measured = dict.fromkeys((key for key, *_ in MEASURES), np.nan)
@@ -163,17 +157,14 @@ def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -
 
 
 def by_label(Y: Floats, scores: Floats) -> dict[str, Floats]:
-    """Measures of each label over its observed entries; NaN without both classes."""
+    """Metrics of each label over its observed entries; NaN for labels without both classes."""
     return label_table(scores, signs_of(Y), range(Y.shape[1]))
 
 
 def hold_out(
     Y: Floats, share: float, seed: int, groups: NDArray[np.intp] | None = None
 ) -> tuple[Floats, Floats]:
-    """Labels that are left, and labels that are held out: a share of each label's yes and no.
-
-    A label is held out in all rows of a group or in none; a group with one yes counts as a yes.
-    """
+    """Split labels into remaining and held-out ones, in groups that are held out as a whole."""
     if groups is None:
         groups = np.arange(len(Y))
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
@@ -187,10 +178,7 @@ def hold_out(
 def interval(
     values: Sequence[float], held_out: float, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Interval:
-    """Mean with the corrected t interval of Nadeau and Bengio, within ``bounds``.
-
-    Undefined values are left out; fewer than two have no interval.
-    """
+    """Mean of the defined values with the corrected t interval, limited to ``bounds``."""
     known = [value for value in values if not np.isnan(value)]
     if len(known) < 2:
         return Interval(known[0] if known else np.nan, np.nan, np.nan)
@@ -203,14 +191,14 @@ def intervals(
     held_out: float,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> dict[str, Interval]:
-    """An interval for each measure."""
+    """Compute the mean and interval of each metric over the repetitions."""
     return {key: interval([m[key] for m in measured], held_out, bounds) for key in measured[0]}
 
 
 def changes(
     after: Sequence[dict[str, float]], before: Sequence[dict[str, float]], held_out: float
 ) -> dict[str, Interval]:
-    """An interval for how much each measure changed, on the same entries."""
+    """Compute the mean and interval of the paired difference of each metric."""
     pairs = zip(after, before, strict=True)
     gains = [{key: new[key] - old[key] for key in new} for new, old in pairs]
     return intervals(gains, held_out, (-1.0, 1.0))
@@ -226,7 +214,7 @@ def estimate_rows(
     groups: NDArray[np.intp] | None,
     tell: Tell,
 ) -> Estimate:
-    """Quality on new rows: each fold repeats preparation, search and calibration without them."""
+    """Estimate the quality on new rows, with preparation, search and calibration in each fold."""
     seen = np.flatnonzero((~np.isnan(Y)).any(axis=1))
     splitter = replace(options, cv=folds).splitter(Y, groups)
     splitter.groups = None if groups is None else groups[seen]
@@ -243,7 +231,7 @@ def estimate_rows(
             tell(f"estimate {number} of {folds}: {line}")
 
         with warnings.catch_warnings():
-            # A fold may lack a class of a rare label, which says nothing about the table.
+            # A fold may lack a class of a rare label even if the table has both classes.
             warnings.simplefilter("ignore", ConstantLabelWarning)
             pipeline, _ = fit_pipeline(
                 take_rows(inputs, train),
@@ -263,7 +251,7 @@ def estimate_rows(
 
 
 def estimate_held_out(model: Any, Y: Floats, label_names: Sequence[str]) -> Estimate:
-    """Quality on new rows by the out-of-fold probabilities of the automatic estimator."""
+    """Estimate the quality on new rows from the out-of-fold probabilities of AutoClassifier."""
     p, fold = model.held_out_, model.held_out_folds_
     measured = []
     for number in range(int(fold.max()) + 1):
@@ -290,37 +278,35 @@ def _estimate(
     rows = [LabelEstimate(*row) for row in zip(*columns, strict=True)]
     defined = [row for row in rows if not np.isnan(row.auc)]
     values = {key: new_rows([m[key] for m in measured]) for key in measured[0]}
-    # The rows of all folds give a better interval of this measure than a handful of folds.
+    # For the AUC, an interval from all rows is more precise than one from a few folds.
     by_rows = label_auc(eta, T, fold)[0]
-    if np.isfinite(by_rows.mean):  # positives alone have no pairs to compare
+    if np.isfinite(by_rows.mean):  # undefined for positive-unlabelled labels
         values["label_auc"] = on_new_rows(by_rows, len(measured), 1.0)
     return Estimate(values, int((~np.isnan(Y)).sum()), len(measured), defined)
 
 
 def new_rows(values: Sequence[float]) -> Interval:
-    r"""Mean over K folds, with the 95 % prediction interval of as many new rows as a fold has.
-
-    With the spread s of the folds, the difference has the variance
-    :math:`s^2 (1 + 1/K + 1/(K - 1))`: the test rows, the mean, and the training rows that folds
-    share (Nadeau and Bengio). That is the corrected t interval for a share of K / (2 K - 1).
-    """
+    """Mean over folds, with the 95 % prediction interval for as many new rows as a fold has."""
+    # With K folds of standard deviation s, the prediction error has the variance
+    # s^2 (1 + 1/K + 1/(K - 1)), for the new rows, the mean, and the shared training rows (Nadeau
+    # and Bengio). The corrected t interval for a test share of K / (2 K - 1) has that variance.
     k = int((~np.isnan(values)).sum())
     return interval(values, k / (2 * k - 1))
 
 
-# The first two are one fit: with and without the known labels of the row.
+# The first two methods share one fit and differ in the use of the known labels of a row.
 COUPLED, ALONE, RIDGE, NEGATIVES = METHODS = (
     "DM2L",
     "features alone",
     "masked ridge",
     "missing = negative",
 )
-AUTOMATIC = "automatic"  # name of the first where it is not DM2L alone
+AUTOMATIC = "automatic"  # name of the first method if it is AutoClassifier
 
 
 @dataclass(frozen=True)
 class LabelQuality:
-    """Hidden entries of a label, in all repetitions, and mean measures on them."""
+    """Number of hidden entries of a label in all repetitions, and mean metrics on them."""
 
     label: str
     n_hidden: int
@@ -334,11 +320,7 @@ class LabelQuality:
 
 @dataclass(frozen=True)
 class TableEvaluation:
-    """Measures on hidden labels of each method, of which the first is that of the options.
-
-    ``methods`` and ``gains``, the first method minus each other one, have intervals by method and
-    measure; ``settings`` what each search chose, None for the automatic estimator.
-    """
+    """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model."""
 
     hide: float
     repetitions: int
@@ -355,18 +337,14 @@ class TableEvaluation:
             for name, values in self.methods.items():
                 value = values[key]
                 sure = f"[{value.low:.3f}, {value.high:.3f}]" if value.low == value.low else ""
-                bar = Bar(((value.mean, YES if name == ours else OPEN),), f"{value.mean:.3f}")
                 first = f"{words} {'↑' if up else '↓'}" if name == ours else ""
-                rows.append([first, name, value.mean, sure, bar])
-        by_label: list[list[Cell]] = []
-        for label in self.labels:
-            bar = Bar(((label.average_precision, YES),), f"{label.average_precision:.3f}")
-            counts: list[Cell] = [label.label, label.n_hidden, label.n_positive, label.auc]
-            by_label.append([*counts, label.average_precision, bar])
+                rows.append([first, name, value.mean, sure])
+        by_label = [astuple(label)[:5] for label in self.labels]
         return block(
-            f"{self.n_hidden:,} observed labels hidden ({self.hide:.0%}), {self.repetitions} times",
-            grid(("measure", "method", "mean", "95 % interval", ""), rows),
-            grid(("label", "hidden", "yes", "AUC", "average precision", ""), by_label),
+            f"{self.n_hidden:,} observed label entries ({self.hide:.0%}) were hidden in each of "
+            f"{self.repetitions} repetitions",
+            grid(("metric", "method", "mean", "95 % interval"), rows),
+            grid(("label", "hidden", "yes", "AUC", "average precision"), by_label),
         )
 
 
@@ -381,34 +359,34 @@ def evaluate_table(
     groups: Any = None,
     tell: Tell | None = None,
 ) -> TableEvaluation:
-    """Hide observed labels, fill them in from the rest, and measure.
+    """Measure how well hidden labels are imputed, compared with three other methods.
 
-    Each repetition hides the same share of the positives and of the negatives of every label.
-    Four methods are compared: the automatic model, or DM2L where hyperparameters are fixed, which
-    uses the features and the known labels of a row as :func:`complete_table` does; the same fit by
-    features alone; ridge on the observed labels (``lambda_d = 0``); and ridge with missing labels
-    taken as negative. Hyperparameters are chosen from the labels that are left. The first method
-    ranks by probabilities, the others by scores.
+    Each repetition hides the same share of the positive and negative entries of every label, and
+    fits all methods to the remaining labels. The first method is :class:`dm2l.AutoClassifier`, or
+    DM2L where hyperparameters are fixed, and uses the features and the known labels of a row as
+    :func:`complete_table` does. The others are the same model without the known labels, ridge on
+    the observed labels (``lambda_d = 0``), and ridge that reads missing labels as negative.
 
     Parameters
     ----------
     table : Table
-        What :func:`read_table` has returned, with labels.
+        A table with labels, from :func:`read_table`.
     options : FitOptions, default=None
-        Which model, and which hyperparameters are fixed.
+        The model and its fixed hyperparameters.
     hide : float, default=0.2
-        Share of the observed labels that is hidden.
+        Share of the observed labels to hide.
     repetitions : int, default=5
         Number of repetitions.
     kinds, drop, groups
-        As in :func:`fit_table`; a label is hidden in all rows of a group or in none.
+        As in :func:`fit_table`. A label is hidden in all rows of a group or in none.
     tell : callable, default=None
-        Gets a line about each step.
+        Function that is called with a line of text about each step.
 
     Returns
     -------
     TableEvaluation
-        Means and confidence intervals, of the methods and of gains of the first over the others.
+        Means and confidence intervals of all metrics for each method (``methods``) and for the
+        first method minus each other method (``gains``), and mean metrics by label (``labels``).
 
     Examples
     --------
@@ -422,14 +400,14 @@ def evaluate_table(
     """
     options, tell = options or FitOptions(), tell or quiet
     if not 0 < hide < 1:
-        raise ValueError(f"hide must be a share between 0 and 1, such as 0.2; got {hide}.")
+        raise ValueError(f"hide must be a share between 0 and 1, such as 0.2, got {hide}.")
     table = replace(table, Y=options.read(table.Y))
     inputs, uses, observed, together = table_inputs(table, kinds, drop, groups)
     check_learnable(observed, str(table.path), options)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
     labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in METHODS}
     hidden_labels, chosen = [], []
-    # Without observed negatives, wrong positives cannot be counted.
+    # Without observed negatives, false positives cannot be counted.
     unknown = dict.fromkeys(("f1_macro", "accuracy", "brier"), np.nan) if options.unlabelled else {}
     ours = AUTOMATIC if options.automatic else COUPLED
     called = {name: ours if name == COUPLED else name for name in METHODS}
@@ -438,7 +416,7 @@ def evaluate_table(
     for repetition in range(repetitions):
         left, hidden = hold_out(observed, hide, options.random_state + repetition, together)
         check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden", options)
-        if options.unlabelled:  # hidden positives are ranked among all unlabelled entries
+        if options.unlabelled:  # hidden positives are compared with all unlabelled entries
             hidden = np.where(np.isnan(left), np.nan_to_num(hidden), np.nan)
         hidden_labels.append(hidden)
         for name, fixed in fits.items():

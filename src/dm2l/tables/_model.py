@@ -1,4 +1,4 @@
-"""A model of a table: preparation and classifier in one pipeline, with its columns and labels."""
+"""A model of a table: a pipeline of preparation and classifier, with its columns and labels."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -42,8 +42,8 @@ from dm2l.tables._reading import Table, made_up_names, read_table
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-SAMPLE = 200  # rows that a model stores for explanations
-_NAMED = 5  # labels that a warning names, at most
+SAMPLE = 200  # training rows that a model stores for explanations
+_NAMED = 5  # the most labels that a warning names
 
 
 @dataclass
@@ -53,23 +53,24 @@ class TableModel:
     Attributes
     ----------
     pipeline : Pipeline
-        ``columns`` (scikit-learn's transformers) and ``labels`` (a :class:`dm2l.AutoClassifier`,
-        or a :class:`dm2l.DM2LClassifier` where hyperparameters were given).
+        The steps ``columns`` (transformers of scikit-learn) and ``labels`` (a
+        :class:`dm2l.AutoClassifier`, or a :class:`dm2l.DM2LClassifier` if hyperparameters were
+        given).
     uses : list of ColumnUse or None
         The use of every column; None if the features are a sparse matrix.
     feature_names, label_names : list of str
-        Raw columns and labels.
+        Names of the raw feature columns and of the labels.
     settings : Hyperparameters or None
-        What the search has chosen; None for the automatic estimator, which has a leaderboard.
+        The chosen hyperparameters; None for :class:`dm2l.AutoClassifier`, which has a leaderboard.
     correlation : ndarray of shape (n_labels, n_labels)
-        Of the scores on training rows.
+        Correlation of the label scores on training rows.
     estimate : Estimate or None
-        Quality on rows that the models of a cross-validation had not seen.
+        Cross-validated quality on rows that the model was not fitted to.
     missing, words, zero_based
         How the table was read: marks of missing labels, positive values and cutoffs, and whether
-        the first feature of a .svm file has index 0.
+        feature indices of a .svm file start at 0.
     sample : array or sparse matrix, or None
-        Some prepared rows, which an explanation shuffles.
+        Prepared training rows, which explanations shuffle.
     """
 
     pipeline: Any
@@ -86,30 +87,30 @@ class TableModel:
 
     @property
     def classifier(self) -> Any:
-        """The last step of the pipeline."""
+        """The classifier, which is the last step of the pipeline."""
         return self.pipeline[-1]
 
     @property
     def features(self) -> list[Feature]:
-        """The transformed columns."""
+        """The features that the transformed columns hold."""
         return features_of(self.pipeline[0], self.feature_names)
 
     def inputs(self, table: Table) -> tuple[Any, list[str]]:
-        """Raw features of a table as the pipeline takes them, and warnings about them."""
+        """Return the raw features of a table as the pipeline takes them, and warnings."""
         names, present = self.feature_names, table.feature_names
         if (self.uses is None) is not (table.frame is None):
             kind = "a table with columns" if self.uses is not None else "a sparse matrix"
             raise ValueError(
-                f"{table.path}: this model was fitted to {kind}, and the table is not one. Give "
-                "the table in the form of the one that the model was fitted to."
+                f"{table.path}: this model was fitted to {kind}, but the file holds another kind "
+                "of data. Use a file in the format of the training table."
             )
         made_up = self.uses is None and names == made_up_names(len(names))
-        # Columns of a file without names go by their places.
+        # Columns of a file without names are matched by position.
         by_place = made_up or (table.bunch is not None and table.bunch.feature_names is None)
         if by_place and len(present) != len(names):
             raise ValueError(
-                f"{table.path} has {len(present)} features, the model takes {len(names)}. Give "
-                "the table the columns that the model was fitted to, in their order."
+                f"{table.path} has {len(present)} features, but the model needs {len(names)}. Use "
+                "the feature columns of the training table in the same order."
             )
         if self.uses is not None:
             return typed_frame(table.frame, self.uses, str(table.path), table.decimal)
@@ -120,21 +121,21 @@ class TableModel:
         return table.matrix[:, [places[name] for name in names]], []
 
     def check_labels(self, table: Table) -> None:
-        """Refuse a table that was read with other labels, or with these in another order."""
+        """Refuse a table that was read with other labels or with another order of labels."""
         if table.label_names != self.label_names:
             raise ValueError(
-                f"{table.path} was read with the labels {table.label_names}, the model has "
-                f"{self.label_names}. Read it with labels=model.label_names."
+                f"{table.path} was read with the labels {table.label_names}, but the model has the "
+                f"labels {self.label_names}. Read the table with labels=model.label_names."
             )
 
     def prepared(self, table: Table) -> tuple[Any, Mask, list[str]]:
-        """Prepared features of a labelled table, rows without a molecule, and warnings."""
+        """Return the prepared features of a table, rows with invalid SMILES, and warnings."""
         self.check_labels(table)
         inputs, odd = self.inputs(table)
         return self.pipeline[:-1].transform(inputs), unread_rows(inputs, self.uses), odd
 
     def answer(self, inputs: Any) -> Predictions:
-        """Scores, probabilities and decisions; NaN and no for rows without a molecule."""
+        """Return scores, probabilities and decisions; NaN and no for rows with invalid SMILES."""
         found = predictions(self.classifier, self.pipeline[:-1].transform(inputs))
         none = unread_rows(inputs, self.uses)[:, None]
         scores, p = (np.where(none, np.nan, values) for values in found[:2])
@@ -152,35 +153,37 @@ def fit_table(
     estimate_folds: int = 5,
     tell: Tell | None = None,
 ) -> TableModel:
-    r"""Fit a model to a table: prepare columns, choose and combine, calibrate, estimate quality.
+    r"""Fit a model to a table and estimate its quality.
+
+    The columns are prepared by kind, and probabilities are calibrated.
 
     Parameters
     ----------
     table : Table
-        What :func:`read_table` has returned, with labels.
+        A table with labels, from :func:`read_table`.
     options : FitOptions, default=None
-        Which model, and which hyperparameters are fixed.
+        The model and its fixed hyperparameters.
     kinds : mapping of str to str, default=None
-        Kinds of columns that should not be guessed, by name or pattern: "numeric", "boolean",
+        Kinds of columns by name or pattern, instead of detected ones: "numeric", "boolean",
         "category", "text" or "smiles".
     drop : sequence of str, default=()
         Columns to leave out, by name or pattern.
     missing : sequence, default=()
         Marks of missing labels with which the table was read; the model stores them.
     groups : str or array-like of shape (n_rows,), default=None
-        Rows that folds keep together, so that copies do not leak into the estimate: a column, which
-        is then no feature; "duplicates", rows whose features are the same; "scaffold", molecules of
-        one scaffold; or a value for every row.
+        Rows to keep in the same fold, so that copies do not leak into the estimate: the name of a
+        column, which is then not a feature; "duplicates" for rows with the same features;
+        "scaffold" for molecules with the same scaffold; or a value for every row.
     estimate_folds : int, default=5
-        Folds of the estimate, in each of which hyperparameters are chosen anew; 0 for no estimate.
-        The automatic estimator has its own, of its own folds.
+        Folds of the quality estimate; each fold chooses its own hyperparameters. 0 skips the
+        estimate. :class:`dm2l.AutoClassifier` uses its own folds instead.
     tell : callable, default=None
-        Gets a line about each step.
+        Function that is called with a line of text about each step.
 
     Returns
     -------
     TableModel
-        The pipeline, with columns and labels of the table.
+        The fitted pipeline with the columns and labels of the table.
 
     Examples
     --------
@@ -197,21 +200,21 @@ def fit_table(
     """
     options, tell = options or FitOptions(), tell or quiet
     if not table.label_names:
-        raise ValueError(f"{table.path}: no column is a label; name labels with labels=.")
+        raise ValueError(f"{table.path} was read without labels. Name its labels with labels=.")
     names, table = table.label_names, replace(table, Y=options.read(table.Y))
     check_learnable(table.Y, str(table.path), options)
     inputs, uses, Y, together = table_inputs(table, kinds, drop, groups)
-    check_learnable(Y, f"{table.path}, rows with a molecule", options)
+    check_learnable(Y, f"{table.path}, rows with valid SMILES", options)
     estimate = None
     if estimate_folds and not options.automatic:
         estimate = estimate_rows(inputs, uses, Y, options, estimate_folds, names, together, tell)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstantLabelWarning)  # worded for tables below
+        warnings.simplefilter("ignore", ConstantLabelWarning)  # replaced by the warning below
         pipeline, settings = fit_pipeline(
             inputs, uses, Y, options, label_names=names, groups=together, tell=tell
         )
     X, classifier = pipeline[:-1].transform(inputs), pipeline[-1]
-    cannot = " cannot be learnt, since {lack}: `complete` leaves blanks there blank"
+    cannot = " cannot be learnt because {lack}, so dm2l complete fills no blanks there"
     for line in constant_warnings(classifier, names, cannot):
         warnings.warn(line, ConstantLabelWarning, stacklevel=2)
     sample = None
@@ -219,7 +222,7 @@ def fit_table(
         if estimate_folds:
             tell("estimating the quality of each label")
             estimate = estimate_held_out(classifier, Y, names)
-        del classifier.held_out_, classifier.held_out_folds_  # the estimate holds what they say
+        del classifier.held_out_, classifier.held_out_folds_  # summarized by the estimate
         order = np.random.default_rng(options.random_state).permutation(X.shape[0])
         sample = take_rows(X, np.sort(order[:SAMPLE]))
     return TableModel(
@@ -245,7 +248,7 @@ def read_for(
     missing: Sequence[Any] = (),
     **reading: Any,
 ) -> Table:
-    """Read a table as the one that a model was fitted to; without ``labels`` its features alone."""
+    """Read a table like the training table of a model; without ``labels``, only its features."""
     text = ("category", "text", "smiles")
     return read_table(
         path,
@@ -263,32 +266,29 @@ def read_for(
 
 
 def score_correlation(scores: Floats) -> Floats:
-    """Of columns; 0 with a constant one."""
+    """Correlation matrix of the columns; 0 for constant columns."""
     spread = scores - scores.mean(axis=0)
     length = np.linalg.norm(spread, axis=0)
     unit = np.divide(spread, length, out=np.zeros_like(spread), where=length > 1e-12 * len(scores))
     return unit.T @ unit
 
 
-# By the constant score of such a label: what it lacks, and what would help.
+# The problem of a constant label and its remedy, by its constant score.
 _LACKS = {
     1.0: (
-        "no entry says no",
-        "--missing-as unlabelled (if blanks are negative or overlooked) or a few entries that say "
-        "no",
+        "no entry is negative",
+        "Add a few negative entries, or fit with --missing-as unlabelled if blanks are negative or "
+        "overlooked positives",
     ),
-    -1.0: ("no entry says yes", "a few entries that say yes"),
-    0.0: ("nothing is observed", "a few entries of either answer"),
+    -1.0: ("no entry is positive", "Add a few positive entries"),
+    0.0: ("no entry is observed", "Add a few positive and negative entries"),
 }
 
 
 def constant_warnings(
     classifier: Any, names: Sequence[str], text: str, missing: Mask | None = None
 ) -> list[str]:
-    """Warnings about labels that are constants; with ``missing``, those with missing entries.
-
-    ``text`` has the fields ``{lack}`` and ``{n}``, the number of missing entries.
-    """
+    """Warn about constant labels (with entries in ``missing``); fill ``text`` with lack and n."""
     constant = ~np.asarray(classifier._learnable, dtype=bool)
     constant &= True if missing is None else missing.any(axis=0)
     found = []
@@ -300,5 +300,5 @@ def constant_warnings(
         shown += f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
         n = 0 if missing is None else int(missing[:, labels].sum())
         called = f"{'label' if len(labels) == 1 else 'labels'} {shown}"
-        found.append(f"{called}{text.format(lack=lack, n=n)}. What would help: {remedy}")
+        found.append(f"{called}{text.format(lack=lack, n=n)}. {remedy}.")
     return found

@@ -1,4 +1,4 @@
-"""Which hyperparameters suit a table, by cross-validation on observed labels, and the fit."""
+"""Options of a fit, hyperparameter search on observed labels, and the fitted pipeline."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,8 +19,8 @@ from dm2l.model_selection import MultilabelKFold
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._preparation import codes_of, preparation
 
-# A kernel is exact up to this many rows; beyond, this many of its columns stand for it. A search
-# fits dozens of times, and uses fewer.
+# Kernels are exact up to this many rows, and beyond are approximated with this many components.
+# A search fits dozens of models, so its limits are lower.
 EXACT_ROWS, COMPONENTS = 10_000, 2000
 SEARCH_ROWS, SEARCH_COMPONENTS = 1000, 500
 LAMBDAS = (0.0, 0.02, 0.1, 0.3, 1.0, 3.0)
@@ -30,32 +30,32 @@ Tell = Callable[[str], None]
 
 
 def quiet(line: str) -> None:
-    """Show no steps."""
+    """Ignore progress messages."""
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Which model is fitted, and which of its hyperparameters are fixed.
+    """The model to fit to a table, and its fixed hyperparameters.
 
     Attributes
     ----------
     kernel : {"auto", "linear", "rbf", "tanimoto"}
-        "auto" is :class:`dm2l.AutoClassifier`, unless a hyperparameter of DM2L is given
-        (``lambda_d``, ``alpha``, ``scoring``): then linear and rbf are tried.
+        "auto" fits :class:`dm2l.AutoClassifier`. If ``lambda_d``, ``alpha`` or ``scoring`` is
+        given, it fits :class:`dm2l.DM2LClassifier` with the better of the linear and the rbf
+        kernel. The other values fit DM2L with that kernel.
     lambda_d, alpha : float or None
-        Hyperparameters of DM2L; None searches.
+        Hyperparameters of DM2L; None chooses them by cross-validation.
     scoring : str or None
-        What the search maximises, as in :class:`dm2l.DM2LClassifierCV`.
+        Metric that the search maximizes, as in :class:`dm2l.DM2LClassifierCV`.
     cv : int
-        Folds of the search and of the calibration.
+        Number of folds of the search and of the calibration.
     random_state : int
         Seed of all folds and masks.
     calibration, coupling, effort
         As in :class:`dm2l.DM2LClassifier` and :class:`dm2l.AutoClassifier`.
     missing_as : {"missing", "unlabelled", "negative"}
-        What a missing label means: unknown; negative or overlooked, as with labels of which only
-        positives are written down (:doc:`/guide/positive-unlabelled`), for which DM2L is fitted; or
-        negative.
+        How to read a missing label: as unknown, as negative or an overlooked positive
+        (:doc:`/guide/positive-unlabelled`; fits DM2L), or as negative.
     """
 
     kernel: str = "auto"
@@ -71,12 +71,12 @@ class FitOptions:
 
     @property
     def unlabelled(self) -> bool:
-        """Whether a missing label is negative or overlooked."""
+        """Whether labels are positive-unlabelled."""
         return self.missing_as == "unlabelled"
 
     @property
     def automatic(self) -> bool:
-        """Whether the model is the automatic estimator."""
+        """Whether the model is :class:`dm2l.AutoClassifier`."""
         fixed = (self.lambda_d, self.alpha, self.scoring) != (None,) * 3
         return self.kernel == "auto" and not fixed and not self.unlabelled
 
@@ -85,11 +85,11 @@ class FitOptions:
         return "unlabelled" if self.unlabelled else None
 
     def read(self, Y: Floats) -> Floats:
-        """Labels with missing ones as what they mean."""
+        """Replace missing labels by 0 if they are read as negative."""
         return np.nan_to_num(Y) if self.missing_as == "negative" else Y
 
     def splitter(self, Y: Floats, groups: NDArray[np.intp] | None = None) -> MultilabelKFold:
-        """Folds, no more of them than rows, or groups of rows, with something observed."""
+        """Make folds, at most as many as there are rows or groups with observed labels."""
         seen = (~np.isnan(Y)).any(axis=1)
         most = int(seen.sum()) if groups is None else len(np.unique(groups[seen]))
         folds = max(2, min(self.cv, most))
@@ -98,7 +98,7 @@ class FitOptions:
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Hyperparameters of DM2L, and their mean score in the search, None if there was none."""
+    """Hyperparameters of DM2L with their cross-validated score, which is None without a search."""
 
     kernel: str
     lambda_d: float
@@ -106,7 +106,7 @@ class Hyperparameters:
     score: float | None
 
     def model(self, options: FitOptions, Y: Floats, groups: Any = None) -> DM2LClassifier:
-        """The estimator, to be fitted."""
+        """Make the unfitted estimator."""
         return DM2LClassifier(
             self.lambda_d,
             self.alpha,
@@ -121,7 +121,7 @@ class Hyperparameters:
 
 
 def _approximation(kernel: str, n_rows: int, *, search: bool = False) -> dict[str, Any]:
-    """Arguments that keep a kernel of many rows affordable."""
+    """Arguments that approximate the kernel of many rows."""
     if kernel == "linear" or n_rows <= (SEARCH_ROWS if search else EXACT_ROWS):
         return {}
     return {
@@ -131,37 +131,37 @@ def _approximation(kernel: str, n_rows: int, *, search: bool = False) -> dict[st
 
 
 def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
-    """Raise if no label has both classes; or a positive, where missing is unlabelled."""
+    """Raise if no label has both classes, or a positive entry for positive-unlabelled labels."""
     both = (Y == 1).any(axis=0) & ((Y == 0).any(axis=0) | options.unlabelled)
     if both.any():
         return
     if not np.isfinite(Y).any():
         raise ValueError(
-            f"{where}: every label is missing, so there is nothing to learn. At least one label "
-            "needs a yes and a no; --labels (labels=) says which columns are labels."
+            f"{where}: every label entry is missing, so no model can be fitted. Check which "
+            "columns are labels, --labels (labels=)."
         )
-    what = "no" if (Y == 1).any() else "yes"
+    remedy = "Add positive entries."
+    if (Y == 1).any():
+        remedy = (
+            "Add negative entries, or pass --missing-as unlabelled (missing_as=) if blanks are "
+            "negative or overlooked positives."
+        )
     raise ValueError(
-        f"{where}: no label has both a yes and a no among its observed entries, so nothing can be "
-        f"learnt. Some entries must say {what}: if a blank in rows that somebody looked at means "
-        f"{what}, write it there. If only positives are ever written down, use --missing-as "
-        "unlabelled (missing_as=)."
+        f"{where}: no label has both positive and negative entries, so no model can be fitted. "
+        f"{remedy}"
     )
 
 
 def choose_hyperparameters(
     X: Any, Y: Floats, options: FitOptions, tell: Tell = quiet, groups: Any = None
 ) -> Hyperparameters:
-    """Search the hyperparameters that are not fixed, on prepared features.
-
-    The kernel is the one whose masked ridge (``lambda_d = 0``) does better, which is much cheaper
-    to find out than with a path over ``lambda_d`` for each. Then comes the grid of ``lambda_d`` and
-    ``alpha`` for that kernel.
-    """
+    """Search the hyperparameters that are not fixed, on prepared features."""
+    # The kernel is chosen with masked ridge (lambda_d = 0), which is much cheaper than a path over
+    # lambda_d for each kernel.
     alphas = None if options.alpha is None else [options.alpha]
     lambdas = LAMBDAS if options.lambda_d is None else (options.lambda_d,)
     if options.unlabelled:
-        # The fit finds its own ridge, and nuclear norms gain little.
+        # The fit chooses its own ridge, and nuclear norms improve positive-unlabelled fits little.
         alphas, lambdas = alphas or [1.0], (0.0,) if options.lambda_d is None else lambdas
     kernels = ("linear", "rbf") if options.kernel == "auto" else (options.kernel,)
     labels = LabelMatrix.from_array(Y)
@@ -202,11 +202,7 @@ def fit_pipeline(
     groups: NDArray[np.intp] | None = None,
     tell: Tell = quiet,
 ) -> tuple[Pipeline, Hyperparameters | None]:
-    """A fitted pipeline of ``columns`` and ``labels``, and the hyperparameters that were chosen.
-
-    These are None for the automatic estimator, which has a leaderboard instead. Folds keep
-    ``groups`` of rows together; the fitted model does not store them.
-    """
+    """Fit a pipeline of ``columns`` and ``labels``, and return it with its hyperparameters."""
     columns = preparation(uses, inputs, raw=options.automatic)
     X = columns.fit_transform(inputs)
     labels: Any = Y
@@ -219,7 +215,7 @@ def fit_pipeline(
             options.effort,
             categorical_features=codes_of(columns) or None,
             coupling=options.coupling,
-            # The usual number of folds is that of the effort.
+            # Without a number from the user, the effort decides the number of folds.
             cv=None if usual else options.splitter(Y, groups),
             n_jobs=-1,
             random_state=options.random_state,

@@ -1,4 +1,4 @@
-"""Columns written as CSV, TSV, Parquet or Excel, results as plain values for JSON."""
+"""Writing columns as CSV, TSV, Parquet or Excel, and results as JSON values or HTML."""
 
 import csv
 import math
@@ -21,17 +21,14 @@ _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a name whose suffix is no form in which columns are written."""
+    """Refuse a file name whose suffix names no format for columns."""
     known = (*TEXT, *PARQUET, *EXCEL)
     if path.suffix.lower() not in known:
-        raise ValueError(f"{path}: the name must end in one of {', '.join(known)}.")
+        raise ValueError(f"{path} must end in {', '.join(known[:-1])} or {known[-1]}.")
 
 
 def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False) -> None:
-    """Write columns as CSV, TSV, Parquet or Excel, by the suffix; None is a blank.
-
-    With ``safe`` no text of a CSV file is one that a spreadsheet takes for a formula.
-    """
+    """Write columns in the format of the suffix; ``safe`` escapes formulas in text files."""
     check_suffix(path)
     suffix = path.suffix.lower()
     with atomic_write(path) as partial:
@@ -51,39 +48,36 @@ def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False)
 
 
 def harmless(value: Any) -> Any:
-    """The value, with an apostrophe before text that begins like a formula and is no number."""
+    """Put an apostrophe before text that begins like a formula and is not a number."""
     if isinstance(value, str) and value.startswith(_FORMULA) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
 
 
-def plain_values(value: Any) -> Any:
-    """Dataclasses, arrays and numbers as values for JSON; what is undefined is None."""
+def plain_values(value: Any, *, json: bool = True) -> Any:
+    """Convert results to plain data: for JSON, or for model files, which keep arrays and NaN."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain_values(getattr(value, field.name)) for field in fields(value)}
-    if hasattr(value, "_asdict"):
-        return plain_values(value._asdict())
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif json and hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif isinstance(value, np.generic) or (json and isinstance(value, np.ndarray)):
+        value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): plain_values(item) for key, item in value.items()}
+        return {str(key): plain_values(item, json=json) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain_values(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return plain_values(value.tolist())
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
+        return [plain_values(item, json=json) for item in value]
+    if json and isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, Path) else value
 
 
 YES, NO, OPEN = "#2f6f8f", "#b4632a", "#d5dade"
-# Rows of a table; of more, the rest is counted.
-MOST_ROWS = 100
+MOST_ROWS = 100  # the most rows of a table; the number of further rows is printed
 _CELL = "padding:2px 8px;text-align:{};vertical-align:middle"
 
 
 class Bar(NamedTuple):
-    """Shares of the width of a cell, each with its colour, and what they mean in words."""
+    """A stacked bar: shares of the width of a cell with their colours, and a tooltip."""
 
     parts: tuple[tuple[float, str], ...]
     words: str
@@ -93,12 +87,12 @@ Cell = str | int | float | Bar
 
 
 def block(headline: str, *parts: str) -> str:
-    """A headline and what comes below it."""
+    """Make an HTML block of a headline and the parts below it."""
     return f"<div><p><strong>{_text(headline)}</strong></p>{''.join(parts)}</div>"
 
 
 def grid(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """A table; numbers stand at the right, bars and texts at the left."""
+    """Make an HTML table with numbers aligned to the right."""
     head = "".join(f'<th style="{_CELL.format("left")}">{_text(name)}</th>' for name in headings)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:MOST_ROWS])
     more = lines([f"{len(rows) - MOST_ROWS} more rows"]) if len(rows) > MOST_ROWS else ""
@@ -107,7 +101,7 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def lines(texts: Iterable[str]) -> str:
-    """A list of remarks; nothing for none."""
+    """Make an HTML list; an empty string without items."""
     items = "".join(f"<li>{_text(text)}</li>" for text in texts)
     return f"<ul>{items}</ul>" if items else ""
 

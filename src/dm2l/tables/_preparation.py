@@ -1,4 +1,4 @@
-"""From raw cells to numbers, bits, codes and text features, by scikit-learn's transformers."""
+"""Preparation of raw columns as numeric features, with the transformers of scikit-learn."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -30,29 +30,24 @@ from dm2l.tables._kinds import (
 )
 from dm2l.tables._reading import Table
 
-# Words and values kept of a column; d x d matrices of the linear model stay affordable.
+# The most words and categories of a column. The linear model needs d x d matrices.
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
 
 
 def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bool = False) -> Any:
-    """Transformer of the columns that are used; of a sparse matrix of numbers if there are none.
-
-    Numbers: median for what is missing, a column that says where it was, unit variance. Booleans,
-    and numbers that are 0 and 1 in ``inputs``: the same without the variance, for that is a scale
-    of its own (benchmarks/chemistry.py). Categories: one column per value, none for a value not
-    seen before. Text: TF-IDF. Molecules: fingerprints. With ``raw``, and without text and
-    molecules, numbers stay as they are and categories become codes, as AutoClassifier takes them.
-    """
-    if uses is None:
+    """Make a transformer of the feature columns; ``raw`` makes one for AutoClassifier."""
+    if uses is None:  # for a sparse matrix
         return MaxAbsScaler()
     by_kind: dict[str, list[str]] = {}
     for use in uses:
         if use.used:
             kind = use.kind
             if kind == "numeric" and inputs is not None:
+                # Bits are not scaled to unit variance (benchmarks/chemistry.py).
                 bits = np.isin(np.nan_to_num(inputs[use.name]), (0, 1)).all()
                 kind = "boolean" if bits else kind
             by_kind.setdefault(kind, []).append(use.name)
+    # AutoClassifier takes missing numbers and codes of categories, but no text.
     raw = raw and not by_kind.keys() & {"text", "smiles"}
     parts: list[tuple[str, Any, Any]] = []
     for kind, strategy in {"numeric": "median", "boolean": "most_frequent"}.items():
@@ -66,7 +61,7 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
             encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
         parts.append(("category", encoder, by_kind["category"]))
     words = TfidfVectorizer(sublinear_tf=True, strip_accents="unicode", max_features=MAX_WORDS)
-    # One string, not a list of one: a vectoriser wants a column, not a table.
+    # A name instead of a list of names, because a vectorizer takes a column and not a table.
     for kind, part in {"text": words, "smiles": MorganFingerprints()}.items():
         for number, name in enumerate(by_kind.get(kind, []), 1):
             parts.append((f"{kind}{number}", part, name))
@@ -74,7 +69,7 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
 
 
 def codes_of(transformer: Any) -> list[int]:
-    """Transformed columns that hold codes of categories."""
+    """Positions of the transformed columns that hold codes of categories."""
     places, found = 0, []
     for _, part, columns in getattr(transformer, "transformers", ()):
         if isinstance(part, OrdinalEncoder):
@@ -84,17 +79,14 @@ def codes_of(transformer: Any) -> list[int]:
 
 
 class Feature(NamedTuple):
-    """A transformed column: the raw column it comes from, and a readable name."""
+    """A transformed column: the name of its raw column, and its own name."""
 
     column: str
     name: str
 
 
 def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
-    """The transformed columns: ``column``, ``column=value``, ``column: word``.
-
-    ``names`` are those of the columns of a matrix of numbers, which a frame does not need.
-    """
+    """Name the transformed columns; ``names`` are those of a matrix of numbers."""
     if not isinstance(transformer, ColumnTransformer):
         return [Feature(name, name) for name in names]
     found = []
@@ -117,21 +109,22 @@ def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
 
 
 def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> None:
-    """Raise if columns are missing; all are named."""
+    """Raise an error that names all missing columns, if any."""
     known = set(present)
     missing = [name for name in wanted if name not in known]
     if missing:
         raise ValueError(
-            f"{where} lacks {len(missing)} of the {len(wanted)} columns that the model takes: "
+            f"{where} lacks {len(missing)} of the {len(wanted)} columns that the model needs: "
             f"{', '.join(map(repr, missing))}. It has {', '.join(map(str, present[:12]))}"
-            f"{', ...' if len(present) > 12 else ''}. Add the missing ones, blank where unknown."
+            f"{', ...' if len(present) > 12 else ''}. Add the missing columns; their cells may be "
+            "blank."
         )
 
 
 def typed_frame(
     frame: Any, uses: Sequence[ColumnUse], where: str, decimal: str = "."
 ) -> tuple[Any, list[str]]:
-    """The columns that are used, each in the form its transformer takes, and warnings."""
+    """Convert the feature columns to the types that their transformers take, and warn."""
     pandas = require("pandas", "io")
     wanted = [use for use in uses if use.used]
     check_columns([use.name for use in wanted], list(frame.columns), where)
@@ -144,7 +137,7 @@ def typed_frame(
 
 
 def unread_rows(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.bool_]:
-    """Rows of typed inputs without a molecule: they are left out of fits and get no answer."""
+    """Mark the rows with invalid SMILES, which are left out of fits and predictions."""
     found = np.zeros(inputs.shape[0], dtype=bool)
     for use in uses or ():
         if use.kind == "smiles":
@@ -155,11 +148,7 @@ def unread_rows(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.boo
 def table_inputs(
     table: Table, kinds: Mapping[str, str] | None, drop: Sequence[str], groups: Any = None
 ) -> tuple[Any, list[ColumnUse] | None, NDArray[np.float64], NDArray[np.intp] | None]:
-    """Features, the use of every column (None for a sparse matrix), labels, and groups of rows.
-
-    Rows without a molecule have no labels, which leaves them out of every fit and fold. ``groups``
-    is None, the name of a column, "duplicates", "scaffold", or one value a row.
-    """
+    """Return features, uses of columns (None for a sparse matrix), labels, and groups of rows."""
     if table.frame is None:
         return table.matrix, None, table.Y, _row_groups(table, table.matrix, (), groups)
     column = None
@@ -167,27 +156,28 @@ def table_inputs(
         column, drop = groups, [*drop, groups]
     uses = usable(table.frame, kinds, drop, table.decimal, str(table.path))
     check_given_kinds(uses, kinds, table.frame, table.decimal)
-    why = "keeps groups of rows together"
+    why = "used to group rows"
     uses = [replace(use, reason=why) if use.name == column else use for use in uses]
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)
+    # Rows without observed labels are left out of every fit and fold.
     Y = np.where(unread_rows(inputs, uses)[:, None], np.nan, table.Y)
     if column is None:
         return inputs, uses, Y, _row_groups(table, inputs, uses, groups)
     values = as_text(table.frame[column])
-    # A row whose group is blank is a group of its own.
+    # Each row with a blank is a group of its own.
     return inputs, uses, Y, factorize([text or row for row, text in enumerate(values)])
 
 
 def usable(
     frame: Any, kinds: Mapping[str, str] | None, drop: Sequence[str], decimal: str, where: str
 ) -> list[ColumnUse]:
-    """The uses of all columns; at least one is a feature."""
+    """Decide the use of all columns; raise an error if none can be a feature."""
     uses = column_kinds(frame, kinds, drop=drop, decimal=decimal)
     if not any(use.used for use in uses):
         listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
         raise ValueError(
-            f"{where}: no column can be used as a feature. {listed}. Name a kind for one with "
-            "--kind (kinds=)."
+            f"{where}: no column can be used as a feature ({listed}). Pass the kind of a column "
+            "with --kind (kinds=)."
         )
     return uses
 
@@ -195,28 +185,31 @@ def usable(
 def _row_groups(
     table: Table, inputs: Any, uses: Sequence[ColumnUse], groups: Any
 ) -> NDArray[np.intp] | None:
-    """A number for each row, the same for rows that folds keep together."""
+    """Number the groups of rows that folds keep together; None without groups."""
     if groups is None:
         return None
     if not isinstance(groups, str):
         values = np.asarray(groups)
         if values.shape != (table.n_rows,):
-            raise ValueError(f"groups has shape {values.shape}; the table has {table.n_rows} rows.")
+            raise ValueError(
+                f"groups must have one value for each of the {table.n_rows} rows, got shape "
+                f"{values.shape}."
+            )
         return factorize(values.tolist())
     if groups == "duplicates":
         return duplicates(inputs, uses)
     molecules = [use.name for use in uses if use.kind == "smiles"]
     if groups == "scaffold" and molecules:
         return factorize(zip(*(scaffold_groups(inputs[name]) for name in molecules), strict=True))
-    lack = "SMILES to take scaffolds of" if groups == "scaffold" else "such column"
+    lack = "column of SMILES" if groups == "scaffold" else "such column"
     raise ColumnRequestError(
-        f"{table.path} cannot be grouped by {groups!r}: it has no {lack}. Groups are a column, "
-        "'duplicates', or 'scaffold' where SMILES are read."
+        f"{table.path} cannot be grouped by {groups!r}: it has no {lack}. Pass the name of a "
+        "column, 'duplicates', or 'scaffold' for tables with SMILES."
     )
 
 
 def duplicates(inputs: Any, uses: Sequence[ColumnUse]) -> NDArray[np.intp]:
-    """Groups of rows with the same features; of molecules those with the same fingerprint."""
+    """Group rows with the same features; molecules are equal if their fingerprints are."""
     if not hasattr(inputs, "iloc"):
         return duplicate_groups(inputs)
     frame = inputs
@@ -230,7 +223,7 @@ def duplicates(inputs: Any, uses: Sequence[ColumnUse]) -> NDArray[np.intp]:
 
 @dataclass(eq=False, repr=False)
 class TableColumns(TransformerMixin, BaseEstimator):
-    """Columns of a data frame as features; ``raw``: as AutoClassifier takes them."""
+    """Transformer of a data frame to features; ``raw`` prepares them for AutoClassifier."""
 
     kinds: Mapping[str, str] | None = None
     drop: Sequence[str] = ()
@@ -238,13 +231,13 @@ class TableColumns(TransformerMixin, BaseEstimator):
     raw: bool = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Decide the use of every column, and learn scales, values and words; ignores ``y``."""
+        """Decide the use of every column, and learn scales, categories and words."""
         if not hasattr(X, "iloc"):
             raise TypeError(
-                f"X must be a pandas.DataFrame, got {type(X).__name__}: pass pandas.DataFrame(X)."
+                f"X must be a pandas.DataFrame, got {type(X).__name__}. Pass pandas.DataFrame(X)."
             )
         uses = usable(X, self.kinds, self.drop, self.decimal, "X")
-        # Plain tuples: model files hold them.
+        # Stored as tuples, which model files can hold.
         self._uses = [astuple(use) for use in uses]
         inputs = self._typed(X)
         self.transformer_ = preparation(uses, inputs, raw=self.raw).fit(inputs)
@@ -257,12 +250,12 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return [ColumnUse(*use) for use in self._uses]
 
     def transform(self, X: Any) -> Any:
-        """Features of the rows; further columns are ignored."""
+        """Transform rows to features; columns that were not in the fit are ignored."""
         check_is_fitted(self, "transformer_")
         return self.transformer_.transform(self._typed(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the features: ``column``, ``column=value``, ``column: word``."""
+        """Return the names of the features: ``column``, ``column=value`` or ``column: word``."""
         found = features_of(self.transformer_, [])
         return np.array([feature.name for feature in found], dtype=object)
 
@@ -270,10 +263,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
         uses = self.uses_
         inputs, odd = typed_frame(X, uses, "X", self.decimal)
         if unread_rows(inputs, uses).any():
-            # A step of a pipeline cannot leave rows out, and must not make molecules up.
+            # A step of a pipeline cannot leave rows out.
             raise ValueError(
-                f"{odd[0]}. Leave such rows out by dm2l.chemistry.is_valid_smiles; fit_table does "
-                "so."
+                f"{odd[0]}. Leave such rows out with dm2l.chemistry.is_valid_smiles, or use "
+                "fit_table, which skips them."
             )
         for line in odd:
             warnings.warn(line, stacklevel=3)
@@ -288,27 +281,28 @@ def make_table_pipeline(
     drop: Sequence[str] = (),
     decimal: str = ".",
 ) -> Pipeline:
-    """Make a scikit-learn pipeline that takes a data frame as ``dm2l fit`` takes a table.
+    """Make a scikit-learn pipeline that prepares a data frame as ``dm2l fit`` prepares a table.
 
-    Missing numbers are filled and marked, numbers standardised, yes and no become 1 and 0,
-    categories columns, texts TF-IDF, molecules fingerprints; identifiers, dates and constants are
-    left out. :func:`dm2l.persistence.save_model` writes it.
+    Missing numbers are imputed and marked, and numbers are standardized. Yes and no become 1 and 0,
+    categories are one-hot encoded, text becomes TF-IDF, and molecules become fingerprints.
+    Identifiers, dates and constants are left out. :func:`dm2l.persistence.save_model` can save the
+    pipeline.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Features without labels, by which kinds of columns are decided, here and once.
+        Features without labels, from which the kinds of columns are detected.
     estimator : estimator, default=None
-        The classifier; None: :class:`dm2l.AutoClassifier`, which treats missing numbers itself.
+        The classifier. None is :class:`dm2l.AutoClassifier`, which handles missing numbers itself.
     kinds, drop
         As in :func:`fit_table`.
     decimal : str, default="."
-        The decimal point of numbers that are text.
+        The decimal point of numbers in text.
 
     Returns
     -------
     Pipeline
-        With the steps ``columns`` and ``labels``, to be fitted.
+        An unfitted pipeline with the steps ``columns`` and ``labels``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables in memory: features as they are, labels as 1, 0 and NaN; read from files of all forms."""
+"""Reading tables: raw features, and labels as 1, 0 and NaN, from files and data frames."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,18 +34,18 @@ class Table:
     Attributes
     ----------
     frame : pandas.DataFrame or None
-        The columns that are not labels, raw; None if the features are a matrix.
+        Raw feature columns; None if the features are a sparse matrix.
     matrix : sparse matrix or None
-        Sparse features of numbers.
+        Sparse numeric features.
     feature_names, label_names : list of str
-        Columns that are not labels; label columns in the order asked for.
+        Names of the feature columns, and of the labels in the requested order.
     Y : ndarray of shape (n_rows, n_labels)
-        1, 0 and NaN where a label is missing.
+        Labels as 1 and 0, and NaN where a label is missing.
     words : LabelVocabulary
         Positive values and cutoffs with which labels were read.
     path, decimal, file, bunch, columns, cells
-        The file, its decimal point, its reader if it is text, what its reader has returned if it
-        holds numbers, all its columns, and the label columns as they are.
+        The file, its decimal point, its reader (for text), its content (for matrices of numbers),
+        the names of all columns, and the raw label columns.
     """
 
     path: Path
@@ -82,40 +82,39 @@ def read_table(
     written: Mapping[str, tuple[str, str]] | None = None,
     **numbers: Any,
 ) -> Table:
-    r"""Read a table, with its label columns if ``labels`` says which they are.
+    r"""Read a table and its label columns.
 
     Parameters
     ----------
     path : str or Path
-        A .csv, .tsv, .parquet or .xlsx file (its first sheet) with a header; or .arff, .svm, .npz
-        or .mat, whose features are numbers and which mostly name their labels themselves. Text
-        may be packed, as in .csv.gz.
+        A .csv, .tsv, .parquet or .xlsx file (its first sheet) with a header, or a file of numbers:
+        .arff, .svm, .npz or .mat. Text may be compressed, as in .csv.gz.
     labels : int, str or list of str, default=None
-        The label columns, as in :func:`dm2l.io.read_csv`; None: none, or those that the file itself
-        names as labels.
+        The label columns, as in :func:`dm2l.io.read_csv`. None reads the labels that the file
+        itself names, if any.
     missing, positive, cutoffs, separator, decimal, encoding
         As in :func:`dm2l.io.read_csv`.
     drop : str or list of str, default=()
-        Columns that are no labels even if a pattern in ``labels`` means them; :func:`fit_table`
-        takes the same, so that they are no features either.
+        Columns that are not labels, even if they match a pattern in ``labels``. Pass the same to
+        :func:`fit_table` to leave them out of the features as well.
     as_text : iterable of str, default=()
-        Columns, or patterns of columns, that are taken as text even if they hold numbers only.
+        Columns, or patterns of columns, to read as text even if they hold only numbers.
     written : mapping of str to tuple of str, default=None
-        How another table writes yes and no of labels with a positive value.
+        The spelling of positives and negatives for labels without observed entries.
     **numbers
         ``n_features`` and ``zero_based`` of a .svm file, as in :func:`dm2l.io.read_svmlight`;
-        ``features_only=True`` reads no label, even if the file names some.
+        ``features_only=True`` reads no labels, even if the file names some.
 
     Returns
     -------
     Table
-        Features as they are, labels as 1, 0 and NaN.
+        Raw features, and labels as 1, 0 and NaN.
 
     Raises
     ------
     DataFileError
-        If the file is not a table, does not fit into memory, or a label holds anything other than
-        0/1, -1/+1, yes/no and the like: value, column and row are named.
+        If the file is not a table, does not fit into memory, or has a label with a value other than
+        0/1, -1/+1, yes/no and the like. The message names the value, column and row.
 
     Examples
     --------
@@ -136,8 +135,8 @@ def read_table(
     if suffix in MATRIX_FORMATS:
         if as_list(positive) or cutoffs:
             raise ValueError(
-                f"{path}: its labels are 0 and 1, of which 1 is the positive one; --positive and "
-                "--cutoff (positive=, cutoffs=) are for columns of a .csv or .parquet table."
+                f"{path}: --positive and --cutoff (positive=, cutoffs=) are not allowed for "
+                f"{suffix} files, whose labels must be 0 and 1. Omit these options."
             )
         return _read_numbers(path, suffix, labels, encoding, **numbers)
     answers = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "written": written}
@@ -151,7 +150,7 @@ def read_table(
         decimal = file.decimal
     else:
         known = ", ".join((*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS))
-        raise ValueError(f"{path}: the suffix {suffix!r} is none of {known}.")
+        raise ValueError(f"{path}: files of type {suffix!r} cannot be read. Use one of {known}.")
     names = list(frame.columns) if file is None else file.names
     chosen = [] if labels is None else labels_without(names, labels, drop, str(path))
     if file is not None:
@@ -169,19 +168,19 @@ def table_from_frame(
     positive: Any = None,
     cutoffs: str | Iterable[str] = (),
 ) -> Table:
-    """Make a table of a data frame.
+    """Make a table from a data frame.
 
     Parameters
     ----------
-    frame : pandas.DataFrame, or one that has ``to_pandas`` such as that of polars
+    frame : pandas.DataFrame, or another data frame with ``to_pandas`` such as that of polars
         Features and labels.
     labels, missing, positive, cutoffs
-        As in :func:`read_table`; a name in a list may be whatever the frame has for names.
+        As in :func:`read_table`. A list of labels may hold names that are not strings.
 
     Returns
     -------
     Table
-        Without a file: it can be learnt from and completed, but not written again.
+        A table without a file, which :func:`write_completion` cannot write.
 
     Examples
     --------
@@ -195,8 +194,8 @@ def table_from_frame(
     if not hasattr(frame, "set_axis"):
         if not hasattr(frame, "to_pandas"):
             raise TypeError(
-                f"A table is made of a pandas or polars data frame, got {type(frame).__name__}; "
-                "pandas.DataFrame(...) makes one."
+                f"frame must be a pandas or polars data frame, got {type(frame).__name__}. Convert "
+                "it with pandas.DataFrame(frame)."
             )
         frame = frame.to_pandas()
     names = [str(name) for name in frame.columns]
@@ -208,7 +207,7 @@ def table_from_frame(
 
 
 def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Columns that are not labels, as the table's file has them, text letter by letter."""
+    """Read feature columns again with the text exactly as in the file."""
     frame = table.frame[list(names)]
     if table.file is not None:
         text = dict.fromkeys(names, str)
@@ -219,7 +218,7 @@ def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def made_up_names(size: int) -> list[str]:
-    """Names of the features of a file that has none."""
+    """Names for the features of a file without names."""
     return [f"x{j + 1}" for j in range(size)]
 
 
@@ -231,13 +230,13 @@ def _split_columns(
     answers: Mapping[str, Any],
     **text: Any,
 ) -> Table:
-    """Part the columns of a data frame into features and labels."""
+    """Split the columns of a data frame into features and labels."""
     if len(frame) == 0:
-        raise DataFileError(path, "there is a header, but there are no rows")
+        raise DataFileError(path, "the table has a header but no rows")
     taken = set(chosen)
     features = [j for j in range(len(names)) if j not in taken]
     if not features:
-        raise DataFileError(path, "every column is a label; no features are left")
+        raise DataFileError(path, "every column is a label, so no features are left")
     label_names, cells = [names[j] for j in chosen], frame.iloc[:, chosen]
     Y, words = np.empty((len(frame), 0)), LabelVocabulary()
     if chosen:
@@ -268,7 +267,7 @@ def _read_numbers(
     n_features: int | None = None,
     zero_based: bool | None = None,
 ) -> Table:
-    """A file of numbers, with those of its labels that are asked for."""
+    """Read a file of numbers with the requested labels."""
     if suffix == ".arff":
         bunch = read_arff(path, labels, encoding=encoding, features_only=features_only)
         labels = None
@@ -280,7 +279,7 @@ def _read_numbers(
     X, Y = bunch.data, np.asarray(bunch.target, dtype=np.float64)
     names = list(bunch.feature_names or [])
     check_distinct(names, str(path))
-    names = names or made_up_names(X.shape[1])  # of millions of columns, perhaps
+    names = names or made_up_names(X.shape[1])
     label_names = list(bunch.target_names or [f"y{k + 1}" for k in range(Y.shape[1])])
     if labels is not None:
         chosen = choose_labels(label_names, labels, f"the labels of {path}")

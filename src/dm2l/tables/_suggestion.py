@@ -1,13 +1,13 @@
-r"""Which missing labels a person should answer first (active learning).
+r"""Active learning: which missing labels a person should answer first.
 
-The value of an answer to the missing label :math:`k` of row :math:`i` is the number of mistakes
-that it is expected to prevent, of three kinds. The entry itself would be filled wrongly with
-probability :math:`\min(p_{ik}, 1 - p_{ik})`. The probabilities of the other missing labels of the
-row change (``row_gains``), weighted by how well such changes predict known entries (``trust``).
-And the model learns: for ridge on the observed rows
-:math:`O_k` (DM2L without its nuclear norms), with features :math:`\phi`,
+The value of an answer to the missing label :math:`k` of row :math:`i` is the expected number of
+wrong imputations that it prevents. It has three parts. The entry itself would be imputed wrongly
+with probability :math:`\min(p_{ik}, 1 - p_{ik})`. The probabilities of the other missing labels of
+the row change (``row_gains``), weighted by how well such changes predict known entries (``trust``).
+Finally, the model improves in other rows: for ridge on the observed rows :math:`O_k` (DM2L without
+its nuclear norms), with features :math:`\phi`,
 :math:`H_k = \sum_{j \in O_k} \phi_j \phi_j' + \alpha I` and the leverage
-:math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`, an answer :math:`t` moves the score of row :math:`j` by
+:math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`, an answer :math:`t` changes the score of row :math:`j` by
 
 .. math:: \Delta_j = \frac{\phi_j' H_k^{-1} \phi_i}{1 + h_{ik}} (t - f_{ik}).
 
@@ -17,19 +17,20 @@ label's variance that out-of-fold scores explain, and the variance :math:`4p(1-p
 .. math:: 4 p_{ik} (1 - p_{ik}) \cdot \frac{2 r_k}{(1 + h_{ik})^2}
           \sum_{j \ne i} g_j^2 (\phi_j' H_k^{-1} \phi_i)^2
 
-is the expected decrease of :math:`2 p_j (1 - p_j)` over the missing entries of the label, which is
-the chance that two draws differ, and near one half that of a mistake.
+is the expected decrease of the sum of :math:`2 p_j (1 - p_j)` over the missing entries of the
+label. This is the probability that two draws differ, which is near the error probability for
+:math:`p_j` near one half.
 
-A batch is chosen greedily: the most valuable entry is taken, and the values of the others are
-reduced by what they share with it. Once entry :math:`i` of label :math:`k` is chosen, the chance
-:math:`\min(p_j, 1 - p_j)` of a mistake about another missing entry :math:`j` of that label counts
-:math:`1 - \rho_{ij}^2` times, where
+A batch is chosen greedily: the most valuable entry is chosen, and the values of correlated entries
+are reduced. Once entry :math:`i` of label :math:`k` is chosen, the error probability
+:math:`\min(p_j, 1 - p_j)` of another missing entry :math:`j` of that label is multiplied by
+:math:`1 - \rho_{ij}^2`, where
 
 .. math:: \rho_{ij} = \frac{\phi_i' H_k^{-1} \phi_j}
           {\sqrt{\phi_i' H_k^{-1} \phi_i \cdot \phi_j' H_k^{-1} \phi_j}}
 
-is the posterior correlation of the two scores: 1 for copies of a row. The row of :math:`i` then
-counts as observed, :math:`H_k + \phi_i \phi_i'`.
+is the posterior correlation of the two scores, which is 1 for copies of a row. The row of :math:`i`
+then counts as observed, which updates :math:`H_k` to :math:`H_k + \phi_i \phi_i'`.
 """
 
 from dataclasses import dataclass, field
@@ -54,48 +55,42 @@ from dm2l.tables._reading import Table
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Directions in which features are compared; of more columns the strongest ones.
+# The most feature columns for comparing rows; more columns are replaced by principal components.
 DIRECTIONS = 500
 
 
 @dataclass(frozen=True)
 class AnswerValues:
-    """Mistakes that an answer to each entry is expected to prevent; arrays (n_rows, n_labels).
+    """Expected number of errors that an answer to each entry prevents, (n_rows, n_labels)."""
 
-    ``probability`` of a yes given the known labels of the row, mistakes prevented in the ``row``'s
-    other missing labels, and in other rows (``effect``, for an answer that is entirely uncertain).
-    That is by a ridge model ``alpha`` on ``directions``, with ``slope`` of probabilities in scores
-    and ``skill``, the explained variance of each label.
-    """
-
-    probability: Floats
-    row: Floats
-    effect: Floats
+    probability: Floats  # of a positive label, given the known labels of the row
+    row: Floats  # errors prevented in other labels of the row
+    effect: Floats  # errors prevented in other rows if the probability is 0.5
     trust: float
-    directions: Floats
+    directions: Floats  # the features of the ridge model, whose penalty is alpha
     alpha: float
-    slope: Floats
-    skill: Floats
+    slope: Floats  # derivatives of the probabilities by the scores
+    skill: Floats  # the explained variance of each label
 
     @property
     def own(self) -> Floats:
-        """The probability that the entry itself would be filled wrongly."""
+        """Probability that the entry itself would be imputed wrongly."""
         return np.minimum(self.probability, 1 - self.probability)
 
     @property
     def others(self) -> Floats:
-        """Mistakes prevented in other rows."""
+        """Expected number of errors prevented in other rows."""
         return 4 * self.probability * (1 - self.probability) * self.effect
 
     @property
     def total(self) -> Floats:
-        """The sum of the three kinds."""
+        """Expected number of errors prevented in all entries."""
         return self.own + self.row + self.others
 
 
 @dataclass(frozen=True)
 class Suggestions:
-    """Missing labels, or rows with ``n_open`` of them, of a table, the most valuable first."""
+    """Missing labels, or rows with ``n_open`` missing labels, most valuable first."""
 
     row: NDArray[np.intp]  # 1 is the first row below the header
     value: Floats
@@ -106,22 +101,23 @@ class Suggestions:
 
 
 def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> Suggestions:
-    """Rank the missing labels of a table by the expected value of an answer.
+    """Rank the missing labels of a table by the value of an answer.
 
     Parameters
     ----------
     model : TableModel
         A fitted model.
     table : Table
-        The table it was fitted to, or a later state of it, with the same labels.
+        The training table of the model, or a later version with the same labels.
     top : int, default=None
-        How many; None for all.
+        Number of entries to return; None for all.
 
     Returns
     -------
     Suggestions
-        Arrays ``row`` (1 is the first row below the header), ``label``, ``probability`` of a yes,
-        and ``value``, the number of mistakes that the answer is expected to prevent.
+        Arrays ``row`` (1 is the first row below the header), ``label``, ``probability`` of a
+        positive label, and ``value``, the expected number of wrong imputations that the answer
+        prevents.
 
     Examples
     --------
@@ -148,14 +144,14 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
 
 
 def suggested(values: AnswerValues, missing: Mask) -> Floats:
-    """Values of missing entries that are queried together: ``row`` counts once, for the best."""
+    """Values for a joint ranking of missing entries: ``row`` counts only for the best of a row."""
     total = np.where(missing, values.total, -1.0)
     best = np.arange(total.shape[1]) == np.argmax(total, axis=1)[:, None]
     return values.total - np.where(best, 0.0, values.row)
 
 
 def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Suggestions:
-    """Rank whole rows instead of single entries, by the value of answering all their labels.
+    """Rank the rows of a table by the value of answering all their missing labels.
 
     Parameters
     ----------
@@ -179,7 +175,7 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Sug
     (5, True)
     """
     values, missing, warnings = table_values(model, table)
-    # Gains in the row's other missing labels do not count: they are answered too.
+    # Gains in other labels of the row do not count, because these labels are answered as well.
     total = np.sum(values.own + values.others, axis=1, where=missing)
     rows = np.flatnonzero(missing.any(axis=1))
     order = rows[np.argsort(-total[rows], kind="stable")][:top]
@@ -190,10 +186,7 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Sug
 def table_values(
     model: TableModel, table: Table, Y: Floats | None = None
 ) -> tuple[AnswerValues, Mask, list[str]]:
-    """Values of answers to the missing labels of a table, these entries, and warnings.
-
-    ``Y`` is a later state of the labels. Rows without a molecule have no value.
-    """
+    """Return values of answers, the entries that can be answered, and warnings."""
     Y = table.Y if Y is None else Y
     X, unread, warnings = model.prepared(table)
     values = answer_values(model.classifier, X, Y)
@@ -202,14 +195,14 @@ def table_values(
 
 
 def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
-    """Values of answers to missing labels."""
+    """Compute the values of answers to missing labels."""
     coupling = classifier._completer.correlation
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
         part = trust(T, F)
     p, gains = row_values(classifier, X, Y, part, (T, F))
-    # How far a probability moves with its score, and the variance that scores of unseen rows
-    # explain: one more answer does not help a label that cannot be learnt.
+    # The derivative of each probability by its score, and the variance that out-of-fold scores
+    # explain. More answers do not help a label that the features do not predict.
     slope = 2 * p * (1 - p)
     if coupling is not None:
         combiner, variance = coupling.combiner, conditional_moments(coupling.covariance, T, F)[1]
@@ -222,14 +215,14 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
     left = np.sum((T - F) ** 2, axis=0, where=known)
     spread = np.sum((T - level) ** 2, axis=0, where=known)
     skill = np.clip(1 - left / np.maximum(spread, 1e-12), 0.0, 1.0)
-    if isinstance(classifier, AutoClassifier):  # its linear model stands for it
+    if isinstance(classifier, AutoClassifier):  # approximated by its linear model
         X = classifier._features.transform(classifier._check_X(X))
         classifier = classifier.models_["linear"]
     directions = _directions(classifier, X)
-    alpha = 1.0  # about the variance of rows in the space of an rbf kernel
+    alpha = 1.0  # the squared norm of a row in the space of an rbf kernel
     if classifier.kernel == "linear" or not isinstance(classifier.alpha, str):
         alpha = ridge_value(classifier.alpha, X)
-    # 2 p (1 - p) decreases by twice the squared movement of the probability.
+    # 2 p (1 - p) decreases by twice the squared change of the probability.
     effect = 2 * skill * answer_effects(directions, Y, alpha, slope)
     return AnswerValues(p, gains, effect, part, directions, alpha, slope, skill)
 
@@ -237,10 +230,7 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
 def row_values(
     classifier: Any, X: Any, Y: Floats, part: float, scored: tuple[Floats, Floats] | None = None
 ) -> tuple[Floats, Floats]:
-    """Probabilities, and mistakes about other labels of its row that each answer prevents.
-
-    ``scored`` are signs and scores of the rows, where they are known already.
-    """
+    """Return probabilities, and the errors in other labels of the row that each answer prevents."""
     p = impute(classifier, X, Y).probabilities
     if not part:
         return p, np.zeros(Y.shape)
@@ -249,7 +239,7 @@ def row_values(
 
 
 def _scored(classifier: Any, X: Any, Y: Floats) -> tuple[Floats, Floats]:
-    """Signs of labels that were learnt, and scores, out-of-fold ones for training rows."""
+    """Return signs of learnable labels, and scores, which are out-of-fold for training rows."""
     T = np.where(np.isnan(Y) | ~classifier._learnable, 0.0, 2 * Y - 1)
     F = np.asarray(to_numpy(classifier.decision_function(X)), dtype=np.float64)
     rows = classifier._completer.training_rows
@@ -259,11 +249,11 @@ def _scored(classifier: Any, X: Any, Y: Floats) -> tuple[Floats, Floats]:
 
 
 class MissingEntries:
-    r"""The missing entries of a label, with :math:`H_k^{-1} \phi_i` updated as rows are chosen."""
+    r"""Missing entries of a label with :math:`H_k^{-1} \phi_i`, updated as entries are chosen."""
 
     def __init__(self, Phi: Floats, missing: Mask, alpha: float, slope: Floats) -> None:
         Phi = np.column_stack([Phi, np.ones(len(Phi))])
-        # An intercept has no ridge; a tiny one keeps a label without answers solvable.
+        # The intercept is not penalized, except for a tiny term that keeps the matrix invertible.
         penalty = np.append(np.full(Phi.shape[1] - 1, max(alpha, 1e-8)), 1e-8)
         seen = Phi[~missing]
         self.rows, self.slope, self.features = np.flatnonzero(missing), slope[missing], Phi[missing]
@@ -272,8 +262,8 @@ class MissingEntries:
         self.leverage = np.einsum("ij,ij->i", self.features, self.solved)
 
     def effects(self) -> Floats:
-        """Squared movement of other entries, times ``slope``, for an answer one off the score."""
-        # sum_j (phi_j' H^-1 phi_i)^2 over all entries is a quadratic form: no n x n matrix.
+        """Squared change of other probabilities for an answer that differs from the score by 1."""
+        # sum_j (phi_j' H^-1 phi_i)^2 is a quadratic form, which needs no n x n matrix.
         steep = self.slope[:, None] * self.features
         moved = np.einsum("ij,ij->i", self.solved @ (steep.T @ steep), self.solved)
         moved -= (self.slope * self.leverage) ** 2
@@ -284,7 +274,7 @@ class MissingEntries:
         u = self.solved[i].copy()
         reach = self.features @ u
         likeness = np.minimum(reach**2 / (self.leverage * self.leverage[i]), 1.0)
-        # Sherman and Morrison.
+        # The Sherman-Morrison formula.
         reach = reach / (1 + self.leverage[i])
         self.leverage = self.leverage - reach**2 * (1 + self.leverage[i])
         self.solved = self.solved - reach[:, None] * u
@@ -293,7 +283,7 @@ class MissingEntries:
 
 
 def answer_effects(Phi: Floats, Y: Floats, alpha: float, slope: Floats | float = 1.0) -> Floats:
-    """Effects of missing entries on others of their label; 0 for observed ones."""
+    """Effects of answers to missing entries on other entries of the label; 0 for observed ones."""
     slope, effect = np.broadcast_to(slope, Y.shape), np.zeros(Y.shape)
     for k, missing in enumerate(np.isnan(Y).T):
         effect[missing, k] = MissingEntries(Phi, missing, alpha, slope[:, k]).effects()
@@ -303,7 +293,7 @@ def answer_effects(Phi: Floats, Y: Floats, alpha: float, slope: Floats | float =
 def choose_batch(
     values: AnswerValues, missing: Mask, asked: Mask, n: int
 ) -> tuple[NDArray[np.intp], list[Floats]]:
-    """Places of at most ``n`` of the entries ``asked`` to query together, and all values then."""
+    """Choose at most ``n`` of the entries ``asked``; also return all values before each choice."""
     own, row, p = values.own.copy(), values.row.copy(), values.probability
     others, left = values.others.copy(), asked.copy()
     labels: dict[int, MissingEntries] = {}
@@ -327,7 +317,7 @@ def choose_batch(
 
 
 def _directions(classifier: Any, X: Any) -> Floats:
-    """Features of the rows, at most ``DIRECTIONS`` columns."""
+    """Features of the rows, reduced to at most ``DIRECTIONS`` columns."""
     if classifier.kernel != "linear":
         features = KernelMap(classifier._kernel, min(DIRECTIONS, X.shape[0]), random_state=0)
         return np.asarray(features.fit(X))

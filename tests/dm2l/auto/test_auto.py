@@ -178,7 +178,7 @@ def test_a_model_that_the_limit_overtakes_is_dropped(few_trees, data, monkeypatc
     )
     monkeypatch.setattr(_base_models.TimeBudget, "lines", [], raising=False)
     board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
-    assert "the time limit came first" in board["note"]
+    assert "stopped by the time limit" in board["note"]
 
 
 def test_little_memory_means_landmarks(data):
@@ -354,22 +354,22 @@ def test_the_limit_stops_a_model_between_two_labels(few_trees, data, monkeypatch
     """A fold of trees for many labels may take longer than all that is left."""
     heard = []
 
-    def overtaken(self, done, of):
-        heard.append((self._line, done, of))
-        if self._line.startswith("boosted"):
+    def overtaken(self, line, stops, done, of):
+        heard.append((line, done, of))
+        if line.startswith("boosted"):
             raise _base_models.OutOfTimeError
 
-    monkeypatch.setattr(_base_models.LabelProgress, "__call__", overtaken)
+    monkeypatch.setattr(_base_models.TimeBudget, "after_label", overtaken)
     model = AutoClassifier(random_state=0).fit(*data)
     assert ("boosted trees: fold 1 of 2", 1, 3) in heard
     assert not any(line.startswith("boosted") and done > 1 for line, done, _ in heard)
     board = dict(zip(model.leaderboard_["model"], model.leaderboard_["note"], strict=True))
-    assert board["boosted trees"] == "the time limit came first"
+    assert board["boosted trees"] == "stopped by the time limit"
 
 
 def test_a_last_fit_is_never_given_up():
     budget = _base_models.TimeBudget(1e-9, None)
     budget.binding = True
     with pytest.raises(_base_models.OutOfTimeError):
-        _base_models.LabelProgress(budget, "trees")(1, 2)
-    _base_models.LabelProgress(budget, "trees", stops=False)(1, 2)
+        budget.after_label("trees", True, 1, 2)
+    budget.after_label("trees", False, 1, 2)

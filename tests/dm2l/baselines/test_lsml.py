@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 import dm2l_oracles as oracle
 from dm2l import ConstantLabelWarning
 from dm2l.baselines import LSMLClassifier
-from dm2l.baselines._correlations import (
-    Lsml,
-    label_laplacian,
-    nonnegative_threshold,
-    soft_threshold,
-)
+from dm2l.baselines._correlations import Lsml, label_laplacian, soft_threshold
 from dm2l.baselines._linear import ImputedTargets, Inputs, ridge
 
 laws = settings(max_examples=60, deadline=None, derandomize=True)
@@ -122,26 +117,22 @@ def convex_optimum(X, Y, lambdas, intercept):
 @given(
     value=st.floats(-5, 5),
     threshold=st.floats(0, 3),
-    nonnegative=st.booleans(),
 )
-def test_thresholds_are_the_minima_they_stand_for(value, threshold, nonnegative):
-    function = nonnegative_threshold if nonnegative else soft_threshold
-    found = float(function(np.array([[value]]), threshold)[0, 0])
+def test_the_threshold_is_the_minimum_it_stands_for(value, threshold):
+    found = float(soft_threshold(np.array([[value]]), threshold)[0, 0])
 
     def cost(p):
         return 0.5 * (p - value) ** 2 + threshold * np.abs(p)
 
-    grid = np.linspace(0 if nonnegative else -6, 6, 4801)
+    grid = np.linspace(-6, 6, 4801)
     best = grid[np.argmin(cost(grid))]
     assert abs(found - best) <= 12 / 4800
     assert cost(found) <= cost(grid).min() + 1e-12
-    assert found >= 0 or not nonnegative
 
 
-def test_thresholds_work_entry_by_entry_and_give_exact_zeros():
+def test_the_threshold_works_entry_by_entry_and_gives_exact_zeros():
     A = np.array([[3.0, -3.0, 0.5], [-0.5, 1.0, 0.0]])
     np.testing.assert_array_equal(soft_threshold(A, 1.0), [[2, -2, 0], [0, 0, 0]])
-    np.testing.assert_array_equal(nonnegative_threshold(A, 1.0), [[2, 0, 0], [0, 0, 0]])
     np.testing.assert_array_equal(soft_threshold(A, 0.0), A)
 
 

@@ -118,7 +118,7 @@ def test_nan_in_X_reaches_an_estimator_that_takes_it(data):
     inner = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5, random_state=0)
     model = MaskedOneVsRestClassifier(inner).fit(X, Y)
     np.testing.assert_array_equal(model.decision_function(X), by_hand(inner, X, Y, X, decision))
-    with pytest.raises(ValueError, match="X is NaN in column 0, row ") as error:
+    with pytest.raises(ValueError, match="X has NaN in column 0, row ") as error:
         MaskedOneVsRestClassifier(LogisticRegression()).fit(X, Y)
     n = int((~np.isnan(Y[:, 0])).sum())
     assert error.value.__notes__ == [f"while fitting label 'y0' on {n} observed rows"]
@@ -463,7 +463,7 @@ class NoPredict(BaseEstimator):
 @pytest.mark.parametrize(
     ("estimator", "text"),
     [
-        (LogisticRegression, r"instance, got the class LogisticRegression: .*LogisticRegression\("),
+        (LogisticRegression, r"instance, got the class LogisticRegression. .*LogisticRegression\("),
         (None, "classifier or regressor .* got None"),
         ("logistic", "classifier or regressor .* got 'logistic'"),
         (NoPredict(), r"got NoPredict\(\)"),

@@ -56,7 +56,7 @@ def test_demo_prints_a_table_for_people():
     result = CliRunner().invoke(cli, ["demo", "--rho", "0.9"])
     assert result.exit_code == 0
     assert "masked ridge" in result.output
-    assert "filled in correctly" in result.output
+    assert "right:" in result.output
 
 
 def test_demo_without_hidden_labels_has_null_for_completion():
@@ -140,6 +140,13 @@ def test_the_list_looks_as_if_the_commands_were_loaded():
     )
     assert shown == expected
     assert "  inspect " in shown
+
+
+def test_every_summary_fits_on_a_terminal_of_80_columns():
+    shown = CliRunner().invoke(cli, ["--help"]).output.partition("Commands:")[2].splitlines()[1:]
+    assert "..." not in "".join(shown)
+    assert len(shown) == len(COMMANDS)
+    assert all(line.endswith(".") for line in shown)
 
 
 def test_an_unknown_command_is_refused():

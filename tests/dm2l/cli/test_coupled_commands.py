@@ -65,10 +65,8 @@ def test_holes_are_filled_up_to_the_share_asked_for(moods, tmp_path, bound):
     look = (after[[f"{name}__look" for name in NAMES]] == "yes").to_numpy()
     np.testing.assert_array_equal(look, left)
     shown = run("complete", *both, "--force").stdout
-    assert (
-        f"{found['filled']} of {(~seen).sum()} missing labels filled, {found['left']} left" in shown
-    )
-    assert "at most 10% allowed" in shown
+    assert f"{found['filled']} of {(~seen).sum()} missing labels were filled." in shown
+    assert "(limit: 10%)" in shown
 
 
 def test_without_a_bound_every_hole_is_filled(moods, tmp_path):
@@ -85,7 +83,7 @@ def test_what_is_no_share_is_refused(moods, tmp_path, bound):
     folder = moods[0]
     both = (folder / "in.dm2l", folder / "in.csv", "-o", tmp_path / "o.csv")
     result = run("complete", *both, f"--max-error-rate={bound}", exit_code=2)
-    assert "is not a share such as 5% or 0.05" in result.stderr
+    assert "is not a share between 0 and 1, such as 5% or 0.05" in result.stderr
 
 
 def test_margin_and_bound_exclude_each_other(moods, tmp_path):
@@ -99,7 +97,7 @@ def test_margin_and_bound_exclude_each_other(moods, tmp_path):
         "5%",
     )
     result = run("complete", *both, "--margin", "0.2", exit_code=2)
-    assert "exclude each other" in result.stderr
+    assert "cannot be combined with --max-error-rate" in result.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -108,14 +106,18 @@ def test_a_model_without_coupling_says_what_to_do(moods, tmp_path):
     model = fit_table(table, FitOptions("linear", 0.1, 0.3, coupling=None), estimate_folds=0)
     save_bundle(model, tmp_path / "m.dm2l")
     both = (tmp_path / "m.dm2l", moods[0] / "in.csv", "-o", tmp_path / "o.csv")
-    assert "Fit it again" in run("complete", *both, "--max-error-rate", "5%", exit_code=1).stderr
+    assert (
+        "Fit the model again"
+        in run("complete", *both, "--max-error-rate", "5%", exit_code=1).stderr
+    )
     run("complete", *both)
 
 
 def test_evaluate_shows_what_coupling_brings(moods):
     arguments = (moods[0] / "in.csv", "--labels", "t_*", *FIXED, "--repetitions", 2)
     shown = run("evaluate", *arguments).stdout
-    assert "DM2L minus that of 'features alone': +" in shown
+    assert "Macro average precision of 'DM2L' minus that of" in shown
+    assert "features alone     +" in shown
 
 
 def _oracle(model_path, path):
@@ -151,5 +153,5 @@ def test_an_audit_lists_what_the_classifier_doubts(moods, tmp_path):
     shown = run("audit", *both, "--top", 5, "-o", output).stdout
     assert pd.read_csv(output).to_dict("records") == found[:5]
     assert len(shown.splitlines()) == 6
-    assert f"says {found[0]['observed']}" in shown
+    assert f"is {found[0]['observed']}  P(error)" in shown
     assert "--force" in run("audit", *both, "-o", output, exit_code=2).stderr

@@ -35,11 +35,11 @@ def test_from_smiles_to_predictions(path):
         *("--groups", "scaffold", *FIXED),
     )
     assert fitted.exit_code == 0, (fitted.stderr, fitted.exception)
-    assert "column 'smiles': 8 rows hold no molecule" in fitted.stderr
-    assert "2048 features of 1 columns" in fitted.stdout
+    assert "column 'smiles': 8 rows have invalid SMILES" in fitted.stderr
+    assert "2048 features from 1 columns" in fitted.stdout
     told = invoke(predict_command, model, path, "-o", scores, "--keep", "mol_id")
     assert told.exit_code == 0, (told.stderr, told.exception)
-    assert "8 rows hold no molecule" in told.stderr
+    assert "8 rows have invalid SMILES" in told.stderr
     found, table = pd.read_csv(scores), pd.read_csv(path)
     assert found["mol_id"].tolist() == table["mol_id"].tolist()
     blank = ~is_valid_smiles(table["smiles"])

@@ -136,11 +136,11 @@ def test_inspect_and_fit_name_columns_that_are_left_out_with_the_reason(journey)
     inspected, fitted, completed = journey[3]
     assert "'ticket' is left out: a different single word" in inspected.stdout.replace("\n", " ")
     assert "warning: column 'opened' is left out: dates" in fitted.stderr
-    assert "topic_refund comes with topic_billing" in inspected.stdout
-    assert "Hyperparameters: linear model, lambda_d" in fitted.stdout
-    assert "On held-out rows (2 folds" in fitted.stdout
+    assert "topic_refund implies topic_billing" in inspected.stdout
+    assert "Hyperparameters: linear kernel, lambda_d" in fitted.stdout
+    assert "Cross-validation: 2 folds" in fitted.stdout
     assert "searching" in fitted.stderr
-    assert "worth a look" in completed.stdout
+    assert "to check" in completed.stdout
 
 
 def test_a_saved_model_needs_no_flags_to_read_the_same_labels(tmp_path):
@@ -284,7 +284,7 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         assert part in result.stderr
     wrong_data = (
         (complete_command, (table, table, "-o", tmp_path / "a.csv"), "not a zip file"),
-        (complete_command, (model, table, "-o", tmp_path / "a.parquet"), "written as .csv"),
+        (complete_command, (model, table, "-o", tmp_path / "a.parquet"), "must end in .csv"),
         (predict_command, (model, table, "-o", tmp_path / "a.doc"), "must end in"),
         (
             complete_command,
@@ -506,7 +506,7 @@ def test_a_filled_table_has_the_decimal_commas_of_its_own(commas, tmp_path):
     assert "not a number" not in result.stderr
     again = succeed(inspect_command, filled, "--labels", "a*")
     said = "".join((again.stderr + again.stdout).split())
-    assert "'a__probability'isleftout:writtenbydm2l" in said
+    assert "'a__probability'isleftout:anoutputofdm2l" in said
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -686,7 +686,7 @@ def test_a_label_that_cannot_be_learnt_is_a_warning(tmp_path):
     path.write_text(as_csv(columns, labels), encoding="utf-8")
     arguments = (path, "--labels", "topic_*", "-o", tmp_path / "m", *FIXED)
     result = succeed(fit_command, *arguments, "--estimate-folds", 2)
-    assert result.stderr.count("'topic_none' cannot be learnt, since nothing is observed") == 1
+    assert result.stderr.count("'topic_none' cannot be learnt because no entry is observed") == 1
     succeed(complete_command, tmp_path / "m", path, "-o", tmp_path / "o.csv")
     assert pd.read_csv(tmp_path / "o.csv")["topic_none"].isna().all()
 
@@ -697,9 +697,38 @@ def test_help_reads_like_a_sentence_and_ends_in_an_example(command):
     summary = command.help.split("\n")[0]
     assert summary.endswith(".")
     assert f"Example: dm2l {command.name} " in text
+    assert "'" not in text.partition("Example:")[2].partition("Options:")[0]
     assert "--json" in text
     named = {option for parameter in command.params for option in parameter.opts}
     assert ("-o" in named) == ("--force" in named), named
+
+
+def test_the_help_of_scoring_names_the_defaults_of_the_search():
+    text = " ".join(invoke(fit_command, "--help").stdout.split())
+    assert "ranking_and_discrimination, or label_discrimination for" in text
+
+
+def test_quotes_that_windows_passes_on_are_removed(tmp_path):
+    columns, truth, observed = make_table(60)
+    path = tmp_path / "t.csv"
+    path.write_text(as_csv(columns, spell(truth, observed, "seen", "No")), encoding="utf-8")
+    positive, kind = ("--positive", "'topic_*=seen'"), ("--kind", "'channel=text'")
+    arguments = ("--labels", "'topic_*'", *positive, *kind, "--drop", "'vip'", "--json")
+    found = json.loads(succeed(inspect_command, path, *arguments).stdout)
+    assert [label["label"] for label in found["labels"]] == LABELS
+    kinds = {use["name"]: use["kind"] for use in found["uses"]}
+    assert (kinds["vip"], kinds["channel"]) == ("dropped", "text")
+
+
+def test_fit_prints_a_line_for_each_model_and_hyperparameters_on_request(journey, tmp_path):
+    model, arguments = tmp_path / "m.dm2l", (journey[0]["in.csv"], "--labels", "topic_*")
+    quick = (*arguments, "--effort", "quick", "-o", model, "--force")
+    shown = succeed(fit_command, *quick).stdout
+    assert "lambda_d" not in shown
+    rows = [line for line in shown.splitlines() if re.match("│ (linear|rbf kernel|stack) ", line)]
+    assert len(rows) == 3
+    assert "CV AUC" in shown
+    assert "rbf kernel: lambda_d" in succeed(fit_command, *quick, "--verbose").stdout
 
 
 def test_a_kernel_model_goes_the_same_way(journey, tmp_path):

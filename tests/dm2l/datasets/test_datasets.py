@@ -285,13 +285,13 @@ def test_a_variable_that_names_no_folder_is_an_error(monkeypatch, tmp_path):
 @pytest.mark.parametrize("form", ["../outside", "{parent}/outside", "..\\outside", "..", ""])
 def test_a_path_is_not_a_name(folder, form):
     assert (folder.parent / "outside.npz").exists()
-    with pytest.raises(ValueError, match="not by a path"):
+    with pytest.raises(ValueError, match="not a path"):
         load_dataset(form.format(parent=folder.parent))
 
 
 @pytest.mark.usefixtures("folder")
 def test_an_archive_without_labels_or_with_pickles_is_refused():
-    with pytest.raises(ValueError, match=r"no Y; there are \['X'\]"):
+    with pytest.raises(ValueError, match=r"no array Y; it has \['X'\]"):
         load_dataset("half")
     with pytest.raises(ValueError, match="Python objects"):
         load_dataset("pickled")
@@ -367,7 +367,7 @@ def test_the_type_of_the_numbers_makes_no_difference_and_many_rows_are_no_matter
 
 
 def test_rows_of_different_length_are_not_compared():
-    with pytest.raises(ValueError, match="X_train has 2 columns, X_test 3"):
+    with pytest.raises(ValueError, match="X_train has 2 columns, but X_test has 3"):
         count_shared(np.eye(2), np.eye(3))
 
 

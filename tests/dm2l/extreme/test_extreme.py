@@ -25,7 +25,6 @@ from dm2l.extreme._problem import (
     SharedRows,
     bytes_needed,
     label_basis,
-    wide_norms,
 )
 from dm2l.labels import SparseLabelMatrix
 from dm2l.metrics import hamming_loss, precision_at_k, propensities
@@ -128,7 +127,7 @@ def test_norms_of_wide_stacks_are_those_of_each_matrix(rng):
     for i, h in enumerate(heights):
         Z[i, :h] = rng.normal(size=(h, 6))
     Z[1, 1] = Z[1, 0]  # rank one
-    found = wide_norms(Z, heights, 0.05, curvature=True)
+    found = SmoothNorm(0.05)(Z, heights=heights, curvature=True)
     each = [SmoothNorm(0.05)(Z[i, :h], curvature=True) for i, h in enumerate(heights)]
     assert found.value == pytest.approx(sum(one.value for one in each))
     assert found.exact == pytest.approx(sum(one.exact for one in each))
@@ -330,7 +329,7 @@ def test_a_fit_that_does_not_fit_names_a_rank_that_does(rng):
     Y[0] = 1
     Y = sp.csr_array(Y)
     model = ExtremeDM2LClassifier(rank=21, missing_as="negative", max_memory=7e6)
-    with pytest.raises(ValueError, match=r"rank=21\..*rank=") as caught:
+    with pytest.raises(ValueError, match=r"rank=21, .*rank=") as caught:
         model.fit(X, Y)
     rank = int(str(caught.value).rsplit("rank=", 1)[1].split()[0])
     assert 1 <= rank < 21
@@ -347,7 +346,7 @@ def test_a_fit_that_does_not_fit_names_a_rank_that_does(rng):
     ("Y", "absent", "message"),
     [
         ([[1, 0], [0, 1], [1, 0]], None, "positives only.*'unlabelled'"),
-        ([[1, -1], [0, 1], [1, 0]], "negative", "-1 in row 0, column 1.*contradicts"),
+        ([[1, -1], [0, 1], [1, 0]], "negative", "-1 in row 0, column 1.*Do not pass missing_as"),
         ([[1, 0], [0, 2], [1, 0]], "negative", "stores 2 in row 1, column 1"),
         ([[0, 0], [0, 0], [0, 0]], "missing", "nothing observed"),
         ([[1, 0], [0, 1], [1, 0]], "no", "missing_as must be one of.*got 'no'"),
@@ -482,7 +481,7 @@ def test_complete_of_sparse_labels_is_that_of_dense_ones(method, absent, data, r
 def test_complete_refuses_other_shapes_and_methods(data):
     X, Y = data
     model = ExtremeDM2LClassifier(rank=4, missing_as="negative").fit(X, sp.csr_array(Y))
-    with pytest.raises(ValueError, match="need \\(60, 15\\)"):
+    with pytest.raises(ValueError, match=r"must have shape \(60, 15\)"):
         model.complete(X, sp.csr_array(Y[:, 1:]))
     with pytest.raises(ValueError, match="method must be"):
         model.complete(X, sp.csr_array(Y), method="guess")

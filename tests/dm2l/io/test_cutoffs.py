@@ -72,7 +72,7 @@ def test_a_cell_that_a_cutoff_leaves_open_is_named(tmp_path):
     [
         (["fold=2"], "such as 'fold_"),
         (["x>=2"], "has no column 'x'"),
-        (["fold>=2", "f*>3"], "two cutoffs for the label 'fold'"),
+        (["fold>=2", "f*>3"], "Label .fold. has two cutoffs"),
     ],
 )
 def test_a_cutoff_that_cannot_be_meant_is_refused(asked, message):

@@ -72,7 +72,7 @@ def test_holes_in_matlab_labels_are_nan_or_a_given_mark(mat):
     [
         ({"A": X_MAT, "Y": Y_MAT}, {}, r"no variable with a usual name for X.*\['A', 'Y'\].*X="),
         ({"X": X_MAT, "data": X_MAT, "Y": Y_MAT}, {}, "several candidates for X"),
-        ({"X": X_MAT, "Y": Y_MAT}, {"Y": "Z"}, r"no variable\(s\) \['Z'\]; there are \['X', 'Y'\]"),
+        ({"X": X_MAT, "Y": Y_MAT}, {"Y": "Z"}, r"no variable\(s\) \['Z'\]; it has \['X', 'Y'\]"),
         (
             {"X": X_MAT, "Y": np.ones((5, 7))},
             {},
@@ -83,9 +83,9 @@ def test_holes_in_matlab_labels_are_nan_or_a_given_mark(mat):
         (
             {"train_data": X_MAT, "test_data": X_MAT[:, :1], "X": X_MAT, "Y": Y_MAT},
             {"X": ["train_data", "test_data"], "Y": ["Y", "Y"]},
-            "do not stack",
+            "cannot be stacked",
         ),
-        ({"X": X_MAT, "Y": Y_MAT}, {"X": ["X", "X"]}, "do not pair up"),
+        ({"X": X_MAT, "Y": Y_MAT}, {"X": ["X", "X"]}, "the same number of variables"),
     ],
 )
 def test_matlab_files_that_do_not_fit_are_explained(mat, parts, options, message):

@@ -70,10 +70,10 @@ def test_svmlight_columns_are_the_labels_asked_for(write):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("1,2 1:1\n", {"labels": [1]}, r"labels= misses \[2.0\]"),
-        ("1,2 1:1\n", {"labels": [1, 2, 2]}, "names a label twice"),
+        ("1,2 1:1\n", {"labels": [1]}, r"labels= lacks labels of the file: \[2.0\]"),
+        ("1,2 1:1\n", {"labels": [1, 2, 2]}, "has a label twice"),
         ("1,2 1:1\n", {"missing_as": "maybe"}, "got 'maybe'"),
-        ("1:1\n2:1\n", {}, "no row lists a label"),
+        ("1:1\n2:1\n", {}, "no row has a label"),
         ("hello\n", {}, "line 1: .*could not convert"),
         ("1 1:1\n# note\n2 1:x\n", {}, "line 3: .*could not convert"),
         ("1 1:1\n2 2:1 1:1\n", {}, "line 2: .*sorted"),
@@ -81,17 +81,17 @@ def test_svmlight_columns_are_the_labels_asked_for(write):
         (
             "1 1:1\n \n2 0:1\n",
             {"zero_based": False},
-            r"line 3: a feature has the index 0, but indices go from 1 on \(zero_based=False\)",
+            r"line 3: index 0, but indices must be at least 1 \(zero_based=False\)",
         ),
         (
             "1 1:1\n2 2:1 4:1\n",
             {"n_features": 3},
-            "line 2: a feature has the index 4, but indices go from 1 to 3",
+            "line 2: a feature has the index 4, but indices must be from 1 to 3",
         ),
         (
             "1 1:1\n2 0:1 3:1\n",
             {"n_features": 3},
-            "line 2: a feature has the index 3, but indices go from 0 to 2",
+            "line 2: a feature has the index 3, but indices must be from 0 to 2",
         ),
     ],
 )

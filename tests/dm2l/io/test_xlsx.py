@@ -54,7 +54,9 @@ def test_a_sheet_is_the_table_that_its_csv_is(sheet, tmp_path):
 
 
 def test_what_is_no_table_is_refused(sheet, tmp_path):
-    with pytest.raises(DataFileError, match=r"row 3 of the sheet: a cell beyond the 2 columns"):
+    with pytest.raises(
+        DataFileError, match=r"row 3 of the sheet: there is a cell beyond the 2 columns"
+    ):
         read_sheet(sheet([["a", "b"], [1, 2], [1, None, 3]]))
     with pytest.raises(DataFileError, match="first sheet is empty"):
         read_sheet(sheet([]))
@@ -85,14 +87,16 @@ def test_a_few_bytes_do_not_become_many_cells(sheet, monkeypatch):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in (members | {first: far}).items():
             archive.writestr(name, content)
-    with pytest.raises(DataFileError, match=r"row 999999999999 of the sheet: more rows than Excel"):
+    with pytest.raises(
+        DataFileError, match=r"row 999999999999 of the sheet: it has more rows than Excel"
+    ):
         read_sheet(path)
     path = sheet([[None] * 16_383 + ["last"]] + [[1]] * 50)
     with pytest.raises(DataFileError, match=r"16383 of 16384 columns have no name"):
         read_sheet(path)
     path = sheet([[f"n{j}" for j in range(1000)]] + [[1]] * 40)
     monkeypatch.setattr("dm2l.io._xlsx_file.available_memory", lambda: 2**20)
-    with pytest.raises(DataFileError, match=r"row 34 of the sheet: more than fits in memory"):
+    with pytest.raises(DataFileError, match=r"row 34 of the sheet: it does not fit into memory"):
         read_sheet(path)
 
 
@@ -107,7 +111,7 @@ HOSTILE = {
     "entities in the texts": ({"text_doctype": DOCTYPE}, "DOCTYPE"),
     "a text in many cells": (
         {"texts": f"<si><t>{LONG}</t></si>", "rows": "<row><c t='s'><v>3</v></c></row>" * 50},
-        "more text than a file of its size",
+        "more text than is usual for a file of its size",
     ),
     "many texts": ({"texts": "<si><t/></si>" * 200_000}, "more tags"),
     "blank cells": ({"rows": f"<row>{'<c/>' * 16_000}</row>" * 30}, "more tags"),
@@ -117,23 +121,35 @@ HOSTILE = {
         {"rows": f"<row {' '.join(f'a{i}=' + repr('') for i in range(200_000))}/>"},
         "a tag or a comment",
     ),
-    "much of nothing": ({"rows": " " * 40_000_000}, "packed more tightly"),
-    "a late row": ({"rows": "<row r='1048577'><c><v>1</v></c></row>"}, "more rows than Excel has"),
+    "much of nothing": ({"rows": " " * 40_000_000}, "would expand to more"),
+    "a late row": (
+        {"rows": "<row r='1048577'><c><v>1</v></c></row>"},
+        "more rows than Excel supports",
+    ),
     "a row that goes back": ({"rows": "<row r='1'/>"}, "row 1 comes after row 2"),
-    "many columns": ({"rows": f"<row>{'<c/>' * 16_385}</row>"}, "more columns than Excel"),
-    "a late column": ({"rows": "<row><c r='XFE3'><v>1</v></c></row>"}, "no column XFE"),
-    "a cell of another row": ({"rows": "<row><c r='A7'><v>1</v></c></row>"}, "another row"),
+    "many columns": ({"rows": f"<row>{'<c/>' * 16_385}</row>"}, "beyond the last column of Excel"),
+    "a late column": (
+        {"rows": "<row><c r='XFE3'><v>1</v></c></row>"},
+        "beyond the last column of Excel",
+    ),
+    "a cell of another row": ({"rows": "<row><c r='A7'><v>1</v></c></row>"}, "'A7' is not a valid"),
     "two cells in a place": (
         {"rows": "<row><c r='A3'><v>1</v></c><c r='A3'><v>1</v></c></row>"},
-        "two cells in the same place",
+        "two cells in the same column",
     ),
-    "a text that is not there": ({"rows": "<row><c t='s'><v>-1</v></c></row>"}, "text number -1"),
+    "a text that is not there": (
+        {"rows": "<row><c t='s'><v>-1</v></c></row>"},
+        "the text -1, which does not exist",
+    ),
     "no number": ({"rows": "<row><c><v>1e999</v></c></row>"}, "'1e999' is not a number"),
     "a long format": (
         {"styles": f"<numFmts><numFmt numFmtId='200' formatCode='{'[' * 300}'/></numFmts>"},
-        "longer than Excel takes",
+        "longer than Excel allows",
     ),
-    "another packing": ({"packing": zipfile.ZIP_LZMA}, "packed in a way that Excel does not use"),
+    "another packing": (
+        {"packing": zipfile.ZIP_LZMA},
+        "compressed by a method that Excel does not use",
+    ),
 }
 EDITED = {
     "many cells": ({"rows": f"<row>{'<c/>' * 9000}</row>"}, "more tags"),
@@ -151,7 +167,7 @@ EDITED = {
     ),
     "a long head of pages": (
         {"after": f"<headerFooter><oddHeader>{'&amp;L' * 200}</oddHeader></headerFooter>"},
-        "a head or a foot",
+        "a page header or footer",
     ),
     "entities elsewhere": ({"other": f"{DOCTYPE}<x/>"}, "DOCTYPE"),
 }
@@ -334,7 +350,7 @@ def test_a_sheet_is_filled_and_the_rest_of_the_book_stays(sheet, tmp_path):
             assert p is None or p == round(float(completion.probabilities[i, k]), 4)
     assert [new.cell(1, 7 + j).value for j in range(2)] == ["tox_a__probability", "tox_a__look"]
     assert np.isfinite(read_table(output, ["tox_a", "tox_b"], as_text=["double"]).Y).all()
-    with pytest.raises(ValueError, match=r"must be written as \.xlsx"):
+    with pytest.raises(ValueError, match=r"must end in \.xlsx"):
         _complete(path, tmp_path / "filled.csv")
 
 
@@ -377,7 +393,7 @@ def test_a_sheet_that_cannot_be_filled_is_left_alone(sheet, tmp_path):
     book = openpyxl.load_workbook(path)
     book.active["E2"] = '=IF(B2>3,"Yes","No")'
     book.save(path)
-    with pytest.raises(ValueError, match=r"row 1 was not read as it is written: label 'tox_a'"):
+    with pytest.raises(ValueError, match=r"label 'tox_a' in row 1 was read as missing"):
         _complete(path, output)
     book.active["E2"] = None
     book.active.merge_cells("D2:E2")
@@ -387,7 +403,7 @@ def test_a_sheet_that_cannot_be_filled_is_left_alone(sheet, tmp_path):
     book.active.unmerge_cells("D2:E2")
     book.active.append([None, None, "=1+1"])
     book.save(path)
-    with pytest.raises(ValueError, match="read as 40 rows, but 41 hold something"):
+    with pytest.raises(ValueError, match="read as 40 rows, but its sheet has 41"):
         _complete(path, output)
     assert output.read_text() == "precious"
 
@@ -413,7 +429,7 @@ def test_a_text_file_is_completed_as_a_sheet(tmp_path):
 
 
 def test_what_excel_does_not_take_is_refused(tmp_path):
-    for value, words in (("x" * 40_000, "letters a cell"), ("a\x01b", "control character")):
+    for value, words in (("x" * 40_000, "32767 characters"), ("a\x01b", "control character")):
         with pytest.raises(ValueError, match=words):
             write_columns(tmp_path / "o.xlsx", {"a": [1], "b": [value]})
     with pytest.raises(ValueError, match="16384 columns"):

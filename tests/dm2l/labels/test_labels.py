@@ -428,7 +428,7 @@ def test_a_full_matrix_of_positives_needs_no_absent_label():
 
 
 def test_stored_negatives_contradict_absent_label_negative():
-    with pytest.raises(ValueError, match=r"stores -1.*missing_as='negative' contradicts"):
+    with pytest.raises(ValueError, match=r"stores -1.*Do not pass missing_as='negative'"):
         parse_labels(sp.csr_array(SIGNS), missing_as="negative")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dm2l.labels._matrix import parse_labels, parse_sparse_labels
-from dm2l.labels._sparse import SparseLabelMatrix
+from dm2l.labels._parsing import SparseLabelMatrix
 
 patient = settings(deadline=None)  # the machine may be busy with other tests
 matrices = hnp.arrays(np.int8, (4, 3), elements=st.integers(-1, 1))
@@ -72,7 +72,7 @@ def test_a_false_that_a_sparse_mask_stores_is_a_false():
 
 
 def test_a_mask_leaves_nothing_of_doubtful_absence():
-    with pytest.raises(ValueError, match="does not go with missing_as='unlabelled'"):
+    with pytest.raises(ValueError, match="cannot be combined with missing_as='unlabelled'"):
         parse_sparse_labels(
             sp.csr_array(np.eye(2)), label_mask=np.eye(2) == 1, missing_as="unlabelled"
         )

@@ -19,7 +19,6 @@ def test_a_spectrum_has_the_rank_and_the_norms_that_numpy_finds(T):
     spectrum = Spectrum.of(T)
     assert spectrum.shape == T.shape
     assert spectrum.rank == np.linalg.matrix_rank(T.astype(float))
-    assert spectrum.nuclear_norm == pytest.approx(np.linalg.norm(T.astype(float), "nuc"))
     if T.any():
         ratio = np.linalg.norm(T.astype(float), "nuc") / np.linalg.norm(T)
         assert spectrum.effective_rank == pytest.approx(ratio**2)

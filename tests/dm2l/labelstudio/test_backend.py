@@ -199,7 +199,7 @@ def test_a_token_is_kept_for_the_next_start_where_only_its_owner_can_read_it(tmp
     if os.name == "posix":
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("short")
-    with pytest.raises(ValueError, match="does not hold a token"):
+    with pytest.raises(ValueError, match="does not contain a valid token"):
         kept_token(path)
 
 
@@ -277,7 +277,7 @@ def test_the_model_learns_in_the_background_and_has_another_name_then(server, se
     after = send(server, "GET", f"/{TOKEN}/versions")[1]["versions"]
     answers = len(session.journal.decisions)
     assert after[0].startswith(f"dm2l-{answers}-")
-    assert f"model {after[0]}" in lines
+    assert f"refitted the model: {after[0]}" in lines
     second = send(server, "POST", f"/{TOKEN}/predict", body)[1]
     assert second["model_version"] == after[0]
     scores = [[one["score"] for one in found["results"]] for found in (first, second)]
@@ -354,9 +354,9 @@ def test_tasks_go_out_and_their_annotations_come_back(case, session, tmp_path):
         ("[" * 100_000, "JSON of Label Studio"),
         ("{}", "not a list of tasks"),
         ("[1]", "not a list of tasks"),
-        ('[{"annotations": [{"result": [{"from_name": "kind"}]}]}]', "pass --config"),
-        ('[{"annotations": [{"result": [{"from_name": ["kind"]}]}]}]', "pass --config"),
-        ('[{"annotations": [{"result": [{"from_name": "labels"}]}]}]', "has a list"),
+        ('[{"annotations": [{"result": [{"from_name": "kind"}]}]}]', "with --config"),
+        ('[{"annotations": [{"result": [{"from_name": ["kind"]}]}]}]', "with --config"),
+        ('[{"annotations": [{"result": [{"from_name": "labels"}]}]}]', "must have a list"),
     ],
 )
 def test_a_file_that_is_no_export_is_refused_and_nothing_taken(session, tmp_path, content, reason):

@@ -75,13 +75,13 @@ def test_the_configuration_that_is_made_is_read_and_holds_any_name():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("<View", "not XML"),
-        ("", "not XML"),
+        ("<View", "not valid XML"),
+        ("", "not valid XML"),
         ("<View/>", "No choice"),
         (CHOICES.replace("bill", "x").replace("login", "y"), "No choice"),
         (f"<View>{CHOICES}{CHOICES}</View>", "two tags"),
         ('<!DOCTYPE v [<!ENTITY a "b">]><View/>', "document type"),
-        ("<View>" * 100_000, "not XML"),
+        ("<View>" * 100_000, "not valid XML"),
     ],
 )
 def test_what_is_no_configuration_for_the_model_is_refused(text, reason):
@@ -116,7 +116,7 @@ def test_choices_that_are_nested_without_end_are_refused():
     ],
 )
 def test_what_is_no_annotation_is_refused(annotation):
-    with pytest.raises(ValueError, match=r"has a list|must be text"):
+    with pytest.raises(ValueError, match=r"must have a list|must be text"):
         answers_of(annotation, read_config(CHOICES, ("bill", "login")))
 
 

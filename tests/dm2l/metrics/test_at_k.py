@@ -182,13 +182,22 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
     ("change", "message"),
     [
         ({"k": 0}, "k must be an integer of at least 1, got 0"),
-        ({"k": 3}, "k=3, but the list has 2 labels per row"),
+        ({"k": 3}, "at least 3 labels per row; got 2"),
         ({"y_score": (np.zeros((2, 2), int),)}, "a pair .* got 1 parts"),
-        ({"y_score": (np.zeros((1, 2), int), np.zeros((1, 2)))}, r"shape \(2, at least k\)"),
+        (
+            {"y_score": (np.zeros((1, 2), int), np.zeros((1, 2)))},
+            r"2 rows and the same shape; got shapes \(1, 2\)",
+        ),
         ({"y_score": (np.array([[0, 5], [0, 1]]), np.zeros((2, 2)))}, "from 0 to 2"),
-        ({"y_score": (np.array([[0, 0], [0, 1]]), np.zeros((2, 2)))}, "label 0 twice in row 0"),
-        ({"y_score": (np.array([[0, 1], [0, 1]]), np.array([[0, 1.0]] * 2))}, "must not increase"),
-        ({"missing_as": "unlabelled"}, "'unlabelled' is a way to learn"),
+        (
+            {"y_score": (np.array([[0, 0], [0, 1]]), np.zeros((2, 2)))},
+            "Row 0 of the list has label 0 twice",
+        ),
+        (
+            {"y_score": (np.array([[0, 1], [0, 1]]), np.array([[0, 1.0]] * 2))},
+            "sorted from high to low",
+        ),
+        ({"missing_as": "unlabelled"}, "'unlabelled', but this metric"),
         ({"mask": np.ones((2, 2), bool)}, r"mask has shape \(2, 2\)"),
     ],
 )
@@ -232,10 +241,10 @@ def test_propensities_that_are_no_chances_are_refused(p, message):
 
 def test_labels_without_a_positive_make_scored_metrics_undefined():
     Y, S, p = np.zeros((2, 3)), np.ones((2, 3)), np.full(3, 0.5)
-    with pytest.warns(UndefinedMetricWarning, match="no row has an observed positive"):
+    with pytest.warns(UndefinedMetricWarning, match="undefined on"):
         assert np.isnan(propensity_scored_precision_at_k(Y, S, p))
     assert propensity_scored_precision_at_k(Y, S, p, undefined=0.0) == 0.0
-    with pytest.raises(ValueError, match="no row has an observed positive"):
+    with pytest.raises(ValueError, match="undefined on"):
         propensity_scored_ndcg_at_k(Y, S, p, undefined="raise")
     with pytest.raises(ValueError, match="at least 3 rows, got 2"):
         propensities(np.ones((2, 1)))

@@ -208,7 +208,7 @@ def test_positives_alone_say_nothing_about_complete_rows():
     hidden = hide(Y, 0.5, 0)
     hidden[:, 1] = np.where(Y[:, 1] == 1, 1.0, NAN)
     for name in (*RANKING, "label_auc"):
-        with pytest.warns(UndefinedMetricWarning, match="positives alone"):
+        with pytest.warns(UndefinedMetricWarning, match="observed positives only"):
             assert math.isnan(getattr(metrics, name)(hidden, S))
         assert not math.isnan(getattr(metrics, name)(hidden, S, estimate=False))
 
@@ -228,7 +228,7 @@ def test_a_scores_own_row_has_no_part_in_its_probabilities():
     [
         ({"rates": 2.0}, "at most 1"),
         ({"rates": 0.0}, "above 0"),
-        ({"rates": [0.5, 0.5]}, "one a label"),
+        ({"rates": [0.5, 0.5]}, "one per label"),
         ({"rates": (0.5, 0.5, 0.5)}, "a pair"),
         ({"undefined": "raise"}, "estimate=False"),
         ({"undefined": "guess"}, "undefined must be"),
@@ -244,12 +244,12 @@ def test_rates_are_those_of_labels_and_rows():
     rng = np.random.default_rng(0)
     label = np.array([0.2, 0.5, 0.9, 0.6])
     seen = rng.random((4000, 4)) < label
-    found = observation_rates(seen.astype(np.int8))
-    np.testing.assert_allclose(found.entries.mean(axis=0), label, atol=0.03)
-    assert np.ptp(found.entries, axis=0).max() == 0  # rows differ by chance only
+    found, _ = observation_rates(seen.astype(np.int8))
+    np.testing.assert_allclose(found.mean(axis=0), label, atol=0.03)
+    assert np.ptp(found, axis=0).max() == 0  # rows differ by chance only
     rows = np.where(rng.random((4000, 1)) < 0.5, 0.2, 0.8)
-    found = observation_rates((rng.random((4000, 12)) < rows).astype(np.int8))
-    last = found.entries[:, -1]
+    found, _ = observation_rates((rng.random((4000, 12)) < rows).astype(np.int8))
+    last = found[:, -1]
     assert np.corrcoef(last, rows[:, 0])[0, 1] > 0.9
 
 

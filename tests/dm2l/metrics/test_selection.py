@@ -14,7 +14,7 @@ from dm2l.metrics._ranking import (
     label_discrimination,
     ranking_and_discrimination,
 )
-from dm2l.model_selection._scorers import get_selection_metric
+from dm2l.model_selection import selection_score
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_labels_of_one_class_leave_the_order_in_rows():
     with pytest.warns(UndefinedMetricWarning):
         assert np.isnan(label_discrimination(one_class, scores))
     nothing = np.full((2, 2), np.nan)
-    assert np.isnan(get_selection_metric("ranking_and_discrimination")(nothing, scores))
+    assert np.isnan(selection_score("ranking_and_discrimination", nothing, scores))
 
 
 def test_where_no_estimate_is_possible_observed_labels_are_judged(told):
@@ -100,7 +100,7 @@ def test_where_no_estimate_is_possible_observed_labels_are_judged(told):
     with pytest.warns(UndefinedMetricWarning):
         assert np.isnan(ranking_and_discrimination(Y, scores))
     observed = ranking_and_discrimination(Y, scores, estimate=False)
-    assert get_selection_metric("ranking_and_discrimination")(Y, scores) == observed
+    assert selection_score("ranking_and_discrimination", Y, scores) == observed
 
 
 def test_counts_are_those_of_labels_and_of_rows(told):

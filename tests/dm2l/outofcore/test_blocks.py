@@ -134,7 +134,7 @@ def test_svmlight_lists_positives_and_says_nothing_of_the_rest(data, tmp_path):
         np.testing.assert_allclose(sp.vstack([b.X for b in blocks]).toarray(), X)
         expected = np.where(Y == 1, 1, other)
         np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]), expected)
-    with pytest.raises(ValueError, match=r"lists the label 2, which labels= does not name"):
+    with pytest.raises(ValueError, match=r"label 2 of this file is not listed in labels="):
         list(RowBlocks.open(tmp_path / "rows.svm", [0, 1], n_features=D))
 
 
@@ -146,7 +146,9 @@ def test_svmlight_blocks_are_made_of_rows_not_of_lines(tmp_path):
     np.testing.assert_array_equal(X, [[1, 0], [0, 0], [0, 3], [4, 0], [0, 0]])
     assert [len(block.T) for block in blocks] == [2, 2, 1]
     path.write_text("1 1:1\n0 2:1\n1 0:1\n")
-    with pytest.raises(ValueError, match=r"rows\.svm, line 3: .* 0, but indices go from 1 to 2"):
+    with pytest.raises(
+        ValueError, match=r"rows\.svm, line 3: .* 0, but indices must be from 1 to 2"
+    ):
         list(RowBlocks.open(path, [0, 1], n_features=2, rows=2))
 
 
@@ -158,7 +160,7 @@ def test_numbers_of_parquet_keep_their_precision(data, tmp_path):
         assert block.X.dtype == expected
     mixed = pa.table({"a": [1, 2], "b": [True, False], "y": [True, None], "note": ["p", "q"]})
     pq.write_table(mixed, tmp_path / "mixed.parquet")
-    with pytest.raises(ValueError, match=r"'note' is of type string"):
+    with pytest.raises(ValueError, match=r"'note' has the type string"):
         RowBlocks.open(tmp_path / "mixed.parquet", labels="y")
     block = RowBlocks.open(tmp_path / "mixed.parquet", labels="y", drop="note").first()
     np.testing.assert_array_equal(block.X, [[1, 1], [2, 0]])
@@ -196,7 +198,9 @@ def test_a_pass_that_differs_from_the_first_is_an_error(data):
     source = RowBlocks(read)
     assert sum(len(b.T) for b in source) == 6
     assert sum(len(b.T) for b in source) == 6
-    with pytest.raises(ValueError, match="4 rows in 2 blocks, an earlier one 6 in 3"):
+    with pytest.raises(
+        ValueError, match="4 rows in 2 blocks, but the first pass returned 6 rows in 3"
+    ):
         list(source)
 
 
@@ -217,7 +221,7 @@ def test_blocks_have_to_fit_together(data):
     cases = {
         "Block 1: .*has 3 features": (X[:, :3], Y),
         "Block 1: .*2 labels .*earlier ones had 3": (X, Y[:, :2]),
-        "23 rows in X and 22 in Y": (X, Y[1:]),
+        "X has 23 rows, but Y has 22": (X, Y[1:]),
         "Block 1: .*writes negatives as -1": (X, np.where(Y == 0, -1, Y)),
         "Block 1: .*contains 7": (X, np.where(np.isnan(Y), 7, Y)),
         "Block 1: .*NaN": (np.where(X > 1, np.nan, X), Y),
@@ -362,13 +366,13 @@ def test_files_of_unknown_formats_and_options_of_other_formats_are_refused(data,
     np.savez(tmp_path / "both.npz", X=X[:, 0], Y=Y)
     with pytest.raises(ValueError, match=r"rows\.xml has no suffix .*\.parquet, \.pq, \.csv"):
         RowBlocks.open(tmp_path / "rows.xml", "y*")
-    with pytest.raises(TypeError, match=r"\.npy files take no cutoffs"):
+    with pytest.raises(TypeError, match=r"\.npy files have no option cutoffs"):
         RowBlocks.open(tmp_path / "X.npy", tmp_path / "X.npy", cutoffs=["y>1"])
-    with pytest.raises(ValueError, match="labels= must name"):
+    with pytest.raises(ValueError, match="npy file as labels="):
         RowBlocks.open(tmp_path / "X.npy")
     with pytest.raises(ValueError, match="two dimensions, got 1"):
         RowBlocks.open(tmp_path / "both.npz")
-    with pytest.raises(ValueError, match="no file to read"):
+    with pytest.raises(ValueError, match="list of files to read is empty"):
         RowBlocks.open([], "y*")
-    with pytest.raises(ValueError, match="each label once"):
+    with pytest.raises(ValueError, match="number of each label once"):
         RowBlocks.open(tmp_path / "rows.svm", n_features=3)

@@ -278,7 +278,7 @@ def test_what_is_no_dask_collection_is_refused(client, data):
     X, Y = data
     with pytest.raises(TypeError, match="X must be a dask array or a dask data frame, got ndarray"):
         DaskBlocks(X, Y)
-    with pytest.raises(ValueError, match="X has 8 blocks of rows, Y has 4: repartition"):
+    with pytest.raises(ValueError, match="X has 8 blocks of rows, but Y has 4"):
         DaskBlocks(da.from_array(X, (BLOCK, -1)), da.from_array(Y[:300], (BLOCK, -1)))
 
 
@@ -295,7 +295,7 @@ def test_without_a_client_it_says_so():
         "DaskBlocks(da.ones((4, 2)), da.ones((4, 2)))\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "There is no dask client: make one" in run.stderr
+    assert "There is no dask client. Create one" in run.stderr
 
 
 # Last, because the cluster is then without a worker for a while.

@@ -59,6 +59,6 @@ def test_rows_beside_which_nothing_is_left_of_the_others_are_refused(scale):
     X, T = case(scale)
     whole = GramStatistics(4, 3).add(X[:100], T[:100]).add(X[100:], T[100:])
     before = deepcopy(whole)
-    with pytest.raises(ValueError, match=r"nothing but rounding would be left\. Gather"):
+    with pytest.raises(ValueError, match=r"would be left\. Gather"):
         whole -= GramStatistics(4, 3).add(X[100:], T[100:])
     assert np.array_equal(whole.G, before.G)

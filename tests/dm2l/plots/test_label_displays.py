@@ -272,7 +272,7 @@ def test_no_arrow_is_said_in_words():
     Y = np.random.default_rng(0).integers(0, 2, size=(50, 3))
     display = CooccurrenceDisplay.from_labels(Y, kind="arrows")
     assert display.arrows_ == []
-    assert "No label implies another" in display.ax_.texts[0].get_text()
+    assert "No label implies another one" in display.ax_.texts[0].get_text()
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_highlighted_groups_have_a_look_of_their_own():
     ("options", "message"),
     [
         ({"normalize": "sum"}, "normalize must be 'largest', 'rows' or None, got 'sum'"),
-        ({"highlight": ["y9"]}, "highlight names 'y9', which has no group"),
+        ({"highlight": ["y9"]}, "highlight has 'y9', which is not a group"),
     ],
 )
 def test_wrong_options_of_the_singular_values(options, message):
@@ -388,6 +388,6 @@ def test_wrong_options_of_the_singular_values(options, message):
 
 def test_scores_of_another_shape_are_refused():
     with pytest.raises(
-        ValueError, match=r"Labels have shape \(80, 5\), but scores has shape \(80, 4\)"
+        ValueError, match=r"scores must have the shape of the labels, \(80, 5\); got \(80, 4\)"
     ):
         SingularValuesDisplay.from_predictions(nan_coded(half()), np.zeros((80, 4)))

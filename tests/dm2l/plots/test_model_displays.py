@@ -162,21 +162,6 @@ def test_zero_has_a_place_apart_on_the_log_axis(search):
     assert ticks[1] / ticks[0] > ticks[2] / ticks[1]
 
 
-def test_lines_of_a_setting_that_fails_leave_the_picture():
-    means = np.array([[0.20, 0.19, 0.20, 0.21, 0.95]])
-    display = PathDisplay(
-        np.array([0.01, 0.1, 1.0, 10.0, 100.0]),
-        means=means,
-        errors=np.full((1, 5), 0.01),
-        settings=[{}],
-        chosen=(0, 1),
-    ).plot()
-    low, high = display.ax_.get_ylim()
-    assert low < 0.18
-    assert 0.22 < high < 0.3
-    assert "settings outside the picture: 1" in display.ax_.get_legend().get_title().get_text()
-
-
 def found(results):
     """A search that has these results."""
     search = GridSearchCV(DM2LClassifier(), {})

@@ -251,11 +251,11 @@ def test_search_chooses_by_ticks_and_refuses_what_they_cannot_tell(rows):
 @pytest.mark.parametrize(
     ("estimator", "options", "message"),
     [
-        (LEMLClassifier(missing_as="unlabelled"), {}, "LEMLClassifier has no missing_as"),
+        (LEMLClassifier(missing_as="unlabelled"), {}, "LEMLClassifier does not support missing_as"),
         (model(coupling="joint"), {}, "coupling='joint'"),
         (model(), {"label_mask": np.ones((60, 5), dtype=bool)}, "label_mask"),
         (model(), {"sample_weight": np.ones(60)}, "no weights"),
-        (model(strategy="statistics"), {}, "all rows at once"),
+        (model(strategy="statistics"), {}, "needs all rows"),
     ],
 )
 def test_what_ticks_do_not_go_with_is_refused(rows, estimator, options, message):

@@ -89,7 +89,7 @@ def test_checks_of_observed_labels_are_kept_apart_and_belong_to_what_was_observe
     with Journal(path, table) as journal:
         journal.add(2, "tox_b", "yes", 0.25)
         journal.add(1, "tox_b", "no", check=True)
-        with pytest.raises(ValueError, match="it was observed"):
+        with pytest.raises(ValueError, match="is not missing in"):
             journal.add(1, "tox_b", "no")
         with pytest.raises(ValueError, match="is missing in"):
             journal.add(2, "tox_b", "no", check=True)
@@ -103,7 +103,7 @@ def test_checks_of_observed_labels_are_kept_apart_and_belong_to_what_was_observe
     del content["seal"]
     forged = write_line(content | {"observed": "no"}, seal)[0]
     path.write_bytes("".join(f"{line}\n" for line in lines[:2]).encode() + forged)
-    with pytest.raises(ValueError, match="line 3: its observed label is not that of the table"):
+    with pytest.raises(ValueError, match="line 3: the observed label differs"):
         Journal(path, table)
 
 
@@ -149,7 +149,7 @@ def test_a_changed_byte_is_an_error_that_names_a_line_and_never_another_answer(
     except ValueError as error:
         failure = str(error)
     if failure is not None:
-        assert f"line {line}:" in failure or (line == 1 and "is not a journal" in failure)
+        assert f"line {line}:" in failure or (line == 1 and "is not a file of answers" in failure)
     assert path.read_bytes()[:place] == content[:place]
 
 
@@ -226,7 +226,7 @@ def test_a_full_disk_loses_nothing_and_counts_nothing(path, table, monkeypatch):
         ("2", "tox_b", "yes", "'2' is not a row"),
         (2, "tox_c", "yes", "'tox_c' is not a label"),
         (2, ["tox_b"], "yes", "is not a label"),
-        (2, "tox_b", "maybe", "one of yes, no, skip; got 'maybe'"),
+        (2, "tox_b", "maybe", "one of yes, no, skip, got 'maybe'"),
         (1, "tox_b", "no", "'tox_b' of row 1 is not missing"),
     ],
 )
@@ -271,7 +271,7 @@ def test_a_table_read_with_other_marks_is_found_out_by_line(tmp_path):
 )
 def test_a_file_that_is_no_journal_is_refused_and_left_alone(path, table, content):
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="is not a journal of answers"):
+    with pytest.raises(ValueError, match="is not a file of answers"):
         Journal(path, table)
     assert path.read_bytes() == content
 
@@ -280,7 +280,7 @@ def test_a_file_of_another_format_is_refused(path, table, monkeypatch):
     monkeypatch.setattr("dm2l.review._journal.FORMAT", 2)
     Journal(path, table).close()
     monkeypatch.undo()
-    with pytest.raises(ValueError, match=r"another version of dm2l \(format 2, here 1\)"):
+    with pytest.raises(ValueError, match=r"format 2 of another version of dm2l"):
         Journal(path, table)
 
 

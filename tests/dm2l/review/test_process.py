@@ -155,7 +155,7 @@ def test_kill_9_loses_no_answer_that_was_confirmed_and_a_torn_line_is_told(files
     assert exported(running.output, files) == without_skips(said)
     _, _, err = running.end(signal.SIGKILL)
     # The table, the output and seven answers stand above it.
-    assert "line 10 was not written to its end and is dropped" in err
+    assert "line 10 is incomplete and was dropped" in err
     running = review("--top", "20")
     back = [running.ask(f"state?at={k}")["entry"] for k in range(14)]
     assert {(e["row"], e["label"]): e["answer"] for e in back} == said
@@ -206,7 +206,7 @@ def test_misuse_is_refused_before_anything_is_written(files, tmp_path):
     assert not answers.exists()
     result = run(*usual, "-o", tmp_path / "out.parquet")
     assert result.exit_code == 1
-    assert "must be written as .csv" in result.output
+    assert "must end in .csv" in result.output
     assert not answers.exists()
 
 
@@ -223,7 +223,7 @@ def test_a_file_that_the_review_does_not_write_is_not_overwritten(files, tmp_pat
     usual = (files / "tickets.dm2l", files / "tickets.csv", "--answers", answers, "--no-browser")
     result = run(*usual, option, precious)
     assert result.exit_code == 2
-    assert "does not list it as an output of this review; --force overwrites it" in result.output
+    assert "was not written by this review. Pass --force" in result.output
     assert precious.read_text() == "precious"
 
 
@@ -259,7 +259,7 @@ def test_answers_of_another_table_are_refused(files, tmp_path):
     Journal(answers, read_table(other, LABELS)).close()
     result = run(files / "tickets.dm2l", files / "tickets.csv", "--answers", answers)
     assert result.exit_code == 1
-    assert "has answers to another table" in result.output
+    assert "has answers for another table" in result.output
 
 
 # ------------------------------------------------------------------------------------ a browser
@@ -392,7 +392,7 @@ def test_going_back_refitting_and_the_end_on_the_page(files, review, page):
     page.wait_for_selector("#quality:visible")
     assert "with 4 answers" in page.inner_text("#quality-text")
     rows = page.locator("#measures tr").all_inner_texts()
-    assert any(row.startswith("AUC by label") for row in rows)
+    assert any(row.startswith("macro AUC") for row in rows)
     assert shown(page) == following  # what is on the page does not change under one's fingers
     page.click("#say-no")
     wait_for(page, "count", "5 of 6")

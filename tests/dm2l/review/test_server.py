@@ -395,7 +395,7 @@ def test_a_refit_is_begun_once_and_tells_measures(server, session):
     assert found["quality"]["n_answers"] == 1
     by_words = {line["words"]: line for line in found["quality"]["measures"]}
     auc = session.quality.after["label_auc"]
-    assert by_words["AUC by label"]["after"] == auc.mean
+    assert by_words["macro AUC"]["after"] == auc.mean
     assert not by_words["Brier score"]["higher_is_better"]
 
 
@@ -416,7 +416,7 @@ def test_the_export_and_the_download_are_the_sessions_export(server, session, tm
     assert headers["Content-Disposition"] == "attachment; filename*=UTF-8''tickets-reviewed.csv"
     status, _, content = send(server, "POST", f"/{server.token}/export", {})
     assert status == 400
-    assert "No file was named" in json.loads(content)["error"]
+    assert "There is no file for the export" in json.loads(content)["error"]
 
 
 def test_two_hundred_connections_at_once_are_all_answered(session, tmp_path):

@@ -202,7 +202,7 @@ def test_suspected_label_errors_are_confirmed_and_corrected(case, begin, tmp_pat
     session = begin()
     assert session.label_error() is None
     i, k = np.argwhere(~np.isnan(table.Y))[0].tolist()
-    with pytest.raises(ValueError, match="it was observed"):
+    with pytest.raises(ValueError, match="is not missing in"):
         session.answer(i + 1, LABELS[k], "no")
     assert session.start_label_errors()
     session.wait(120)
@@ -479,7 +479,7 @@ def test_a_model_that_cannot_be_saved_is_used_and_told(case, begin, tmp_path):
     say(session, ["yes", "no"])
     session.start_refit()
     session.wait(60)
-    assert "was fitted, but it cannot be saved" in session.refit_state.error
+    assert "was fitted, but cannot be saved" in session.refit_state.error
     assert session.quality.n_answers == 2
     assert session.model is not case[1]
     assert not session.saved

@@ -36,7 +36,7 @@ def over_all_labels(problem, W, norm):
     """The objective of all columns of the scores, and its gradient in the weights."""
     at = problem.objective.evaluate(problem.features.scores(W), norm, curvature=True)
     gradient = problem.features.adjoint(at.gradient) + problem.penalty * W
-    return at.value + problem.ridge(W), gradient, at.curvature
+    return at.value + problem.ridge(W)[0], gradient, at.curvature
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_fit_of_more_labels_than_features_is_that_of_all_columns(rng, monkeypa
         self.n_evaluations += 1
         value, gradient, bend = over_all_labels(self, W, norm)
         at = self.objective.evaluate(self.features.scores(W), norm)
-        exact = at.exact + self.ridge(W)
+        exact = at.exact + self.ridge(W)[0]
         return at._replace(
             value=value, exact=exact, gradient=gradient, curvature=bend if curvature else None
         )

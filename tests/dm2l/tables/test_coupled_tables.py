@@ -118,7 +118,7 @@ def test_no_more_holes_are_filled_than_keep_the_promise(moods, model):
 def test_a_model_without_coupling_promises_nothing(moods, uncoupled, tmp_path):
     save_bundle(uncoupled, tmp_path / "m.dm2l")
     again = load_bundle(tmp_path / "m.dm2l")
-    with pytest.raises(ValueError, match="Fit it again"):
+    with pytest.raises(ValueError, match="Fit the model again"):
         complete_table(again, moods[0], max_error_rate=0.1)
     a, b = (complete_table(one, moods[0]).probabilities for one in (again, uncoupled))
     np.testing.assert_array_equal(a, b)

@@ -81,9 +81,9 @@ def test_evaluation_hides_a_label_in_all_copies_or_in_none():
     ("groups", "words"),
     [
         ("nobody", "no such column.*'duplicates'"),
-        ("scaffold", "no SMILES"),
+        ("scaffold", "no column of SMILES"),
         ([1, 2], "120 rows"),
-        ([1] * 120, "2 folds need as many groups of rows; there are 1"),
+        ([1] * 120, "2 folds need at least 2 groups of rows, but groups has 1"),
     ],
 )
 def test_what_cannot_be_a_group_is_refused(groups, words):

@@ -58,7 +58,7 @@ def test_a_column_of_smiles_is_recognised_and_its_faults_are_named(frame, unread
     uses = column_kinds(frame[["mol_id", "smiles"]])
     assert [use.kind for use in uses] == ["identifier", "smiles"]
     assert all(str(row + 1) in uses[1].note for row in unread)
-    assert "8 rows hold no molecule" in uses[1].note
+    assert "8 rows have invalid SMILES" in uses[1].note
     told = frame[["smiles"]].rename(columns={"smiles": "what"})
     told["what"] = "C"
     assert column_kinds(told)[0].kind == "constant"
@@ -101,7 +101,7 @@ def test_rows_without_a_molecule_get_no_answer(table, unread, model):
     assert np.flatnonzero(blank).tolist() == unread.tolist()
     assert np.isfinite(answer.probabilities[~blank]).all()
     assert not answer.positive[unread].any()
-    assert "8 rows hold no molecule" in warnings[0]
+    assert "8 rows have invalid SMILES" in warnings[0]
     found = complete_table(model, table)
     left = found.missing & ~found.filled
     assert np.array_equal(left, found.missing & blank[:, None])
@@ -140,7 +140,7 @@ def test_the_preparation_is_in_the_file(table, model, tmp_path):
 def test_the_file_says_what_it_needs_where_rdkit_is_missing(model, tmp_path, monkeypatch):
     save_bundle(model, tmp_path / "model.dm2l")
     monkeypatch.setattr(chemistry, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"Molecules are read by RDKit.*dm2l\[chem\]"):
+    with pytest.raises(ImportError, match=r"SMILES need RDKit.*dm2l\[chem\]"):
         load_bundle(tmp_path / "model.dm2l")
 
 
@@ -159,10 +159,10 @@ def test_evaluation_and_inspection_go_by_readable_rows(frame, table, unread):
     only = np.zeros(len(frame), dtype=bool)
     only[unread] = True
     Y = np.where(only[:, None], table.Y, np.nan)
-    with pytest.raises(ValueError, match="every label is missing"):
+    with pytest.raises(ValueError, match="every label entry is missing"):
         evaluate_table(replace(table, Y=Y), ONE, repetitions=1)
     found = inspect_table(table)
-    assert any("8 rows hold no molecule" in line for line in found.warnings)
+    assert any("8 rows have invalid SMILES" in line for line in found.warnings)
 
 
 def test_a_review_refits_without_them(table, model, unread):
