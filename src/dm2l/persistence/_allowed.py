@@ -1,9 +1,10 @@
-"""The table of classes that a model file may hold, in the language of ``_schema``.
+"""The table of classes that a model file may contain, in the language of ``_schema``.
 
-An estimator that writes an attribute which is missing here cannot be saved: the error names it.
-Classes of scikit-learn are those that dm2l's own pipelines, AutoClassifier and one model per label
-contain. Parameters that only ``fit`` reads are a ``setting``; those that a fitted model reads have
-the values listed here, so that none runs code, opens a file, or starts a thousand threads.
+An estimator with an attribute that the table does not list cannot be saved, and the error names the
+attribute. The classes of scikit-learn are those that the pipelines of dm2l, AutoClassifier and
+MaskedOneVsRestClassifier contain. Parameters that only ``fit`` reads are a ``setting``. Parameters
+that a fitted model reads have the listed values only, so that no model runs code, opens a file or
+starts a process.
 """
 
 TABLE = r"""
@@ -273,6 +274,7 @@ ColumnTransformer sklearn.compose._column_transformer: Estimator
   force_int_remainder_cols?: setting
   fitted
   include Data
+  n_features_in_: size[d]
   transformers_: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int | bool] | b[...])]
   sparse_output_: bool
   output_indices_: {slice}
@@ -344,7 +346,7 @@ OrdinalEncoder sklearn.preprocessing._encoders: Estimator
   fitted
   _missing_indices: {}
 
-Text
+CountVectorizer sklearn.feature_extraction.text: Estimator
   input: 'content'
   encoding: 'utf-8'
   decode_error: 'strict' | 'ignore' | 'replace'
@@ -362,11 +364,8 @@ Text
   fixed_vocabulary_?: bool
   _stop_words_id-:
 
-CountVectorizer sklearn.feature_extraction.text: Estimator
-  include Text
-
 TfidfVectorizer sklearn.feature_extraction.text: Estimator
-  include Text
+  include CountVectorizer
   norm: none | 'l1' | 'l2'
   use_idf smooth_idf sublinear_tf: bool
   fitted
@@ -422,45 +421,27 @@ Growing
   n_classes_: size[k]
   n_outputs_: int[1:1]
 
-DecisionTreeClassifier sklearn.tree._classes: Model Estimator
+DecisionTreeClassifier ExtraTreeClassifier sklearn.tree._classes: Model Estimator
   splitter: setting
   include Growing
   fitted
   max_features_: int
   tree_: Tree[d,k]
 
-ExtraTreeClassifier sklearn.tree._classes: Model Estimator
-  splitter: setting
-  include Growing
-  fitted
-  max_features_: int
-  tree_: Tree[d,k]
-
-Forest
+RandomForestClassifier ExtraTreesClassifier sklearn.ensemble._forest: Model Estimator
+  estimator: DecisionTreeClassifier | ExtraTreeClassifier
   bootstrap max_samples oob_score warm_start estimator_params: setting
   n_estimators: int[1:1000000]
   n_jobs: none | int[-256:256]
   verbose: int[0:0]
   include Growing
   fitted
+  estimator_: DecisionTreeClassifier | ExtraTreeClassifier
+  estimators_: [DecisionTreeClassifier[d,k] | ExtraTreeClassifier[d,k]]
   _n_samples? _n_samples_bootstrap?: none | int
   _sample_weight?: none
   oob_score_?: float
   oob_decision_function_?: F[...,k]
-
-RandomForestClassifier sklearn.ensemble._forest: Model Estimator
-  estimator: DecisionTreeClassifier
-  include Forest
-  fitted
-  estimator_: DecisionTreeClassifier
-  estimators_: [DecisionTreeClassifier[d,k]]
-
-ExtraTreesClassifier sklearn.ensemble._forest: Model Estimator
-  estimator: ExtraTreeClassifier
-  include Forest
-  fitted
-  estimator_: ExtraTreeClassifier
-  estimators_: [ExtraTreeClassifier[d,k]]
 
 Tree sklearn.tree._tree
   n_features: size[d]

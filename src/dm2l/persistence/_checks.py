@@ -21,7 +21,10 @@ _NODES = {
     "Tree": ("sklearn.tree._tree", "NODE_DTYPE"),
     "TreePredictor": ("sklearn.ensemble._hist_gradient_boosting.common", "PREDICTOR_RECORD_DTYPE"),
 }
-_INFREQUENT = ("_infrequent_indices", "_default_to_infrequent_mappings")
+_NO_TREE = "has nodes that do not form a tree"
+_NO_FEATURE = "splits on a feature that does not exist"
+_CATEGORICAL = "has categorical features"
+_INFREQUENT = {"_default_to_infrequent_mappings", "_infrequent_indices"}
 CHECKS: dict[str, list[Callable[[Record], None]]] = {}
 _Check = TypeVar("_Check", bound=Callable[[Record], None])
 
@@ -39,6 +42,17 @@ def _check(*names: str) -> Callable[[_Check], _Check]:
         return function
 
     return register
+
+
+def _refuse(wrong: Any, reason: str) -> None:
+    """Raise :class:`Wrong` for a reason, which is the predicate of a sentence about the record."""
+    if wrong:
+        raise Wrong(reason)
+
+
+def _inside(places: Any, size: int) -> Any:
+    """Whether all positions are from 0 to below a size."""
+    return ((places >= 0) & (places < size)).all()
 
 
 def depth_of(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -> int | None:
@@ -63,74 +77,60 @@ def depth_of(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -
 
 @_check("Tree")
 def _tree(record: Record) -> None:
-    state = record.state
-    _nodes(record)
-    nodes = state["nodes"]
+    state, nodes = record.state, _nodes(record)
     left, right, feature = (nodes[k] for k in ("left_child", "right_child", "feature"))
     leaf = left == -1
     state["max_depth"] = depth_of(left, right, leaf)
-    if state["max_depth"] is None or (right[leaf] != -1).any():
-        raise Wrong("has nodes that do not form a tree")
-    if ((feature < 0) | (feature >= record.sizes["d"]))[~leaf].any():
-        raise Wrong("splits on a feature that does not exist")
-    if not np.isfinite(state["values"]).all():
-        raise Wrong("contains values that are not finite")
+    _refuse(state["max_depth"] is None or (right[leaf] != -1).any(), _NO_TREE)
+    _refuse(not _inside(feature[~leaf], record.sizes["d"]), _NO_FEATURE)
+    _refuse(not np.isfinite(state["values"]).all(), "contains values that are not finite")
 
 
 @_check("TreePredictor")
 def _predictor(record: Record) -> None:
-    _nodes(record)
-    nodes = record.state["nodes"]
+    nodes = _nodes(record)
     leaf = nodes["is_leaf"] != 0
-    if depth_of(nodes["left"], nodes["right"], leaf) is None:
-        raise Wrong("has nodes that do not form a tree")
-    if nodes["is_categorical"].any() or not np.isfinite(nodes["value"]).all():
-        raise Wrong("has categorical features, or values that are not finite")
+    _refuse(depth_of(nodes["left"], nodes["right"], leaf) is None, _NO_TREE)
+    _refuse(nodes["is_categorical"].any(), _CATEGORICAL)
+    _refuse(not np.isfinite(nodes["value"]).all(), "contains values that are not finite")
     features = nodes["feature_idx"].astype(np.int64)[~leaf]
-    if (features < 0).any():
-        raise Wrong("splits on a feature that does not exist")
+    _refuse((features < 0).any(), _NO_FEATURE)
     record.sizes["features"] = int(features.max(initial=-1)) + 1
 
 
-def _nodes(record: Record) -> None:
+def _nodes(record: Record) -> NDArray[Any]:
     """Interpret the bytes of nodes with the fields of the installed scikit-learn."""
     module, name = _NODES[record.entry.name]
     dtype = getattr(import_module(module), name)
-    raw = record.state["nodes"]
-    if record.state.pop("fields") != str(dtype.descr) or raw.shape[1] != dtype.itemsize:
-        raise Wrong("was saved with another version of scikit-learn; fit the model again")
+    fields, raw = record.state.pop("fields"), record.state["nodes"]
+    other = fields != str(dtype.descr) or raw.shape[1] != dtype.itemsize
+    _refuse(other, "was saved with another version of scikit-learn; fit the model again")
     record.state["nodes"] = np.ascontiguousarray(raw).view(dtype)[:, 0]
+    return record.state["nodes"]
 
 
 @_check("HistGradientBoostingClassifier")
 def _boosting(record: Record) -> None:
-    if "_predictors" not in record.state:
-        return
     d, k, t = (record.sizes[name] for name in "dkt")
-    if k < 2 or t != (1 if k == 2 else k):
-        raise Wrong(f"has {t} trees per iteration for {k} classes")
-    trees = [tree for row in record.state["_predictors"] for tree in row]
-    if any(tree.sizes["features"] > d for tree in trees):
-        raise Wrong("has a tree that splits on a feature that does not exist")
+    _refuse(k < 2 or t != (1 if k == 2 else k), f"has {t} trees per iteration for {k} classes")
+    for tree in (tree for row in record.state["_predictors"] for tree in row):
+        _refuse(tree.sizes["features"] > d, f"has a tree that {_NO_FEATURE}")
 
 
 @_check("_BinMapper")
 def _mapper(record: Record) -> None:
-    if record.state.get("is_categorical_", np.zeros(1)).any():
-        raise Wrong("has categorical features")
+    _refuse(record.state["is_categorical_"].any(), _CATEGORICAL)
 
 
 @_check("RandomForestClassifier", "ExtraTreesClassifier")
 def _forest(record: Record) -> None:
-    if not record.state.get("estimators_", [0]):
-        raise Wrong("has no trees")
+    _refuse(not record.state["estimators_"], "has no trees")
 
 
 @_check("LogisticRegression")
 def _logistic(record: Record) -> None:
-    k, r = record.sizes.get("k", 2), record.sizes.get("r", 1)
-    if k < 2 or r != (1 if k == 2 else k):
-        raise Wrong(f"has {r} rows of coefficients for {k} classes")
+    k, r = record.sizes["k"], record.sizes["r"]
+    _refuse(k < 2 or r != (1 if k == 2 else k), f"has {r} rows of coefficients for {k} classes")
 
 
 # ------------------------------------------------------------------------------ columns of tables
@@ -138,74 +138,60 @@ def _logistic(record: Record) -> None:
 
 @_check("CountVectorizer", "TfidfVectorizer")
 def _vectoriser(record: Record) -> None:
-    words = record.state.get("vocabulary_")
-    if words is not None and len(set(words)) != len(words):
-        raise Wrong("contains a word twice")
-    low, high = record.state["ngram_range"]
-    if low > high:
-        raise Wrong(f"has ngram_range={(low, high)}")
+    words, (low, high) = record.state["vocabulary_"], record.state["ngram_range"]
+    _refuse(len(set(words)) != len(words), "contains a word twice")
+    _refuse(low > high, f"has ngram_range={(low, high)}")
     tfidf = record.state.get("_tfidf")
-    if tfidf is not None and tfidf.state["use_idf"] and tfidf.sizes.get("w") != len(words or ()):
-        raise Wrong(f"has weights of {tfidf.sizes.get('w')} words for {len(words or ())} words")
+    if tfidf is not None and tfidf.state["use_idf"]:
+        w = tfidf.sizes.get("w")
+        _refuse(w != len(words), f"has weights of {w} words for {len(words)} words")
 
 
 @_check("OneHotEncoder", "OrdinalEncoder")
 def _encoder(record: Record) -> None:
-    state = record.state
-    if "categories_" not in state:
-        return
-    if len(state.keys() & _INFREQUENT) != len(_INFREQUENT) * state["_infrequent_enabled"]:
-        raise Wrong("stores infrequent categories in part, or although it has none")
+    state, enabled = record.state, record.state["_infrequent_enabled"]
     widths = [len(values) for values in state["categories_"]]
-    if state["_infrequent_enabled"]:
-        parts = (state[name] for name in _INFREQUENT)
-        for j, (indices, columns) in enumerate(zip(*parts, strict=True)):
-            if (indices is None) != (columns is None):
-                raise Wrong("has infrequent categories without their columns")
-            if indices is None:
-                continue
-            inside = len(indices) and ((indices >= 0) & (indices < widths[j])).all()
-            if len(columns) != widths[j] or not inside:
-                raise Wrong("has infrequent categories that do not exist")
+    stored = len(_INFREQUENT & state.keys())
+    _refuse(stored != 2 * enabled, "stores infrequent categories in part, or although it has none")
+    parts = [state[name] for name in sorted(_INFREQUENT)] if enabled else [[], []]
+    for j, (columns, indices) in enumerate(zip(*parts, strict=True)):
+        _refuse((indices is None) != (columns is None), "has infrequent categories without columns")
+        if indices is not None:
+            exist = len(columns) == widths[j] and len(indices) and _inside(indices, widths[j])
+            _refuse(not exist, "has infrequent categories that do not exist")
             widths[j] -= len(indices) - 1
-            if not ((columns >= 0) & (columns < widths[j])).all():
-                raise Wrong("maps infrequent categories to columns that do not exist")
-    if list(state.get("_n_features_outs", widths)) != widths:
-        raise Wrong("has a number of columns that does not match its categories")
+            _refuse(not _inside(columns, widths[j]), "maps categories to columns that do not exist")
+    other = list(state.get("_n_features_outs", widths)) != widths
+    _refuse(other, "has a number of columns that does not match its categories")
     record.sizes["e"] = sum(widths) if "_n_features_outs" in state else record.sizes["d"]
 
 
 @_check("SimpleImputer")
 def _imputer(record: Record) -> None:
-    if "statistics_" in record.state:
-        # Older versions of scikit-learn do not store this dtype.
-        record.state.setdefault("_fill_dtype", record.state["_fit_dtype"])
-        indicator = record.state["indicator_"]
-        if (indicator is not None) != record.state["add_indicator"]:
-            raise Wrong("has an indicator although it needs none, or none although it needs one")
-        extra = 0 if indicator is None else len(indicator.state["features_"])
-        record.sizes["e"] = record.sizes["d"] + extra
+    # Older versions of scikit-learn do not store this dtype.
+    record.state.setdefault("_fill_dtype", record.state["_fit_dtype"])
+    indicator = record.state["indicator_"]
+    other = (indicator is not None) != record.state["add_indicator"]
+    _refuse(other, "has an indicator although it needs none, or none although it needs one")
+    extra = 0 if indicator is None else len(indicator.state["features_"])
+    record.sizes["e"] = record.sizes["d"] + extra
 
 
 @_check("MissingIndicator")
 def _indicator(record: Record) -> None:
-    columns = record.state.get("features_", np.zeros(0))
-    d = record.sizes.get("d", 0)
-    if ((columns < 0) | (columns >= d)).any():
-        raise Wrong("marks columns that do not exist")
+    inside = _inside(record.state["features_"], record.sizes["d"])
+    _refuse(not inside, "marks columns that do not exist")
 
 
 @_check("ColumnTransformer")
 def _columns(record: Record) -> None:
-    state, d = record.state, record.sizes.get("d", 0)
-    if "transformers_" not in state:
-        return
+    state, d = record.state, record.sizes["d"]
     fitted = state["transformers_"]
     names, found = ([name for name, *_ in part] for part in (state["transformers"], fitted))
-    if found not in (names, [*names, "remainder"]) or len(set(found)) < len(found):
-        raise Wrong("was fitted with steps of other names")
-    if state["output_indices_"].keys() != {*names, "remainder"}:
-        raise Wrong("has output columns for steps of other names")
+    other = found not in (names, [*names, "remainder"]) or len(set(found)) < len(found)
+    _refuse(other, "was fitted with steps of other names")
+    other = state["output_indices_"].keys() != {*names, "remainder"}
+    _refuse(other, "has output columns for steps of other names")
     known = state.get("feature_names_in_")
     places: dict[str, list[int]] = {}
     width: int | None = 0
@@ -222,8 +208,7 @@ def _columns(record: Record) -> None:
             fits = first.state.get("n_features_in_") == count and names_in == wanted
         else:
             fits = before in (None, count)
-        if not fits:
-            raise Wrong(f"passes other columns to the step {name!r} than this step was fitted to")
+        _refuse(not fits, f"passes other columns to the step {name!r} than this step was fitted to")
         width = None if width is None or after is None else width + after
     # These attributes follow from the steps. They are derived here instead of read from the file.
     state["_columns"] = [columns for *_, columns in fitted[: len(names)]]
@@ -251,8 +236,7 @@ def _places(columns: Any, names: Any, d: int) -> list[int]:
         known = {name: place for place, name in enumerate(names)}
         found = [known.get(one, d) if isinstance(one, str) else int(one) for one in listed]
         inside = all(-d <= place < d for place in found)
-    if not inside:
-        raise Wrong("takes columns that do not exist")
+    _refuse(not inside, "takes columns that do not exist")
     return [place % d for place in found]
 
 
@@ -260,13 +244,12 @@ def _places(columns: Any, names: Any, d: int) -> list[int]:
 def _pipeline(record: Record) -> None:
     steps = record.state["steps"]
     names = [name for name, _ in steps]
-    if not steps or len(set(names)) != len(names):
-        raise Wrong("has no steps, or two steps of the same name")
+    _refuse(not steps or len(set(names)) != len(names), "has no steps, or two of the same name")
     width: int | None = None
     for place, (name, step) in enumerate(steps):
         before, after = (width, width) if step in (None, "passthrough") else widths(step)
-        if place and None not in (before, width) and before != width:
-            raise Wrong(f"passes {width} columns to the step {name!r}, which takes {before}")
+        other = place and None not in (before, width) and before != width
+        _refuse(other, f"passes {width} columns to the step {name!r}, which takes {before}")
         if not place and before is not None:
             record.sizes["d"] = before
         width = after
@@ -296,8 +279,7 @@ def _labels(record: Record) -> None:
     state, c = record.state, record.sizes["c"]
     count = None if state["classes"] is None else len(state["classes"])
     fits = {"multilabel": count is None, "binary": count in (1, 2) and c == 1}
-    if not fits.get(state["kind"], count == c):
-        raise Wrong(f"has {count} classes of {c} labels")
+    _refuse(not fits.get(state["kind"], count == c), f"has {count} classes of {c} labels")
 
 
 @_check("DM2LClassifier", "MaskedRidgeClassifier", "LEMLClassifier", "LSMLClassifier")
@@ -305,152 +287,123 @@ def _labels(record: Record) -> None:
 @_check("MaskedOneVsRestClassifier", "AutoClassifier")
 def _labelled(record: Record) -> None:
     state = record.state
-    if "_labels" not in state:
-        return
-    unlabelled = isinstance(state["missing_as"], str) and state["missing_as"] == "unlabelled"
-    learns = record.entry.name in ("DM2LClassifier", "MaskedRidgeClassifier")
-    if unlabelled and learns and not {"class_prior_", "_label_frequency"} <= state.keys():
-        raise Wrong("has no class prior")
+    if record.entry.name in ("DM2LClassifier", "MaskedRidgeClassifier"):
+        unlabelled = isinstance(state["missing_as"], str) and state["missing_as"] == "unlabelled"
+        lacks = {"class_prior_", "_label_frequency"} - state.keys()
+        _refuse(unlabelled and lacks, "has no class prior")
     one = state["_labels"].state["classes"]
     shape = (record.sizes["c"], 2) if one is None else one.shape
-    if state["classes_"].shape != shape:
-        raise Wrong("has classes of a wrong shape")
+    _refuse(state["classes_"].shape != shape, "has classes of a wrong shape")
 
 
 @_check("DM2LClassifier")
 def _classifier(record: Record) -> None:
     state, sizes = record.state, record.sizes
-    if "_learnable" not in state or not state["_learnable"].any():
+    if "dual_coef_" not in state or not state["_learnable"].any():
+        _refuse(state["_learnable"].any() and "coef_" not in state, "has no coefficients")
         return
-    if "dual_coef_" not in state:
-        if "coef_" not in state:
-            raise Wrong("has no coefficients")
-        return
-    waves, rows = state.get("_waves"), state.get("X_fit_")
+    waves: Any = state.get("_waves")
+    rows: Any = state.get("X_fit_")
     if waves is not None:
-        frequencies = waves.state.get("frequencies")
+        frequencies, m = waves.state.get("frequencies"), sizes["m"]
         width = None if frequencies is None else frequencies.shape[1]
-        if sizes["m"] != waves.state["n_components"] or width != (sizes["m"] + 1) // 2:
-            raise Wrong("has Fourier features that do not match its coefficients")
+        other = m != waves.state["n_components"] or width != (m + 1) // 2
+        _refuse(other, "has Fourier features that do not match its coefficients")
         return
-    if "_kernel" not in state or rows is None:
-        raise Wrong("has no kernel, or no training rows for it")
-    if (rows.ndim == 1) != (state["_kernel"].state["kernel"] == "precomputed"):
-        raise Wrong("has training rows that do not match its kernel")
-    if rows.ndim == 1 and not ((rows >= 0) & (rows < sizes["d"])).all():
-        raise Wrong("refers to training rows that do not exist")
+    _refuse("_kernel" not in state or rows is None, "has no kernel, or no training rows for it")
+    precomputed = state["_kernel"].state["kernel"] == "precomputed"
+    _refuse((rows.ndim == 1) != precomputed, "has training rows that do not match its kernel")
+    outside = precomputed and not _inside(rows, sizes["d"])
+    _refuse(outside, "refers to training rows that do not exist")
 
 
 @_check("MaskedOneVsRestClassifier")
 def _one_vs_rest(record: Record) -> None:
     state, d = record.state, record.sizes.get("d")
-    if "estimators_" not in state:
-        return
     models = [model for model in state["estimators_"] if model is not None]
-    if [model is not None for model in state["estimators_"]] != state["_learnable"].tolist():
-        raise Wrong("has models for other labels than the learnable ones")
-    if len(state["_columns"]) != len(models):
-        raise Wrong("lists the columns of a wrong number of models")
+    other = [model is not None for model in state["estimators_"]] != state["_learnable"].tolist()
+    _refuse(other, "has models for other labels than the learnable ones")
+    other = len(state["_columns"]) != len(models)
+    _refuse(other, "lists the columns of a wrong number of models")
     for model, columns in zip(models, state["_columns"], strict=True):
         count = d if columns is None else len(columns)
         before = widths(model)[0]
-        if before is not None and count is not None and before != count:
-            raise Wrong(f"passes {count} columns to a model that takes {before}")
-        if getattr(model, "sizes", {}).get("k", 2) != 2:
-            raise Wrong("has a model whose number of classes is not two")
+        other = None not in (before, count) and before != count
+        _refuse(other, f"passes {count} columns to a model that takes {before}")
+        other = getattr(model, "sizes", {}).get("k", 2) != 2
+        _refuse(other, "has a model whose number of classes is not two")
 
 
 @_check("AutoClassifier")
 def _auto(record: Record) -> None:
-    state, sizes = record.state, record.sizes
-    if not state.get("_inputs"):
+    state, d, inputs = record.state, record.sizes["d"], record.state["_inputs"]
+    if not inputs:
         return
     # The linear model is kept even if its weight is zero, because it explains predictions.
-    models = {} if "linear" in state["_inputs"] else {"linear": "features"}
-    models |= state["_inputs"]
-    if list(models) != list(state["models_"]):
-        raise Wrong("has models and inputs of different names")
-    stack, features = state.get("stack_"), state.get("_features")
-    if stack is None or features is None or features.sizes["d"] != sizes["d"]:
-        raise Wrong("has no ensemble weights, or features that do not match")
+    inputs = inputs if "linear" in inputs else {"linear": "features"} | inputs
+    _refuse(list(inputs) != list(state["models_"]), "has models and inputs of different names")
+    _refuse(not {"stack_", "_features"} <= state.keys(), "has no ensemble weights or features")
+    stack, features = state["stack_"], state["_features"]
+    _refuse(features.sizes["d"] != d, "has features that do not match its columns")
     c, m = int(state["_learnable"].sum()), len(state["_inputs"])
     categories = state["_columns"].state["categories"]
     levels = [0 if values is None else len(values) for values in categories]
     gaps = features.state["gaps"]
-    if (
-        levels != features.state["levels"].tolist()
-        or (gaps < 0).any()
-        or (gaps >= sizes["d"]).any()
-    ):
-        raise Wrong("has columns that do not match its features")
+    other = levels != features.state["levels"].tolist() or not _inside(gaps, d)
+    _refuse(other, "has columns that do not match its features")
     width = levels.count(0) + len(gaps) + sum(levels)
-    for name, inputs in models.items():
-        model = state["models_"][name]
-        taken = width if inputs == "features" else sizes["d"]
-        if not hasattr(model, "sizes"):
-            continue
-        if model.sizes.get("c") != c or model.sizes.get("d", taken) != taken:
-            raise Wrong(f"has a model {name!r} with a wrong number of columns or labels")
-    if (stack.sizes["m"], stack.sizes["c"]) != (m, c):
-        raise Wrong("has ensemble weights for other models or labels")
+    for name, kind in inputs.items():
+        sizes = getattr(state["models_"][name], "sizes", {"c": c})
+        taken = width if kind == "features" else d
+        other = sizes.get("c") != c or sizes.get("d", taken) != taken
+        _refuse(other, f"has a model {name!r} with a wrong number of columns or labels")
+    other = (stack.sizes["m"], stack.sizes["c"]) != (m, c)
+    _refuse(other, "has ensemble weights for other models or labels")
 
 
 @_check("Combiner")
 def _combiner(record: Record) -> None:
-    c, w = record.sizes.get("c", 0), record.sizes.get("w", 4)
-    extra = c if record.state.get("with_labels_") else 0
-    if w != 4 + extra:
-        raise Wrong(f"has {w} weights for {c} labels")
+    c, w = record.sizes["c"], record.sizes["w"]
+    _refuse(w != 4 + c * record.state["with_labels_"], f"has {w} weights for {c} labels")
 
 
 @_check("LabelCompleter", "PUCompleter")
 def _completer(record: Record) -> None:
     rows = record.state["training_rows"]
-    if rows is None:
-        return
-    labels = rows.state["labels"]
-    if ((labels < 0) | (labels >= record.sizes["c"])).any():
-        raise Wrong("refers to labels that do not exist")
+    inside = rows is None or _inside(rows.state["labels"], record.sizes["c"])
+    _refuse(not inside, "refers to labels that do not exist")
 
 
 @_check("TrainingRows")
 def _rows(record: Record) -> None:
-    starts = record.state["starts"]
-    n, e = record.sizes["n"], record.sizes["e"]
+    starts, n, e = record.state["starts"], record.sizes["n"], record.sizes["e"]
     rises = len(starts) == n + 1 and starts[0] == 0 and starts[-1] == e
-    if not rises or (starts[1:] < starts[:-1]).any():
-        raise Wrong("has row boundaries that are not valid")
+    rises = rises and (starts[1:] >= starts[:-1]).all()
+    _refuse(not rises, "has row boundaries that are not valid")
 
 
 @_check("Calibrator")
 def _calibrator(record: Record) -> None:
-    if "fitted_labels" not in record.state:
-        raise Wrong("is not fitted")
     state, count = record.state, int(record.state["fitted_labels"].sum())
-    if state["method"] == "sigmoid":
-        if not {"slopes", "offsets"} <= state.keys():
-            raise Wrong("has no calibration curves")
-        if record.sizes.get("k") != count:
-            raise Wrong("has a wrong number of calibration curves")
+    sigmoid = state["method"] == "sigmoid"
+    needed = {"slopes", "offsets"} if sigmoid else {"lengths", "scores", "probabilities"}
+    _refuse(needed - state.keys(), "has no calibration curves")
+    _refuse(record.sizes["k"] != count, "has a wrong number of calibration curves")
+    if sigmoid:
         return
-    if not {"lengths", "scores", "probabilities"} <= state.keys():
-        raise Wrong("has no calibration curves")
     lengths, scores = state["lengths"], state["scores"]
-    within = ((lengths > 0) & (lengths <= len(scores))).all()  # otherwise their sum could overflow
-    if len(lengths) != count or not within or lengths.sum() != len(scores):
-        raise Wrong("has calibration curves of wrong lengths")
+    within = _inside(lengths - 1, len(scores))  # otherwise their sum could overflow
+    other = not within or lengths.sum() != len(scores)
+    _refuse(other, "has calibration curves of wrong lengths")
     inside = np.ones(len(scores), dtype=bool)
     inside[np.cumsum(lengths)[:-1]] = False
     falls = inside[1:] & (scores[1:] < scores[:-1])
-    if falls.any():
-        raise Wrong("has a calibration curve whose scores are not sorted")
+    _refuse(falls.any(), "has a calibration curve whose scores are not sorted")
 
 
 def check_requests(requests: dict[str, dict[str, Any]] | None) -> None:
     """Check the metadata requests of ``set_fit_request`` and similar methods."""
     for method, wanted in (requests or {}).items():
         names = [*wanted, *(alias for alias in wanted.values() if isinstance(alias, str))]
-        if method not in METHODS or not all(name.isidentifier() for name in names):
-            raise Wrong(
-                f"requests metadata with a name or method that is not valid: {method[:99]!r}"
-            )
+        wrong = method not in METHODS or not all(name.isidentifier() for name in names)
+        _refuse(wrong, f"requests metadata with a wrong name or method: {method[:99]!r}")

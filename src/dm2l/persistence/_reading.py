@@ -336,7 +336,7 @@ class Reader:
         if self._n_trusted == before:
             try:
                 check_requests(record.state.get("_metadata_request"))
-                for check in CHECKS.get(name, ()):
+                for check in CHECKS.get(name, ()) if entry.is_fitted(set(nodes)) else ():
                     check(record)
             except Wrong as wrong:
                 raise ModelFileError(f"{place}, a {name}, {wrong}.") from None

@@ -1,6 +1,6 @@
-"""The language in which :mod:`dm2l.persistence._allowed` says what a model file may hold.
+"""The language of :mod:`dm2l.persistence._allowed`, which lists what a model file may contain.
 
-A block of the table describes one class::
+A block of the table describes one or more classes::
 
     StandardScaler sklearn.preprocessing._data: Estimator
       copy with_mean: bool
@@ -8,29 +8,30 @@ A block of the table describes one class::
       n_features_in_: size[d]
       mean_ var_: f[d] | none
 
-Its head names the class, its module and the groups it belongs to; then come the parameters, which
-must all be there, and after ``fitted`` the fitted attributes, of which all or none are there. A
-name that ends in ``?`` may be absent; one that ends in ``-`` is never stored. ``include NAME``
-inserts the lines of another block; a block without a module is only there to be included.
+The first line names the classes, their module and their groups. The parameters follow, and after
+``fitted`` the fitted attributes. All parameters must be present, and all fitted attributes or none.
+A name that ends in ``?`` may be absent, and a name that ends in ``-`` is never stored. ``include
+NAME`` inserts the lines of another block. A block without a module is only for inclusion.
 
 ==================  =================================================================
-none bool str       what Python calls them; numpy's own scalars will do
+none bool str       these types of Python, or the corresponding scalars of numpy
 int number float    an integer; a finite number; a number, NaN or infinity
 int[1:9] 'a'        an integer from 1 to 9, both included; this text
 size[d]             an integer that is the size of dimension d of this object
-f[n,d] i[n] b[n]    an array of finite numbers, integers or booleans of these dimensions: a letter
-F[n] U[n] O[n] a[n] is a size that is the same in the whole object, ... is any size. F may hold
-T[n] u4[n]          NaN, U is text, T Python's text, O plain values that can be keys of a
-                    dictionary, a any of these; or an exact dtype
+f[n,d] i[n] b[n]    an array of finite numbers, integers or booleans with these dimensions
+F[n] U[n] T[n]      an array of numbers that may be NaN, of text, of text as Python objects
+O[n] a[n] u4[n]     an array of keys of a dictionary; of any of these; of an exact dtype
 sparse[n,d]         a CSR or CSC matrix
-[x] [n, x]          a list of x, of length n
-(x, y) {x} {}       a tuple, a dictionary with text as keys, an empty one
-dtype slice         a numpy dtype or scalar type, a slice
-function            one of a fixed list of numpy's functions
-plain               anything without objects
+[x] [n, x]          a list of x; a list of length n
+(x, y) {x} {}       a tuple; a dictionary with text as keys; an empty dictionary
+dtype slice         a numpy dtype or scalar type; a slice
+function            a function of a fixed list of numpy's functions
+plain               any value without objects
 setting             a parameter that only fit reads: plain, a random state or a splitter
-Name Name[d]        an object of this class or group; fitted, and its d is that of this object
+Name Name[d]        an object of this class or group; a fitted one with the same size d
 ==================  =================================================================
+
+A letter for a dimension stands for the same size in the whole object, and ``...`` for any size.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _SETTING = "plain | RandomState | Splitter"
 
 
 class Alternative(NamedTuple):
-    """One form that a value may have."""
+    """A form that a value may have."""
 
     kind: str
     value: str = ""
@@ -61,7 +62,7 @@ Spec = tuple[Alternative, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """A class that model files may hold, and its attributes."""
+    """A class that model files may contain, and its attributes."""
 
     name: str
     module: str
@@ -73,26 +74,32 @@ class Entry:
 
     @property
     def attributes(self) -> dict[str, Spec]:
-        """Parameters and fitted attributes."""
+        """Return parameters and fitted attributes."""
         return self.parameters | self.fitted
 
+    def is_fitted(self, names: set[str]) -> bool:
+        """Whether an object with these attributes is fitted, or has nothing to fit."""
+        found = names & self.fitted.keys()
+        return not self.fitted or any(n.endswith("_") or n not in self.optional for n in found)
+
     def lacks(self, names: set[str]) -> list[str]:
-        """What is missing among these attributes."""
-        needed = self.parameters.keys() - self.optional
-        fitted = self.fitted.keys() - self.optional
-        return sorted((needed | fitted if names & fitted else needed) - names)
+        """Return the required attributes that are missing."""
+        needed = self.attributes if self.is_fitted(names) else self.parameters
+        return sorted(needed.keys() - self.optional - names)
 
 
 @dataclass
 class Record:
-    """An object of a file: its class, its attributes, and the sizes of its dimensions."""
+    """The class of an object in a file, its attributes, and the sizes of its dimensions."""
 
     entry: Entry
     state: dict[str, Any]
     sizes: dict[str, int]
 
 
-def _entry(name: str, module: str, groups: frozenset[str], lines: dict[str, list[str]]) -> Entry:
+def _entry(
+    name: str, block: str, module: str, groups: frozenset[str], lines: dict[str, list[str]]
+) -> Entry:
     parts: tuple[dict[str, Spec], dict[str, Spec]] = ({}, {})
     marked: dict[str, set[str]] = {"": set(), "?": set(), "-": set()}
 
@@ -112,13 +119,13 @@ def _entry(name: str, module: str, groups: frozenset[str], lines: dict[str, list
                     if not part.endswith("-"):
                         parts[fitted][plain] = parse(text.strip())
 
-    read(name, False)
+    read(block, False)
     return Entry(name, module, groups, *parts, frozenset(marked["?"]), frozenset(marked["-"]))
 
 
 @cache
 def parse(text: str) -> Spec:
-    """What a value may be."""
+    """Return the forms that a text of the table allows."""
     return _forms(ast.parse(text.strip(), mode="eval").body)
 
 
@@ -149,7 +156,7 @@ def _forms(node: ast.expr) -> Spec:
         case ast.Name(name):
             form = Alternative(name)
         case _:
-            raise ValueError(f"{ast.unparse(node)!r} is not in the language of the table.")
+            raise ValueError(f"{ast.unparse(node)!r} is not a form of the table.")
     return (form,)
 
 
@@ -158,11 +165,11 @@ def _entries() -> Iterator[Entry]:
     lines = {head.split()[0]: rest for head, *rest in blocks}
     for head, *_ in blocks:
         named, _, groups = head.partition(":")
-        name, *module = named.split()
-        if module:
-            yield _entry(name, module[0], frozenset(groups.split()), lines)
+        *names, module = named.split()
+        for name in names:
+            yield _entry(name, names[0], module, frozenset(groups.split()), lines)
 
 
-# Read here, so that to load a file parses nothing but this file.
+# The table is parsed on import, so that loading a file parses only this file.
 ENTRIES = {entry.name: entry for entry in _entries()}
 BY_CLASS = {(entry.module, entry.name): entry for entry in ENTRIES.values()}

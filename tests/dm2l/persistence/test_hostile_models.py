@@ -138,9 +138,10 @@ def test_curves_that_share_their_numbers_are_refused():
     node, _ = sigmoid_calibrator(n)
     lengths = np.tile([n, 1 - n], 500)
     lengths[-1] = 1
-    arrays = {"r.npy": np.zeros(n), "f.npy": np.ones(n, dtype=bool), "l.npy": lengths}
+    ones = np.ones(len(lengths))
+    arrays = {"r.npy": ones, "f.npy": ones.astype(bool), "l.npy": lengths, "s.npy": np.zeros(n)}
     names = {"rates": "r.npy", "fitted_labels": "f.npy", "lengths": "l.npy"}
-    names |= {"scores": "r.npy", "probabilities": "r.npy"}
+    names |= {"scores": "s.npy", "probabilities": "s.npy"}
     node["state"] = {"method": "isotonic"} | {key: array(name) for key, name in names.items()}
     with pytest.raises(ModelFileError, match="calibration curves of wrong lengths"):
         Reader(arrays.__getitem__, ()).read(node, parse("Calibrator"), "the curves", {})
@@ -245,7 +246,7 @@ def test_a_vectoriser_with_fewer_weights_than_words_is_refused(tmp_path):
 def test_a_calibrator_without_curves_is_refused():
     node = {"kind": "object", "class": "Calibrator", "state": {"method": "sigmoid"}}
     with pytest.raises(ModelFileError, match="a Calibrator, is not fitted"):
-        Reader({}.__getitem__, ()).read(node, parse("Calibrator"), "the curves", {})
+        Reader({}.__getitem__, ()).read(node, parse("Calibrator[c]"), "the curves", {})
 
 
 # --------------------------------------------------- attributes that are absent or do not agree
