@@ -40,8 +40,8 @@ def compared() -> str:
     some = found["auc"]
     seeds = len(some["seeds"])
     lines = [
-        f"{some['sets']} sets, {some['cells']} cells of a set and a mask, {seeds} "
-        f"{'seed' if seeds == 1 else 'seeds at most'}.",
+        f"The comparison has {some['sets']} data sets, {some['cells']} cells and "
+        f"{'one seed' if seeds == 1 else f'up to {seeds} seeds'}.",
         "",
         "| mean rank over sets | " + " | ".join(names) + " | cells first |",
         "|---" * (len(names) + 2) + "|",
@@ -64,13 +64,12 @@ def compared() -> str:
 
 def lost() -> str:
     """Cells that another method won, by measure."""
-    lines = []
+    lines = ["| metric | better method | data sets with masks |", "|---|---|---|"]
     for measure, text in MEASURES.items():
         cells: dict[str, list[str]] = {}
         for cell, method in record()["compared"][measure]["cells lost"].items():
             cells.setdefault(method, []).append(cell.replace(", ", " "))
-        named = "; ".join(f"to {method}: {', '.join(where)}" for method, where in cells.items())
-        lines.append(f"- {text}: {named or 'none'}.")
+        lines += [f"| {text} | {name} | {', '.join(where)} |" for name, where in cells.items()]
     return "\n".join(lines)
 
 

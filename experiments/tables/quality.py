@@ -68,16 +68,17 @@ def newcomer() -> str:
     ours, *single = lines
     scaffolds = [r for r in load("chemistry")["runs"] if r["split"] == "scaffold"]
     new = {(r["by"], r["groups"]): r["test"]["auc"] for r in scaffolds}
-    others = ", ".join(f'{line["auc"]:.3f} of `kernel="{line["method"]}"`' for line in single)
+    others = " and\n".join(f'{line["auc"]:.3f} with `kernel="{line["method"]}"`' for line in single)
     return (
-        f"`dm2l fit` on Tox21's fingerprints, {ours['splits']} splits of 80 to 20: label AUC "
-        f"{ours['auc']:.3f}\n(against {others} with fixed hyperparameters in\nPython), at most "
-        f"{ours['slowest_fit']:.0f} s on one core. The interval of `estimate_` contained the "
-        f"test value in {ours['covered']} of {ours['splits']}\n"
-        f"(`python benchmarks/newcomer.py`). On new scaffolds it has "
-        f"{new['AutoClassifier', None]:.3f}, with `--groups scaffold` "
-        f'{new["AutoClassifier", "scaffold"]:.3f};\n`kernel="tanimoto"` at its defaults has '
-        f"{new['DM2LClassifier', None]:.3f} (`python benchmarks/chemistry.py`)."
+        f"We ran `dm2l fit` on the fingerprints of Tox21, with {ours['splits']} random splits "
+        f"into 80 %\ntraining and 20 % test rows (`python benchmarks/newcomer.py`). Its label AUC "
+        f"is {ours['auc']:.3f}.\nWith fixed hyperparameters, `DM2LClassifier` has a label AUC of "
+        f"{others}.\nA fit took at most {ours['slowest_fit']:.0f} s on one core. The interval "
+        f"of `estimate_` contained\nthe test value in {ours['covered']} of {ours['splits']} "
+        f"splits. On new scaffolds, `dm2l fit` has a label AUC of\n"
+        f"{new['AutoClassifier', None]:.3f}, and {new['AutoClassifier', 'scaffold']:.3f} with "
+        f'`--groups scaffold`. `DM2LClassifier(kernel="tanimoto")` has\n'
+        f"{new['DM2LClassifier', None]:.3f} there (`python benchmarks/chemistry.py`)."
     )
 
 
@@ -102,8 +103,9 @@ def groups() -> str:
             )
     gain = [run["groups"]["auc"] - run["rows alike"]["auc"] for run in runs]
     lines.append(
-        f"\nDifference of by group and equal rows: {mean(gain):+.4f} label AUC (standard deviation "
-        f"{stdev(gain):.4f}, {min(gain):+.4f}\nto {max(gain):+.4f}; `python benchmarks/groups.py`)."
+        f"\nWeights by group change the label AUC by {mean(gain):+.4f} on average (standard "
+        f"deviation\n{stdev(gain):.4f}, range {min(gain):+.4f} to {max(gain):+.4f}; "
+        "`python benchmarks/groups.py`)."
     )
     return "\n".join(lines)
 
@@ -112,9 +114,9 @@ def cells() -> str:
     record = load("cells")
     sets = ", ".join(dict.fromkeys(data for data, *_ in record["lost"]))
     return (
-        f"Of the paper's {record['cells']} cells `AutoClassifier()` is at least as good as the "
-        f"best published figure in {record['won']}; the\nremaining {len(record['lost'])} are of "
-        f"{sets} (`python benchmarks/cells.py`, one repetition, 200 s a fit on one core)."
+        f"`AutoClassifier()` is at least as good as the best published figure in {record['won']} "
+        f"of {record['cells']} cells.\nThe remaining {len(record['lost'])} cells belong to "
+        f"{sets} (`python benchmarks/cells.py`, one repetition,\n200 s per fit on one core)."
     )
 
 
@@ -163,10 +165,11 @@ def study() -> str:
 def pieces() -> str:
     """The gain from each part of the automatic ensemble."""
     found = (
-        f"{PIECES.get(name, name)} {g['auc'][0]:+.4f} ({g['auc'][1]:+.4f} to {g['auc'][2]:+.4f})"
+        f"| {PIECES.get(name, name)} "
+        f"| {g['auc'][0]:+.4f} ({g['auc'][1]:+.4f} to {g['auc'][2]:+.4f}) |"
         for name, g in load("study")["gains"].items()
     )
-    return "Gain in label AUC with 95 % interval: " + "; ".join(found) + "."
+    return "\n".join(["| | gain in label AUC, 95 % interval |", "|---|---|", *found])
 
 
 def ranks() -> str:
@@ -180,14 +183,19 @@ def ranks() -> str:
         cells += ["" if p is None else f"{p:.2g}", f"{record['seconds'][name]:.0f}"]
         lines.append(f"| {_shown(name)} | " + " | ".join(cells) + " |")
     lost = [row for row in record["behind"] if row["gap"] > 0]
-    words = "; ".join(f"{r['data']} {r['rate']:g} by {r['gap']:.3f} ({r['best']})" for r in lost)
+    behind = [f"| {r['data']} | {r['rate']:.0%} | {r['best']} | {r['gap']:.3f} |" for r in lost]
     time, told = record["times_of_a_forest"], record["estimate"]
     lines += [
         "",
-        f"Cases in which another method has the higher label AUC: {words or 'none'}. Time relative "
-        f"to a forest of 500 trees per label: median {time['median']:.1f}, at most "
-        f"{time['most']:.1f}. The interval of `estimate_` contained the value of the test rows in "
-        f"{told['covered']} of {told['runs']} runs.",
+        "In the following cases, another method has a higher label AUC than `AutoClassifier`:",
+        "",
+        "| data set | labels observed | better method | difference |",
+        "|---|---|---|---|",
+        *behind,
+        "",
+        f"`AutoClassifier` takes {time['median']:.1f} times as long as a forest of 500 trees per "
+        f"label in the median, and at most {time['most']:.1f} times. The interval of `estimate_` "
+        f"contained the value of the test rows in {told['covered']} of {told['runs']} runs.",
     ]
     return "\n".join(lines)
 

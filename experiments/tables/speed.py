@@ -26,8 +26,9 @@ def fit() -> str:
     (slow,) = hard["results"].values()
     lines += [
         "",
-        f"With a large `lambda_d` a fit costs more: {slow['over_ridge']:.0f} times "
-        f"Ridge on {hard['data']} (153 labels) with `lambda_d={hard['settings']['lambda_d']:g}`.",
+        f"A fit takes longer if `lambda_d` is large. With "
+        f"`lambda_d={hard['settings']['lambda_d']:g}` on {hard['data']} (153 labels), it takes "
+        f"{slow['over_ridge']:.0f} times as long as `Ridge`.",
     ]
     return "\n".join(lines)
 
@@ -189,8 +190,8 @@ def blocks() -> str:
         f"| fit / sum of the other two | {record['ratio']:.2f} | {record['work']:.2f} |",
         "",
         f"Peak memory was {fit['peak_gb']:.2f} GB, including {fit['before_gb']:.2f} GB for "
-        f"imports. On the first {record['prefix']['rows']:,} rows the fits from the file and "
-        f"in memory differ by {record['prefix']['float64']:.0e} in scores.",
+        f"imported libraries. On the first {record['prefix']['rows']:,} rows, the scores of a fit "
+        f"from the file and of a fit in memory differ by {record['prefix']['float64']:.0e}.",
         "",
         "| rows | seconds | peak memory | evaluations |",
         "|---|---|---|---|",
