@@ -12,12 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dm2l import DM2LClassifier, DM2LClassifierCV, metrics
 from dm2l._solvers.features import column_variances
 from dm2l._utils.arrays import is_non_numpy
-from dm2l.baselines import (
-    LEMLClassifier,
-    LSMLClassifier,
-    MLLRCClassifier,
-    ZeroFillClassifier,
-)
+from dm2l.baselines import LEMLClassifier, LSMLClassifier, MLLRCClassifier, ZeroFillClassifier
 from dm2l.model_selection import MultilabelKFold
 from experiments.released_glocal import ReleasedGLOCALClassifier
 from experiments.staged import StagedSearch

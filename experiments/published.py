@@ -8,7 +8,8 @@ from typing import Literal
 
 import pandas as pd
 
-RESULTS = Path(__file__).parents[1] / "results"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
 PRINTED_DECIMALS = 3
 # Sums of decimals in binary: 0.63 - 0.61 exceeds 0.02 by this kind of error only.
 _ROUNDING = 1e-9

@@ -4,18 +4,13 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from experiments import resumable
 from experiments.protocols import MASKS, NO_MASK, PROTOCOLS, Cell
-from experiments.published import (
-    MEASURES,
-    RESULTS,
-    SOURCES,
-    Measure,
-    published_figures,
-)
+from experiments.published import MEASURES, RESULTS, ROOT, SOURCES, Measure, published_figures
 
 KEY = Cell._fields
 _NESTED = ("chosen", "warnings", "versions", "machine")  # JSON in a table
@@ -32,6 +27,11 @@ def read(*paths: Path) -> pd.DataFrame:
     if missing := {*KEY, "settings", "split", "data"} - set(frame):
         raise ValueError(f"{', '.join(map(str, paths))}: no column {', '.join(sorted(missing))}.")
     return frame.drop_duplicates(list(KEY), ignore_index=True)
+
+
+def load(name: str, folder: str = "benchmarks/results") -> Any:
+    """A record of a benchmark, by the name of its file."""
+    return json.loads((ROOT / folder / f"{name}.json").read_text())
 
 
 def _read_lines(path: Path) -> pd.DataFrame:

@@ -12,8 +12,8 @@ from experiments.published import PAPER_MEASURES, RESULTS, SOURCES, published_fi
 from experiments.results import read
 
 
-def agreement() -> Counter[tuple[str, str]]:
-    """How many stored figures are as in print, by data set and setting."""
+def text() -> str:
+    """How many stored figures are as in print, a line for each data set and setting."""
     rows = read(RESULTS / "widths.parquet")
     printed_as = {source: name for name, sources in SOURCES.items() for source in sources}
     figures = published_figures()
@@ -23,12 +23,7 @@ def agreement() -> Counter[tuple[str, str]]:
             key = printed_as[row["dataset"]], row["rate"], measure.name, "DM2L-nl"
             value = row[measure.column]
             found[row["dataset"], row["method"]] += measure.reproduced(value, figures[key])
-    return found
-
-
-def text() -> str:
-    """The same in words, a line for each data set and setting."""
     return "\n".join(
         f"{dataset:16s} {setting:26s} {count:2d} of 12"
-        for (dataset, setting), count in sorted(agreement().items())
+        for (dataset, setting), count in sorted(found.items())
     )

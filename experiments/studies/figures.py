@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_QUANTITIES: dict[str, Any] = {
+    "rank": lambda spectrum: spectrum.rank,
+    "nuclear norm": lambda spectrum: spectrum.singular_values.sum(),
+}
+
+
 def label_rank_figure(ranks: LabelRanks) -> Figure:
     """Draw ranks, nuclear norms and singular values of a label matrix and of its groups.
 
@@ -28,21 +34,20 @@ def label_rank_figure(ranks: LabelRanks) -> Figure:
     """
     frame = Frame(None, 3, columns=3, height=2.6)
     sizes = np.array([group.shape[0] for group in ranks.groups.values()])
-    for ax, quantity in zip(frame.panels, ("rank", "nuclear_norm"), strict=False):
-        whole = getattr(ranks.whole, quantity)
+    for ax, (quantity, value_of) in zip(frame.panels, _QUANTITIES.items(), strict=False):
         label = f"all {ranks.whole.shape[0]:,} rows"
-        ax.axhline(whole, color="black", linewidth=1.8, label=label)
-        draws = [[getattr(s, quantity) for s in ranks.random[name]] for name in ranks.groups]
+        ax.axhline(value_of(ranks.whole), color="black", linewidth=1.8, label=label)
+        draws = [list(map(value_of, ranks.random[name])) for name in ranks.groups]
         if any(draws):
             middle, low, high = (np.array([f(d) for d in draws]) for f in (np.mean, min, max))
             look: dict[str, Any] = {"fmt": "_", "markersize": 7, "color": COLOURS[1]}
             reach = np.maximum([middle - low, high - middle], 0.0)  # rounding of the mean
             ax.errorbar(sizes, middle, yerr=reach, label="random rows, as many", **look)
-        values = [getattr(group, quantity) for group in ranks.groups.values()]
+        values = list(map(value_of, ranks.groups.values()))
         look = {"marker": "o", "markersize": 4, "linestyle": "none", "color": COLOURS[0]}
         ax.plot(sizes, values, label="rows of one label", **look)
         log_axis(ax, "x")
-        frame.name(ax, "rows of the group", quantity.replace("_", " "))
+        frame.name(ax, "rows of the group", quantity)
     frame.panels[0].set_ylim(bottom=0)
     frame.panels[0].yaxis.get_major_locator().set_params(integer=True)
     log_axis(frame.panels[1], "y")

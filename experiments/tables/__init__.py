@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 
 from experiments.paper_tables import BLOCKS
+from experiments.published import ROOT
 from experiments.tables import completion, positive_unlabelled, quality, security, speed
-from experiments.tables.records import ROOT
 
 PAGES = ("README.md", "SECURITY.md", "docs")
 # Those of docs/research/errata.md, which examples/errata writes, have other names.

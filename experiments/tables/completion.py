@@ -1,6 +1,6 @@
 """Missing labels filled in, error rates and label errors, as Markdown."""
 
-from experiments.tables.records import load
+from experiments.results import load
 
 
 def completion() -> str:

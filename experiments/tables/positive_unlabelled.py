@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from experiments.tables.records import load
+from experiments.results import load
 
 MEASURES = {
     "auc": "AUC by label",

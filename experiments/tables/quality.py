@@ -3,7 +3,7 @@
 import re
 from statistics import mean, stdev
 
-from experiments.tables.records import load
+from experiments.results import load
 
 
 def arts() -> str:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from experiments.tables.records import ROOT, load
+from experiments.published import ROOT
+from experiments.results import load
 
 FUZZ = "fuzz/results"
 

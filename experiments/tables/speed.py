@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from experiments.tables.records import load
+from experiments.results import load
 
 
 def fit() -> str:

@@ -61,9 +61,9 @@ def test_no_group_exceeds_the_whole_and_groups_that_cover_it_exceed_it_together(
     ranks = label_ranks(np.where(T == 0, np.nan, T > 0), draws=1)
     for group in ranks.groups.values():
         assert group.rank <= ranks.whole.rank
-        assert group.nuclear_norm <= ranks.whole.nuclear_norm + 1e-9
-    total = sum(group.nuclear_norm for group in ranks.groups.values())  # Theorem 1
-    assert total >= ranks.whole.nuclear_norm - 1e-9
+        assert group.singular_values.sum() <= ranks.whole.singular_values.sum() + 1e-9
+    total = sum(group.singular_values.sum() for group in ranks.groups.values())  # Theorem 1
+    assert total >= ranks.whole.singular_values.sum() - 1e-9
 
 
 def test_an_implication_makes_a_group_low_rank_where_random_rows_are_not():

@@ -264,19 +264,20 @@ def ranks():
 def test_ranks_and_norms_of_groups_stand_at_their_sizes_beside_random_rows(ranks):
     figure = label_rank_figure(ranks)
     sizes = [group.shape[0] for group in ranks.groups.values()]
-    for ax, quantity in zip(figure.axes[:2], ("rank", "nuclear_norm"), strict=True):
+    quantities = lambda s: s.rank, lambda s: s.singular_values.sum()
+    for ax, value_of in zip(figure.axes[:2], quantities, strict=True):
         drawn = series(ax)
         assert ax.get_xscale() == "log"
         points = drawn["rows of one label"].get_xydata()
-        values = [getattr(group, quantity) for group in ranks.groups.values()]
+        values = list(map(value_of, ranks.groups.values()))
         np.testing.assert_allclose(points, np.column_stack([sizes, values]))
         middles, ends = bars(drawn["random rows, as many"])
-        random = [[getattr(s, quantity) for s in ranks.random[name]] for name in ranks.groups]
+        random = [list(map(value_of, ranks.random[name])) for name in ranks.groups]
         np.testing.assert_allclose(middles[:, 0], sizes)
         np.testing.assert_allclose(middles[:, 1], np.mean(random, axis=1))
         np.testing.assert_allclose(ends[..., 1], [[min(r), max(r)] for r in random])
         whole = drawn["all 300 rows"].get_ydata()
-        np.testing.assert_allclose(whole, getattr(ranks.whole, quantity))
+        np.testing.assert_allclose(whole, value_of(ranks.whole))
     assert figure.axes[1].get_yscale() == "log"
     assert figure.axes[0].get_ylim()[0] == 0
     assert all(tick == round(tick) for tick in figure.axes[0].get_yticks())

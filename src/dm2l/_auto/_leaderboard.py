@@ -9,13 +9,7 @@ from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score
 
-from dm2l._auto._base_models import (
-    TRIAL,
-    BaseModel,
-    EnsembleContext,
-    OutOfTimeError,
-    candidates,
-)
+from dm2l._auto._base_models import TRIAL, BaseModel, EnsembleContext, OutOfTimeError, candidates
 from dm2l._auto._stack import MOST_ENTRIES, Bools, Floats, Stack
 from dm2l.labels._entries import Signs
 from dm2l.model_selection import Interval

@@ -21,13 +21,7 @@ from dm2l._utils.arrays import factorize
 from dm2l.chemistry import MorganFingerprints, scaffold_groups
 from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError
-from dm2l.tables._kinds import (
-    ColumnUse,
-    as_text,
-    check_given_kinds,
-    column_kinds,
-    typed_column,
-)
+from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds, typed_column
 from dm2l.tables._reading import Table
 
 # The most words and categories of a column. The linear model needs d x d matrices.
