@@ -37,6 +37,8 @@ class Kernel:
         if self.kernel == "precomputed":
             return A
         A, B = float64(A), float64(B)
+        if self.kernel == "rbf" and not sp.issparse(A) and not sp.issparse(B):
+            A, B = self._shifted(A, B)
         if not isinstance(self.kernel, str):
             K = self.kernel(A, B)
             K = K.toarray() if sp.issparse(K) else K
@@ -50,6 +52,13 @@ class Kernel:
 
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters)
+
+    def _shifted(self, A: Any, B: Any) -> tuple[Any, Any]:
+        """Rows relative to a row of ``B`` where squared distances would be rounding errors."""
+        largest = float(namespace(B).max(B * B)) * B.shape[1] if min(B.shape) else 0.0
+        if self.gamma * largest * np.finfo(np.float64).eps < 1e-6:
+            return A, B
+        return A - B[:1], B - B[:1]
 
     def _formula(self, A: Any, B: Any) -> Any:
         """Kernel matrix for arrays of other libraries."""
