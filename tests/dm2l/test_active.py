@@ -109,7 +109,7 @@ def test_another_mark_of_what_is_missing_gives_the_same(case, mark):
         ({"candidates": [1, 2]}, ValueError, "pairs"),
         ({"candidates": np.ones((90, 4), bool)}, ValueError, "is observed in Y"),
         ({"Y": np.zeros((90, 4))}, ValueError, "no missing entries"),
-        ({"Y": np.full((90, 4), 3.0)}, ValueError, "Labels are 0/1"),
+        ({"Y": np.full((90, 4), 3.0)}, ValueError, "Labels must be 0/1"),
         ({"Y": np.zeros(90)}, ValueError, "1-D"),
         ({"clf": object()}, ValueError, "clf must be"),
     ],

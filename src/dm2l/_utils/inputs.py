@@ -198,8 +198,8 @@ def _refuse_object(name: str, i: int, value: Any) -> None:
 
 def _no_number(name: str, i: int, value: Any) -> TypeError:
     return TypeError(
-        f"Column {name} of X holds a value of type {type(value).__name__} in row {i}. Each value "
-        "must be one number."
+        f"Column {name} of X has a value of type {type(value).__name__} in row {i}. Each value in "
+        "this argument must be a number, or a string that stands for a number."
     )
 
 
@@ -234,7 +234,7 @@ def check_number(
 
 def check_count(name: str, value: Any) -> None:
     """Raise a ValueError unless a value is an integer of at least 1."""
-    if not isinstance(value, Integral) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
 
 

@@ -209,7 +209,7 @@ class LabelCompleter:
             few, overfits = few[scored[few].any(axis=1)][:FEW], False
             if len(few):
                 own, used = to_numpy(own_scores(take_rows(X, few))), scored[few]
-                errors = [np.square(T[few] - F)[used].mean() for F in (scores[few], own)]
+                errors = np.square(T[few] - np.stack([scores[few], own]))[:, used].mean(axis=1)
                 overfits = bool(errors[0] >= OVERFIT * errors[1])
             rows = TrainingRows.of(digests, T, scores if overfits else None, order)
             if calibration is None:

@@ -50,9 +50,9 @@ def _refuse(wrong: Any, reason: str) -> None:
         raise Wrong(reason)
 
 
-def _inside(places: Any, size: int) -> Any:
+def _inside(places: Any, size: int) -> bool:
     """Whether all positions are from 0 to below a size."""
-    return ((places >= 0) & (places < size)).all()
+    return bool(((places >= 0) & (places < size)).all())
 
 
 def depth_of(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -> int | None:

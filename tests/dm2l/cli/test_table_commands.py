@@ -289,7 +289,7 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         (
             complete_command,
             (model, bare, "-o", tmp_path / "a.csv"),
-            "labels of the model: ",
+            "labels of the model are missing",
         ),
     )
     for command, arguments, part in wrong_data:
