@@ -39,6 +39,7 @@ TASKS = (
         (
             "dm2l.labels.LabelMatrix",
             "dm2l.labels.SparseLabelMatrix",
+            "dm2l.LabelRules",
         ),
     ),
     (

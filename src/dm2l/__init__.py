@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dm2l._classifier import DM2LClassifier
     from dm2l._search._search import DM2LClassifierCV
     from dm2l.labels import ConstantLabelWarning
+    from dm2l.labels._rules import LabelRules
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ __all__ = [
     "ConstantLabelWarning",
     "DM2LClassifier",
     "DM2LClassifierCV",
+    "LabelRules",
     "__version__",
 ]
 
@@ -40,6 +42,7 @@ _HOMES = {
     "ConstantLabelWarning": "dm2l.labels",
     "DM2LClassifier": "dm2l._classifier",
     "DM2LClassifierCV": "dm2l._search._search",
+    "LabelRules": "dm2l.labels._rules",
 }
 
 

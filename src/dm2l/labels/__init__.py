@@ -1,6 +1,19 @@
 """Label matrices with missing entries: what is accepted, and the one form it is read into."""
 
+from typing import TYPE_CHECKING, Any
+
 from dm2l.labels._matrix import ConstantLabelWarning, LabelMatrix
 from dm2l.labels._parsing import SparseLabelMatrix
 
-__all__ = ["ConstantLabelWarning", "LabelMatrix", "SparseLabelMatrix"]
+if TYPE_CHECKING:
+    from dm2l.labels._rules import LabelRules
+
+__all__ = ["ConstantLabelWarning", "LabelMatrix", "LabelRules", "SparseLabelMatrix"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "LabelRules":
+        raise AttributeError(f"module 'dm2l.labels' has no attribute {name!r}")
+    from dm2l.labels._rules import LabelRules  # loaded when it is needed
+
+    return LabelRules

@@ -1,0 +1,239 @@
+"""Propagation of known labels through rules between label columns, and violations of the rules."""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain, combinations, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l.labels._entries import Signs
+
+HEADS = {"not both": "exclusions", "at most one": "at_most_one", "exactly one": "exactly_one"}
+_PLAIN = re.compile(rf"(?!({'|'.join(HEADS)})\s*:)(?!\s)(?:(?!=>)[^\",#\r\n])+(?<!\s)")
+_BLOCK = 2**22  # numbers of an intermediate array
+_DENSE = 0.05  # share of entries from which the closure is multiplied as a dense matrix
+
+
+class RuleText(NamedTuple):
+    """A rule: its kind, the names of its labels, and where it is written."""
+
+    field: str
+    names: tuple[str, ...]
+    place: str = ""
+
+    def __str__(self) -> str:
+        quoted = [
+            name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+            for name in self.names
+        ]
+        if self.field == "implications":
+            return " => ".join(quoted)
+        head = next(head for head, field in HEADS.items() if field == self.field)
+        return f"{head}: {', '.join(quoted)}"
+
+    def check(self) -> None:
+        """Refuse a rule with the wrong number of labels."""
+        pair = self.field in ("implications", "exclusions")
+        if len(set(self.names)) < len(self.names) or not 2 <= len(self.names) <= (
+            2 if pair else 1e9
+        ):
+            hint = " Use 'at most one' for more." if pair and len(self.names) > 2 else ""
+            number = "two" if pair else "at least two"
+            raise ValueError(f"the rule {str(self)!r} needs {number} different labels.{hint}")
+        if any(not name or len(name.splitlines()) != 1 for name in self.names):
+            raise ValueError(f"the rule {str(self)!r} has an empty name or one with a line break.")
+
+    @property
+    def placed(self) -> str:
+        """The rule in quotes, with its place."""
+        return f"'{self}'" + (f" ({self.place})" if self.place else "")
+
+
+class Propagation(NamedTuple):
+    """Signs with the entries that follow from known ones, and rows that contradict the rules."""
+
+    signs: Signs
+    contradictory: NDArray[np.bool_]
+
+
+class RuleLogic:
+    """Rules for label columns in a fixed order, as a graph of literals.
+
+    The columns that occur in rules have the positions 0, ..., m - 1 in ``columns``. Literal k says
+    that the label at position k is positive, and literal k + m that it is negative. ``closure`` has
+    the literals that each literal implies, including itself, and ``groups`` the members of the
+    exactly-one groups.
+    """
+
+    def __init__(self, rules: Sequence[RuleText], label_names: Sequence[str]) -> None:
+        place = {name: k for k, name in enumerate(label_names)}
+        if len(place) < len(label_names):
+            double = next(name for k, name in enumerate(label_names) if place[name] != k)
+            raise ValueError(f"Two labels are called {double!r}; rules need different names.")
+        for rule in rules:
+            for name in [name for name in rule.names if name not in place]:
+                near = get_close_matches(name, label_names, 1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"Labels: {_few(label_names)}."
+                raise ValueError(f"The rule {rule.placed} has an unknown label {name!r}. {hint}")
+        used = sorted({place[name] for rule in rules for name in rule.names})
+        at = {label_names[column]: k for k, column in enumerate(used)}
+        self.columns = np.array(used, dtype=np.intp)
+        self.names = [label_names[column] for column in used]
+        self.rules = [(rule, [at[name] for name in rule.names]) for rule in rules]
+        self._refuse_cycles()
+        m, exact = len(used), [group for rule, group in self.rules if rule.field == "exactly_one"]
+        self.implications = self._pairs("implications")
+        self.exclusive = self._pairs("exclusions", "at_most_one", "exactly_one")
+        self.groups = sp.csr_array(
+            (
+                np.ones(sum(map(len, exact)), np.float32),
+                ([g for g, group in enumerate(exact) for _ in group], np.concatenate([[], *exact])),
+            ),
+            shape=(len(exact), m),
+        )
+        (child, parent), (one, other) = self.implications.T, self.exclusive.T
+        starts = np.concatenate([child, parent + m, one, other, np.arange(2 * m)])
+        ends = np.concatenate([parent, child + m, other + m, one + m, np.arange(2 * m)])
+        self.closure = _closed(starts, ends, 2 * m)
+        self._always = np.zeros(m, dtype=bool)
+        self._probe()
+
+    def _pairs(self, *fields: str) -> NDArray[np.intp]:
+        """Pairs of positions in rules of these kinds, (k, 2)."""
+        found = [combinations(group, 2) for rule, group in self.rules if rule.field in fields]
+        return np.array(list(chain(*found)), dtype=np.intp).reshape(-1, 2)
+
+    def _refuse_cycles(self) -> None:
+        rules = {tuple(at): rule for rule, at in self.rules if rule.field == "implications"}
+        parents: dict[int, list[int]] = {}
+        for child, parent in rules:
+            parents.setdefault(child, []).append(parent)
+        try:
+            TopologicalSorter(parents).prepare()
+        except CycleError as error:
+            cycle = error.args[1][::-1]  # from a child to its parents
+            steps = [rules[pair] for pair in pairwise(cycle)]
+            raise ValueError(
+                f"Implications form a cycle: {_listed(steps)}. Labels that are always equal are "
+                "one label: remove one of them, or one of these rules."
+            ) from error
+
+    def _probe(self) -> None:
+        """Refuse labels that can never be positive, and find those that always are."""
+        m = len(self.columns)
+        for start in range(0, m, step := max(1, _BLOCK // (2 * m + 1))):
+            rows = np.arange(start, min(start + step, m))
+            one = (rows[:, None] == np.arange(m)).astype(np.int8)
+            never = rows[self._propagate(one)[1]]
+            if len(never):
+                raise ValueError(
+                    f"The rules contradict each other: {self.names[never[0]]!r} can never be "
+                    f"positive, because of {self._explain({int(never[0])})[1]}. Remove a rule."
+                )
+            self._always[rows] = self._propagate(-one)[1]
+
+    # -- propagation ----------------------------------------------------------------------------
+
+    def propagate(self, T: Signs) -> Propagation:
+        """Signs with the entries that follow from known ones by unit propagation.
+
+        Rows that contradict the rules are returned unchanged.
+        """
+        found, against = T.copy(), np.zeros(len(T), dtype=bool)
+        for start in range(0, len(T), step := max(1, _BLOCK // (2 * len(self.columns) + 1))):
+            rows = slice(start, start + step)
+            signs, against[rows] = self._propagate(T[rows][:, self.columns])
+            consistent = np.flatnonzero(~against[rows])
+            found[start + consistent[:, None], self.columns] = signs[consistent]
+        return Propagation(found, against)
+
+    def _propagate(self, T: Signs) -> tuple[Signs, NDArray[np.bool_]]:
+        """Signs of the columns in rules, and rows that contradict the rules."""
+        m, sizes = T.shape[1], self.groups.sum(axis=1)
+        known = np.hstack([(T > 0) | self._always, T < 0])
+        while True:
+            known = known.astype(np.float32) @ self.closure > 0
+            absent = known[:, m:]
+            count = absent.astype(np.float32) @ self.groups.T
+            last = ((count == sizes - 1) @ self.groups > 0) & ~absent
+            if not (last & ~known[:, :m]).any():
+                break
+            known[:, :m] |= last
+        against = (known[:, :m] & absent).any(axis=1) | (count == sizes).any(axis=1)
+        return known[:, :m].astype(np.int8) - absent.astype(np.int8), against
+
+    def explain(self, signs: Signs) -> str:
+        """Known labels of a row that contradicts the rules, and the rules they contradict."""
+        m, known = len(self.columns), signs[self.columns]
+        positive, negative = np.flatnonzero(known > 0), np.flatnonzero(known < 0) + m
+        facts, rules = self._explain({*positive.tolist(), *negative.tolist()})
+        said = [f"{self.names[fact % m]!r} is {'yes' if fact < m else 'no'}" for fact in facts]
+        return f"{', '.join(said)}, but the rules are {rules}"
+
+    def _explain(self, facts: set[int]) -> tuple[list[int], str]:
+        """Facts that lead to a contradiction, and the rules that lead there."""
+        m = len(self.columns)
+        clauses = [(rule, clause) for rule, at in self.rules for clause in _clauses(rule, at, m)]
+        reasons: dict[int, tuple[RuleText, list[int]]] = {}
+        known, conflict = set(facts), None
+        while conflict is None:
+            before = len(known)
+            for rule, clause in clauses:
+                # A clause is a set of literals of which one holds.
+                open_ = [literal for literal in clause if (literal + m) % (2 * m) not in known]
+                if not open_:
+                    conflict = rule, [(literal + m) % (2 * m) for literal in clause]
+                    break
+                if len(open_) == 1 and open_[0] not in known:
+                    others = [(one + m) % (2 * m) for one in clause if one != open_[0]]
+                    known.add(open_[0])
+                    reasons[open_[0]] = rule, others
+            if conflict is None and len(known) == before:
+                # The rest of the contradiction comes from labels that are always positive.
+                always = {k for k in np.flatnonzero(self._always).tolist() if k not in known}
+                if not always:
+                    return sorted(facts), "contradictory"
+                known |= always
+        used, steps, queue = [], [conflict[0]], list(conflict[1])
+        seen = set(queue)
+        for literal in queue:  # grows
+            if literal in reasons:
+                rule, others = reasons[literal]
+                steps.append(rule)
+                queue.extend(one for one in others if one not in seen)
+                seen.update(others)
+            elif literal in facts:
+                used.append(literal)
+        return sorted(used), _listed(list(dict.fromkeys(steps[::-1])))
+
+
+def _clauses(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
+    """Sets of literals of which one holds, for a rule about m labels."""
+    if rule.field == "implications":
+        return [[at[0] + m, at[1]]]
+    pairs = [[one + m, other + m] for one, other in combinations(at, 2)]
+    return [*pairs, at] if rule.field == "exactly_one" else pairs
+
+
+def _closed(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Any:
+    """Transitive closure of a graph as a matrix of ones, dense if it has many of them."""
+    reach = sp.csr_array((np.ones(len(starts), np.float32), (starts, ends)), shape=(size, size))
+    stored = -1
+    while reach.nnz != stored:
+        stored = reach.nnz
+        reach = reach @ reach
+        reach.data[:] = 1
+    return reach.toarray() if reach.nnz > _DENSE * size**2 else reach
+
+
+def _listed(rules: Sequence[RuleText]) -> str:
+    return ", ".join(rule.placed for rule in rules)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")

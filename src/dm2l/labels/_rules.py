@@ -1,0 +1,260 @@
+"""Logical rules between labels: implications, exclusions, and groups with one positive label."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from dm2l._utils.files import AnyPath, DataFileError, translate_errors
+from dm2l.labels._logic import HEADS, RuleLogic, RuleText
+
+_FIELDS = ("implications", *HEADS.values())
+_HEAD = re.compile(rf"\s*({'|'.join(HEADS)})\s*:")
+_TOKEN = re.compile(r'"(?:[^"]|"")*"|=>|[^",#=]+|.')
+_FORMAT = "Expected 'child => parent', or 'not both:', 'at most one:' or 'exactly one:' and names."
+
+
+@dataclass(frozen=True, repr=False)
+class LabelRules:
+    """Logical rules that the labels of every row obey.
+
+    Estimators with rules fill in missing labels that follow from known ones, and their
+    probabilities and predictions obey the rules. See :doc:`/guide/rules`.
+
+    Parameters
+    ----------
+    implications : sequence of (str, str), default=()
+        Pairs of a child and a parent: the parent is positive wherever the child is.
+    exclusions : sequence of (str, str), default=()
+        Pairs of labels that are never positive together.
+    at_most_one, exactly_one : sequence of sequences of str, default=()
+        Groups in which at most one label, or exactly one label, is positive.
+    places : mapping of str to str, default=None
+        Where a rule, in its text form, is written. :meth:`read` sets it; messages mention it.
+
+    Examples
+    --------
+    >>> from dm2l import LabelRules
+    >>> rules = LabelRules([("snake", "reptile"), ("cat", "mammal")], [("reptile", "mammal")])
+    >>> rules.propagate([[1, None, None, None]], ["snake", "reptile", "cat", "mammal"])
+    array([[1, 1, 0, 0]])
+    >>> print(rules)
+    snake => reptile
+    cat => mammal
+    not both: reptile, mammal
+    """
+
+    implications: Sequence[Sequence[str]] = ()
+    exclusions: Sequence[Sequence[str]] = ()
+    at_most_one: Sequence[Sequence[str]] = ()
+    exactly_one: Sequence[Sequence[str]] = ()
+    places: InitVar[Mapping[str, str] | None] = None
+    _places: Mapping[str, str] = field(init=False, default_factory=dict, compare=False)
+
+    def __post_init__(self, places: Mapping[str, str] | None) -> None:
+        object.__setattr__(self, "_places", dict(places or {}))
+        for kind in _FIELDS:
+            given = getattr(self, kind)
+            if isinstance(given, str) or any(isinstance(names, str) for names in given):
+                raise TypeError(f"{kind} must be a sequence of tuples of names, got {given!r}.")
+            object.__setattr__(self, kind, tuple(tuple(map(str, names)) for names in given))
+        for rule in self._rules():
+            rule.check()
+        self._bind(dict.fromkeys(name for rule in self._rules() for name in rule.names))
+
+    def __repr__(self) -> str:
+        counts = (f"{kind}={len(getattr(self, kind))}" for kind in _FIELDS)
+        return f"<LabelRules {' '.join(counts)}>"
+
+    def __str__(self) -> str:
+        return self.to_text().rstrip("\n")
+
+    # -- construction ---------------------------------------------------------------------------
+
+    @classmethod
+    def from_taxonomy(
+        cls,
+        paths: Iterable[str] = (),
+        *,
+        edges: Iterable[tuple[str, str]] = (),
+        separator: str = "/",
+    ) -> Self:
+        """Implications of a taxonomy in which every level of a path is a label.
+
+        Parameters
+        ----------
+        paths : iterable of str, default=()
+            Paths such as ``"animal/reptile/snake"``, with the name of a label at each level.
+        edges : iterable of (str, str), default=()
+            Pairs of child and parent.
+        separator : str, default="/"
+            Text between two levels.
+        """
+        levels = [[part.strip() for part in path.split(separator)] for path in paths]
+        found = [pair for path in levels for pair in zip(path[1:], path[:-1], strict=True)]
+        return cls(list(dict.fromkeys([*found, *map(tuple, edges)])))
+
+    @classmethod
+    def from_names(cls, label_names: Iterable[Any], separator: str = "/") -> Self:
+        """Implications between labels named by paths: ``"01/03"`` implies ``"01"``.
+
+        Parameters
+        ----------
+        label_names : iterable of str
+            Names of the labels. If no label has the path of a parent, the next level is taken.
+        separator : str, default="/"
+            Text between two levels.
+        """
+        names = list(map(str, label_names))
+        known, found = set(names), []
+        for name in names:
+            parent = name
+            while separator in parent:
+                parent = parent.rpartition(separator)[0]
+                if parent in known:
+                    found.append((name, parent))
+                    break
+        return cls(found)
+
+    @classmethod
+    def read(cls, path: AnyPath) -> Self:
+        """Read rules from a text file, or implications from a CSV file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A text file with one rule per line, as :meth:`to_text` writes it; ``#`` starts a
+            comment. Or a CSV file with the header ``child,parent``.
+        """
+        with translate_errors(path, "a UTF-8 text file"):
+            lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        table = bool(lines) and re.fullmatch(r"\s*child\s*,\s*parent\s*", lines[0], re.IGNORECASE)
+        found: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _FIELDS}
+        places: dict[str, str] = {}
+        for number, line in enumerate(lines[1:] if table else lines, start=2 if table else 1):
+            place = f"line {number}"
+            try:
+                parsed = _parse_csv(line) if table else _parse(line)
+                if parsed is None:
+                    continue
+                parsed.check()
+            except ValueError as error:
+                raise DataFileError(path, str(error), place=place) from error
+            found[parsed.field].append(parsed.names)
+            places.setdefault(str(parsed), f"{Path(path).name}, {place}")
+        try:
+            return cls(**found, places=places)
+        except ValueError as error:
+            raise DataFileError(path, str(error)) from error
+
+    def to_text(self) -> str:
+        """Return the rules as text, one per line, in the format that :meth:`read` reads."""
+        return "".join(f"{rule}\n" for rule in self._rules())
+
+    # -- use ------------------------------------------------------------------------------------
+
+    def propagate(self, Y: Any, label_names: Iterable[Any] | None = None) -> Any:
+        """Fill in the missing labels that follow from known ones.
+
+        Parameters
+        ----------
+        Y : array-like or data frame of shape (n_rows, n_labels)
+            Labels with missing entries.
+        label_names : iterable of str, default=None
+            Names of the labels; None takes the columns of a data frame.
+
+        Returns
+        -------
+        ndarray or data frame
+            ``Y`` with these entries. A row that contradicts the rules is not changed; see
+            :meth:`contradictions`.
+        """
+        from dm2l.labels._matrix import fill_with_labels, frame_like
+
+        labels, logic = self._labels(Y, label_names)
+        filled = logic.propagate(labels.signs).signs
+        return frame_like(fill_with_labels(labels, filled > 0, filled == 0, float("nan")), Y)
+
+    def contradictions(self, Y: Any, label_names: Iterable[Any] | None = None) -> dict[int, str]:
+        """Find the rows that contradict the rules.
+
+        Parameters
+        ----------
+        Y, label_names
+            As in :meth:`propagate`.
+
+        Returns
+        -------
+        dict
+            The number of each row, from 0, with its known labels and the rules they contradict.
+        """
+        labels, logic = self._labels(Y, label_names)
+        rows = logic.propagate(labels.signs).contradictory.nonzero()[0]
+        return {int(row): logic.explain(labels.signs[row]) for row in rows}
+
+    def _labels(self, Y: Any, label_names: Iterable[Any] | None) -> tuple[Any, RuleLogic]:
+        from dm2l.labels._matrix import LabelMatrix
+
+        labels = LabelMatrix.from_array(Y)
+        names = labels.names if label_names is None else list(label_names)
+        if names is None or len(names) != labels.n_labels or labels.kind != "multilabel":
+            raise ValueError(
+                f"Y must be a label matrix, with a name for each of its {labels.n_labels} columns: "
+                "pass a data frame, or label_names."
+            )
+        return labels, self._bind(names)
+
+    def _rules(self) -> Iterator[RuleText]:
+        """All rules, with the place of each."""
+        for kind in _FIELDS:
+            for names in getattr(self, kind):
+                rule = RuleText(kind, names)
+                yield rule._replace(place=self._places.get(str(rule), ""))
+
+    def _bind(self, label_names: Iterable[Any]) -> RuleLogic:
+        """The rules for labels in this order; an error if a rule names another label."""
+        return RuleLogic(list(self._rules()), list(map(str, label_names)))
+
+
+def _parse(line: str) -> RuleText | None:
+    """Rule of a line of text; None if there is none."""
+    head = _HEAD.match(line)
+    kind, sign = (HEADS[head[1]], ",") if head else ("implications", "=>")
+    names, name = [], ""
+    for token in _TOKEN.findall(line[head.end() :] if head else line):
+        if token == "#":
+            break
+        if token == sign:
+            names.append(name)
+            name = ""
+        elif token in ("=>", ","):
+            raise ValueError(f"unexpected {token!r}. {_FORMAT} Quote names that contain it")
+        else:
+            name += token
+    names.append(name)
+    if not (head or name.strip() or len(names) > 1):
+        return None
+    if len(names) == 1 and not head:
+        raise ValueError(f"not a rule: {name.strip()!r}. {_FORMAT}")
+    return RuleText(kind, tuple(map(_unquoted, names)))
+
+
+def _unquoted(name: str) -> str:
+    name = name.strip()
+    if re.fullmatch(r'"(?:[^"]|"")+"', name):
+        return name[1:-1].replace('""', '"')
+    if '"' in name or not name:
+        raise ValueError(f"a name is empty or not quoted correctly: {name!r}. {_FORMAT}")
+    return name
+
+
+def _parse_csv(line: str) -> RuleText | None:
+    """Implication of a line of a CSV file; None if there is none."""
+    cells = [cell.strip() for cell in next(csv.reader([line]), [])]
+    if not any(cells):
+        return None
+    if len(cells) != 2 or not all(cells):
+        raise ValueError(f"expected a child and a parent, got {len(cells)} cells: {line!r}")
+    return RuleText("implications", tuple(cells))
