@@ -43,7 +43,7 @@ LABEL_READERS = ("parse_labels",)
 LIMITS = {
     "public names": 130,
     "import layers": 12,
-    "lines of src/dm2l": 34_000,
+    "lines of src/dm2l": 36_000,
     "lines of experiments": 4_500,
     "lines of the longest file": 600,
     "lines of the base class": 450,

@@ -12,8 +12,8 @@ from experiments.published import PAPER_MEASURES, RESULTS, SOURCES, published_fi
 from experiments.results import read
 
 
-def text() -> str:
-    """How many stored figures are as in print, a line for each data set and setting."""
+def agreement() -> Counter[tuple[str, str]]:
+    """How many stored figures are as in print, for each data set and setting."""
     rows = read(RESULTS / "widths.parquet")
     printed_as = {source: name for name, sources in SOURCES.items() for source in sources}
     figures = published_figures()
@@ -23,7 +23,10 @@ def text() -> str:
             key = printed_as[row["dataset"]], row["rate"], measure.name, "DM2L-nl"
             value = row[measure.column]
             found[row["dataset"], row["method"]] += measure.reproduced(value, figures[key])
-    return "\n".join(
-        f"{dataset:16s} {setting:26s} {count:2d} of 12"
-        for (dataset, setting), count in sorted(found.items())
-    )
+    return found
+
+
+def text() -> str:
+    """The counts of agreement, one line each."""
+    counts = sorted(agreement().items())
+    return "\n".join(f"{name:16s} {setting:26s} {n:2d} of 12" for (name, setting), n in counts)

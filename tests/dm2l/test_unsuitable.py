@@ -84,7 +84,7 @@ RAGGED[:] = [np.ones(2), np.ones(1), np.ones(2), np.ones(2)]
         (lambda: [[1, 2], [3], [1, 2], [1, 2]], ValueError, ["row 1 has 2, row 2 has 1", "Each"]),
         (lambda: [[1, 2], 3, [1, 2], [1, 2]], ValueError, ["row 2 is not a list"]),
         (lambda: RAGGED, ValueError, ["row 1 has 2, row 2 has 1"]),
-        (lambda: [[[1, 2], 3]] * 4, TypeError, ["Column 0", "type list", "row 1", "one number"]),
+        (lambda: [[[1, 2], 3]] * 4, TypeError, ["Column 0", "type list", "row 1", "must be a number"]),
         (lambda: {"a": [1, 2, 3, 4]}, TypeError, ["X is a dict", "pandas.DataFrame(X)"]),
         (lambda: {"a": [1, 2]}.values(), TypeError, ["X is a dict_values"]),
         (lambda: {1, 2, 3, 4}, TypeError, ["X is a set"]),
@@ -129,7 +129,7 @@ def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(model, make, error
     [
         ([1, 10**400, 2, 3], ValueError, ["Column 'other'", "row 2", "float64"]),
         ([1.0, {}, 2.0, 3.0], TypeError, ["Column 'other'", "type dict", "row 2"]),
-        ([[1, 2], [1, 2], [3], 1], TypeError, ["Column 'other'", "type list", "one number"]),
+        ([[1, 2], [1, 2], [3], 1], TypeError, ["Column 'other'", "type list", "must be a number"]),
         (["gas", 1, 2, 3], ValueError, ["Column 'other'", "'gas' in row 1"]),
     ],
 )

@@ -40,7 +40,7 @@ class LabelRules:
     >>> rules = LabelRules([("snake", "reptile"), ("cat", "mammal")], [("reptile", "mammal")])
     >>> rules.propagate([[1, None, None, None]], ["snake", "reptile", "cat", "mammal"])
     array([[1, 1, 0, 0]])
-    >>> print(rules)
+    >>> print(rules.to_text(), end="")
     snake => reptile
     cat => mammal
     not both: reptile, mammal
@@ -67,9 +67,6 @@ class LabelRules:
     def __repr__(self) -> str:
         counts = (f"{kind}={len(getattr(self, kind))}" for kind in _FIELDS)
         return f"<LabelRules {' '.join(counts)}>"
-
-    def __str__(self) -> str:
-        return self.to_text().rstrip("\n")
 
     # -- construction ---------------------------------------------------------------------------
 
