@@ -129,11 +129,12 @@ def names_of(pattern: str) -> list[str]:
 
 def page() -> str:
     """The text of docs/api.md."""
-    parts = [TOP]
+    parts, seen = [TOP], set()
     for task, introduction, patterns in TASKS:
         names = [name for pattern in patterns for name in names_of(pattern)]
         listed = "\n".join(f"   {name}" for name in names)
-        modules = dict.fromkeys(name.rpartition(".")[0] for name in names)
+        modules = [m for m in dict.fromkeys(n.rpartition(".")[0] for n in names) if m not in seen]
+        seen.update(modules)
         targets = "".join(f".. py:module:: {module}\n\n``{module}``\n\n" for module in modules)
         targets += ".. py:currentmodule:: None\n\n"
         text = f"{introduction}\n\n" if introduction else ""

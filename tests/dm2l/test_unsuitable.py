@@ -84,7 +84,7 @@ RAGGED[:] = [np.ones(2), np.ones(1), np.ones(2), np.ones(2)]
         (lambda: [[1, 2], [3], [1, 2], [1, 2]], ValueError, ["row 1 has 2, row 2 has 1", "Each"]),
         (lambda: [[1, 2], 3, [1, 2], [1, 2]], ValueError, ["row 2 is not a list"]),
         (lambda: RAGGED, ValueError, ["row 1 has 2, row 2 has 1"]),
-        (lambda: [[[1, 2], 3]] * 4, TypeError, ["Column 0", "type list", "row 1", "must be a number"]),
+        (lambda: [[[1, 2], 3]] * 4, TypeError, ["Column 0", "type list", "must be a number"]),
         (lambda: {"a": [1, 2, 3, 4]}, TypeError, ["X is a dict", "pandas.DataFrame(X)"]),
         (lambda: {"a": [1, 2]}.values(), TypeError, ["X is a dict_values"]),
         (lambda: {1, 2, 3, 4}, TypeError, ["X is a set"]),

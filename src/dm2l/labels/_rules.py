@@ -21,7 +21,7 @@ class LabelRules:
     """Logical rules that the labels of every row obey.
 
     Estimators with rules fill in missing labels that follow from known ones, and their
-    probabilities and predictions obey the rules. See :doc:`/guide/rules`.
+    probabilities and predictions obey the rules.
 
     Parameters
     ----------
