@@ -12,6 +12,9 @@ from sklearn.utils.validation import validate_data
 
 from dm2l._utils.arrays import check_columns, check_magnitude, device_name, is_non_numpy, to_numpy
 
+# Numbers in a block by default: 32 MB of float32. The allocator returns larger arrays to the system
+# and would have to request the memory again for every block.
+NUMBERS = 8_000_000
 _ALTERNATIVES = (
     "in a pipeline. dm2l.tables.make_table_pipeline, AutoClassifier and `dm2l fit` do so "
     "automatically."
@@ -236,6 +239,14 @@ def check_count(name: str, value: Any) -> None:
     """Raise a ValueError unless a value is an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+
+
+def block_rows(rows: Any, n_features: int) -> int:
+    """Number of rows per block: ``rows``, or as many as hold :data:`NUMBERS` numbers."""
+    if rows is None:
+        return max(1000, NUMBERS // max(1, n_features))
+    check_count("rows", rows)
+    return int(rows)
 
 
 def check_choice(name: str, value: Any, *choices: str) -> None:

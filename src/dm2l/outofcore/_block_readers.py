@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from dm2l._utils import require
 from dm2l._utils.files import PARQUET, TEXT, DataFileError, open_unpacked, suffix_of
-from dm2l._utils.inputs import check_count
+from dm2l._utils.inputs import block_rows, check_count
 from dm2l.io._columns import LabelReader, choose_labels, split_columns
 from dm2l.io._matrix_files import map_array, map_member
 from dm2l.io._svmlight_file import SvmlightRows
 from dm2l.io._table import CsvFile, open_parquet, translate_arrow_errors
-from dm2l.outofcore._source import block_rows
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 # A function that begins a pass, the number of rows if it is known, and the names of the features.

@@ -13,6 +13,7 @@ from dm2l._fitting import SolverResult, Trainer, WarmStart
 from dm2l._solvers.features import FeatureMap, Features, Weights
 from dm2l._utils.arrays import blas_thread_count, blas_threads, float64, is_non_numpy
 from dm2l._utils.files import available_memory
+from dm2l._utils.inputs import block_rows
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.outofcore._gram_problem import (
@@ -22,7 +23,7 @@ from dm2l.outofcore._gram_problem import (
     sum_over_blocks,
 )
 from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS
-from dm2l.outofcore._source import Block, RemoteBlocks, RowBlocks, block_rows, stacked
+from dm2l.outofcore._source import Block, RemoteBlocks, RowBlocks, stacked
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 
 Strategy = Literal["memory", "statistics", "passes"]

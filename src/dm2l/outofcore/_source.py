@@ -16,14 +16,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
 from dm2l._utils.arrays import is_non_numpy
-from dm2l._utils.inputs import check_count
+from dm2l._utils.inputs import block_rows, check_count
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelForm, LabelMatrix
 from dm2l.labels._parsing import read_values
 
-# Numbers in a block by default: 32 MB of float32. The allocator returns larger arrays to the system
-# and would have to request the memory again for every block.
-NUMBERS = 8_000_000
 Path = str | os.PathLike[str]
 Read = Callable[[], Iterable[Sequence[Any]]]
 
@@ -60,14 +57,6 @@ def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) ->
         return Block(X, T)
     rows = checked_weights("sample_weight", sample_weight, (len(T),), allow_zero=True)
     return Block(X, np.where(rows[:, None] > 0, T, 0).astype(np.int8), rows)
-
-
-def block_rows(rows: Any, n_features: int) -> int:
-    """Number of rows per block: ``rows``, or as many as hold :data:`NUMBERS` numbers."""
-    if rows is None:
-        return max(1000, NUMBERS // max(1, n_features))
-    check_count("rows", rows)
-    return int(rows)
 
 
 def _indexable(part: Any) -> Any:
