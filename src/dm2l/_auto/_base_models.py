@@ -24,6 +24,10 @@ from dm2l.model_selection import selection_score
 SILENCE = 5.0
 
 
+# Errors of a base model on data that it cannot be fitted to. LinAlgError is a ValueError.
+FAILURES = (ValueError, ArithmeticError, MemoryError)
+
+
 class OutOfTimeError(Exception):
     """The time limit leaves no time for the base model that is being fitted."""
 
@@ -408,4 +412,17 @@ def _boosted(context: EnsembleContext, rounds: int) -> BaseModel:
         early_stopping=False,
         random_state=context.seed,
     )
-    return BaseModel("boosted trees", f"{rounds} rounds", MaskedOneVsRestClassifier(base), "dense")
+    # HistGradientBoostingClassifier refuses columns without a value, so it gets imputed features.
+    inputs = "features" if _without_values(context) else "dense"
+    return BaseModel("boosted trees", f"{rounds} rounds", MaskedOneVsRestClassifier(base), inputs)
+
+
+def _without_values(context: EnsembleContext) -> bool:
+    """Whether a column has no value in the training rows of a label in a fold."""
+    X = context.X
+    if sp.issparse(X):
+        return False
+    known, observed = ~np.isnan(X), (context.T != 0).astype(np.float64)
+    known = known[:, ~known.all(axis=0)].astype(np.float64)
+    rows = [train for train, _ in context.folds]
+    return any((known[train].T @ observed[train] == 0).any() for train in rows)

@@ -12,7 +12,14 @@ from scipy.special import expit
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from dm2l._auto._base_models import EFFORTS, EnsembleContext, TimeBudget, rows_for
+from dm2l._auto._base_models import (
+    EFFORTS,
+    FAILURES,
+    BaseModel,
+    EnsembleContext,
+    TimeBudget,
+    rows_for,
+)
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 from dm2l._auto._leaderboard import (
     add_gains,
@@ -24,7 +31,7 @@ from dm2l._auto._leaderboard import (
     on_new_rows,
     try_all,
 )
-from dm2l._auto._stack import Floats, Stack, row_weights
+from dm2l._auto._stack import Bools, Floats, Stack, row_weights
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
@@ -248,24 +255,28 @@ class AutoClassifier(MissingLabelClassifier):
             add_gains(board, context, scores, shares, eta)
             share = stack.common / max(stack.common.sum(), 1e-300)
             keep = (share >= NEGLIGIBLE) | (share == share.max())
-            if not keep.all():
-                stack = Stack.fit(scores[keep], T, shares[keep], weights)
-            weight = np.zeros(len(share))
-            weight[keep] = stack.common / max(stack.common.sum(), 1e-300)
-            board["weight"][: len(weight)] = weight.tolist()
         else:
             stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
+        budget.step = stacking
+        budget.advance()
+        budget.step = (budget.ahead - correlating) / max(keep.sum(), 1)
+        failed = self._fit_to_all_rows(context, tried, keep)
+        if failed:
+            keep[list(failed)] = False
+            if not keep.any():
+                raise next(iter(failed.values()))
+            eta = cross_fitted(scores[keep], T, shares[keep], fold, weights)
+        if not keep.all():
+            stack = Stack.fit(scores[keep], T, shares[keep], weights)
+        if len(context.folds) > 1:
+            weight = np.zeros(len(keep))
+            weight[keep] = stack.common / max(stack.common.sum(), 1e-300)
+            board["weight"][: len(weight)] = weight.tolist()
+        for place, error in failed.items():
+            board["note"][place] = f"failed on all rows: {error}"
         stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
         # The linear model is always kept, since explanations of predictions use it.
         kept = list(dict.fromkeys([tried[0], *stacked]))
-        budget.step = stacking
-        budget.advance()
-        budget.step = (budget.ahead - correlating) / len(kept)
-        for model in kept:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                model.fit(context)
-            budget.advance()
         self.stack_ = stack
         self._inputs = {model.name: model.inputs for model in stacked}
         self.models_ = {model.name: model.model for model in kept}
@@ -280,6 +291,23 @@ class AutoClassifier(MissingLabelClassifier):
         if self.coupling is not None:
             budget.report("learning label correlations")
         return eta
+
+    def _fit_to_all_rows(
+        self, context: EnsembleContext, tried: list[BaseModel], keep: Bools
+    ) -> dict[int, Exception]:
+        """Fit the first and the kept models to all rows; return the errors of those that fail."""
+        failed: dict[int, Exception] = {}
+        for place in np.flatnonzero(keep | (np.arange(len(keep)) == 0)):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    tried[place].fit(context)
+            except FAILURES as error:
+                if not place:
+                    raise
+                failed[int(place)] = error
+            context.budget.advance()
+        return failed
 
     def _column_weights(self, X: Any) -> Floats:
         """Effects (c, d) of one standard deviation of each column in the linear model."""

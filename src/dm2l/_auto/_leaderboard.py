@@ -9,7 +9,14 @@ from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score
 
-from dm2l._auto._base_models import TRIAL, BaseModel, EnsembleContext, OutOfTimeError, candidates
+from dm2l._auto._base_models import (
+    FAILURES,
+    TRIAL,
+    BaseModel,
+    EnsembleContext,
+    OutOfTimeError,
+    candidates,
+)
 from dm2l._auto._stack import MOST_ENTRIES, Bools, Floats, Stack
 from dm2l.labels._entries import Signs
 from dm2l.model_selection import Interval
@@ -180,6 +187,10 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
                 start, reserved = budget.passed, budget.reserved
         except OutOfTimeError:
             note = "stopped by the time limit"
+        except FAILURES as error:
+            if not budget.binding:  # the linear model, without which there is no ensemble
+                raise
+            note = f"failed: {error}"
         budget.reserved = reserved
         if note:
             skipped.append({"model": candidate.name, "note": note})

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 
 from dm2l import AutoClassifier
 from dm2l._auto import _base_models, _classifier, _leaderboard
@@ -72,6 +73,42 @@ def test_models_that_gain_nothing_are_dropped_after_two_folds(data, monkeypatch)
     assert "noise" not in model.models_
     three = AutoClassifier("quick", cv=3, random_state=0).fit(X, Y)
     assert np.isfinite(pd.DataFrame(three.leaderboard_).set_index("model").loc["noise", "log_loss"])
+
+
+def test_a_column_that_is_empty_in_a_fold_stops_no_model(few_trees, data):
+    X, Y = data
+    X = X.copy()
+    X[1:, 0] = np.nan
+    board = AutoClassifier(random_state=0).fit(X, Y).leaderboard_
+    assert not any("fail" in note for note in board["note"])
+    assert np.isfinite(board["label_auc"][board["model"].index("boosted trees")])
+
+
+@pytest.mark.parametrize("allowed", [0, 6])
+def test_a_model_that_fails_is_dropped_with_its_reason(data, monkeypatch, allowed):
+    X, Y = data
+    fitted = []
+
+    class Fragile(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            fitted.append(len(y))
+            if len(fitted) > allowed:
+                raise ValueError("column 3 is fragile")
+            return super().fit(X, y)
+
+    part = _base_models.BaseModel("fragile", "", MaskedOneVsRestClassifier(Fragile()))
+    fragile = _base_models.Candidate("fragile", 0.0, 1.0, lambda: [part])
+    usual = _base_models.candidates
+    monkeypatch.setattr(_leaderboard, "candidates", lambda task: [*usual(task), fragile])
+    monkeypatch.setattr(_classifier, "NEGLIGIBLE", -1.0)
+    model = AutoClassifier("quick", cv=2, random_state=0).fit(X, Y)
+    board = pd.DataFrame(model.leaderboard_).set_index("model")
+    assert "column 3 is fragile" in board.loc["fragile", "note"]
+    assert np.isfinite(board.loc["fragile", "label_auc"]) == (allowed == 6)
+    monkeypatch.setattr(_leaderboard, "candidates", usual)
+    plain = AutoClassifier("quick", cv=2, random_state=0).fit(X, Y)
+    assert (model.predict_proba(X) == plain.predict_proba(X)).all()
+    assert np.array_equal(model.held_out_, plain.held_out_, equal_nan=True)
 
 
 def test_the_same_seed_gives_the_same_model(few_trees, data):
