@@ -80,6 +80,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     threshold: Any = None
     calibration: Any = None
     coupling: Any = None
+    rules: Any = None
     cv: Any = 5
 
     def __sklearn_tags__(self) -> Tags:
@@ -109,6 +110,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             Calibrator(self.calibration)
         if self.coupling is not None:
             check_choice("coupling", self.coupling, "residual", "joint")
+        if self.rules is not None:
+            from dm2l.labels._rules import LabelRules
+
+            if not isinstance(self.rules, LabelRules):
+                raise TypeError(f"rules must be None or LabelRules, got {self.rules!r}.")
         if self.coupling == "joint" and not self._leaves_one_out:
             raise ValueError(
                 f"{type(self).__name__} does not support coupling='joint'. Use "
@@ -199,6 +205,9 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def _set_label_attributes(self, labels: LabelMatrix) -> None:
         self._labels = replace(labels, signs=labels.signs[:0].copy(), entries=None)
         n_labels, names = labels.signs.shape[1], labels.names
+        rules = self._named_rules()
+        if rules is not None and names is None:
+            names = np.asarray(rules.label_names, dtype=object)
         self.classes_: Any = labels.classes
         if labels.classes is None:
             # One array, because scores are one array too; scikit-learn's trees have lists.
@@ -208,6 +217,10 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         if names is None:
             names = np.asarray(list(map("y{}".format, range(n_labels))))
         self.label_names_ = np.asarray(names, dtype=object)
+
+    def _named_rules(self) -> Any:
+        """The rules with the names of the training labels."""
+        return None if self.rules is None else self.rules._named(self._labels)
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
         """Fit the labels with both classes observed; others get constant scores."""
@@ -257,6 +270,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             calibration=self.calibration,
             weights=None if entries is None else entries.weights,
             pairwise=self.__sklearn_tags__().input_tags.pairwise,
+            rules=self._named_rules(),
         )
 
     def _for_folds(self) -> Self:

@@ -45,6 +45,7 @@ class DM2LParameters(PositiveUnlabelledClassifier):
     threshold: Any = None
     calibration: str | None = None
     coupling: str | None = "residual"
+    rules: Any = None
     cv: Any = 5
     missing_label: Any = np.nan
     missing_as: str | None = None
@@ -122,6 +123,11 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         learnt together with the weights, which needs all rows in memory and improves predictions
         of new rows too. Fits by blocks learn it from a sample of up to 20,000 rows. See
         :doc:`/guide/imputing`.
+    rules : LabelRules, default=None
+        Rules that the labels obey, such as "snake implies reptile". Probabilities and predictions
+        obey them too, and :meth:`complete` fills in labels that follow from known ones. Rules name
+        the columns of a data frame; for other arrays pass ``label_names`` to
+        :class:`dm2l.labels.LabelRules`. See :doc:`/guide/rules`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
     missing_label : scalar, default=nan

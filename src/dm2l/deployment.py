@@ -144,6 +144,8 @@ def _check(model: Any) -> None:
         why = "it consists of other estimators, which are not supported"
     elif model._labels.kind != "multilabel":
         why = "it was fitted to a 1-D y; only label matrices are supported"
+    elif model._completer.rules is not None:
+        why = "ONNX does not support its rules"
     elif hasattr(model, "dual_coef_") and model._kernel.kernel not in _KERNELS:
         why = f"kernel={model._kernel.kernel!r} is not one of {', '.join(_KERNELS)}"
     if why:

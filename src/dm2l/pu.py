@@ -508,7 +508,8 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                 thresholds = best_f1_thresholds(scores, both, weights)
         rows = TrainingRows.of(row_digests(X), labels.signs)
         by_probability = self.threshold is None
-        return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, rate=rate)
+        options = {"rate": rate, "rules": self._named_rules()}
+        return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, **options)
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> Any:
         if self.missing_as == "unlabelled" and labels.entries is None:

@@ -70,6 +70,8 @@ class AutoClassifier(MissingLabelClassifier):
         Columns of numbers that are categories. Columns of text always are.
     coupling : {"residual", None}, default="residual"
         Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
+    rules : LabelRules, default=None
+        Rules that the labels obey, as in :class:`dm2l.DM2LClassifier`.
     threshold : None, float or "f1", default=None
         Decision threshold of :meth:`predict` for scores ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
@@ -127,6 +129,7 @@ class AutoClassifier(MissingLabelClassifier):
     max_memory: float | None = None
     categorical_features: Any = None
     coupling: str | None = "residual"
+    rules: Any = None
     threshold: Any = None
     cv: Any = None
     n_jobs: int | None = None

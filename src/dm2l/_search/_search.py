@@ -70,7 +70,8 @@ class DM2LClassifierCV(DM2LParameters):
         Number of processes for folds and gammas, as in joblib. Arrays on a device use one process.
     refit : bool, default=True
         Whether to fit a model with the best hyperparameters to all rows.
-    threshold, calibration, coupling, missing_label, missing_as, class_prior, random_state, verbose
+    threshold, calibration, coupling, rules, missing_label, missing_as, class_prior, random_state, \
+verbose
         As in :class:`DM2LClassifier`.
 
     Attributes

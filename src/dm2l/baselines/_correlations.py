@@ -192,7 +192,7 @@ class LSMLClassifier(CorrelationBaseline):
         Maximum number of iterations.
     tol : float, default=0.01
         Iterations stop when the objective changes by at most this, relatively.
-    fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+    fit_intercept, threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 
     Attributes
@@ -357,7 +357,7 @@ class MLLRCClassifier(CorrelationBaseline):
         Maximum number of proximal steps.
     tol : float, default=1e-5
         Iterations stop within this distance of the minimum, relative to the objective.
-    fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+    fit_intercept, threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 
     Attributes

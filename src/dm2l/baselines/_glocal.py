@@ -237,7 +237,7 @@ class GLOCALClassifier(IterativeBaseline):
         Iterations stop when the relative decrease of the objective in a round is at most this.
     random_state : int, RandomState or None, default=None
         Seed of the random start and of the groups.
-    fit_intercept, threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+    fit_intercept, threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 
     Attributes

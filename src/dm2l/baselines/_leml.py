@@ -245,7 +245,7 @@ class LEMLClassifier(IterativeBaseline):
         Factor by which at most five Newton steps for ``W`` shrink the gradient.
     random_state : int, RandomState or None, default=None
         Seed of the uniform random start.
-    threshold, calibration, coupling, cv, missing_label, missing_as, verbose
+    threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
         ``cv`` more models.
 

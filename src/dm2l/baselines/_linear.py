@@ -112,6 +112,7 @@ class LinearBaseline(MissingLabelClassifier):
     threshold: Any = None
     calibration: str | None = None
     coupling: str | None = None
+    rules: Any = None
     cv: Any = 5
     missing_label: Any = np.nan
     missing_as: str | None = None
@@ -202,7 +203,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
     solver : {"auto", "direct", "cg"}, default="auto"
         Matrix factorization ("direct"), conjugate gradients to a relative gradient of 1e-10
         ("cg"), or the cheaper of the two.
-    threshold, calibration, coupling, cv, missing_label, missing_as, class_prior
+    threshold, calibration, coupling, rules, cv, missing_label, missing_as, class_prior
         As in :class:`dm2l.DM2LClassifier`.
 
     Attributes

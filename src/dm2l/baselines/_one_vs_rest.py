@@ -38,7 +38,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         Classifier, regressor, pipeline or search, which is cloned for each label.
     n_jobs : int or None, default=None
         Number of labels to fit in parallel; None means 1, -1 means one per core.
-    threshold, calibration, coupling, cv, missing_label, missing_as
+    threshold, calibration, coupling, rules, cv, missing_label, missing_as
         As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
         ``cv`` more models. Without ``calibration``, ``predict_proba`` is that of the estimator if
         it has one.
@@ -75,6 +75,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     threshold: Any = None
     calibration: str | None = None
     coupling: str | None = None
+    rules: Any = None
     cv: Any = 5
     missing_label: Any = np.nan
     missing_as: str | None = None

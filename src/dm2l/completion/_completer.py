@@ -1,10 +1,12 @@
 """Probabilities, decisions, imputed labels and label errors from the scores of any model."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +37,9 @@ from dm2l.labels._matrix import (
     parse_new_rows,
 )
 from dm2l.labels._parsing import read_values
+
+if TYPE_CHECKING:  # loaded when it is needed
+    from dm2l.labels._rules import LabelRules
 
 # Numbers that are hashed at a time, so that intermediate results stay in the processor's cache.
 _BLOCK = 2**18
@@ -166,6 +171,7 @@ class LabelCompleter:
         training_rows: TrainingRows | None = None,
         curves: Calibrator | Callable[[], Calibrator] | None = None,
         correlation: LabelCorrelation | Callable[[], LabelCorrelation] | None = None,
+        rules: LabelRules | None = None,
     ) -> None:
         self.thresholds = thresholds
         self.learnable = learnable
@@ -174,6 +180,7 @@ class LabelCompleter:
         self.training_rows = training_rows
         self._curves = curves
         self._correlation = correlation
+        self.rules = rules
 
     @classmethod
     def fit(
@@ -189,6 +196,7 @@ class LabelCompleter:
         calibration: Any = None,
         weights: Floats | None = None,
         pairwise: bool = False,
+        rules: LabelRules | None = None,
     ) -> Self:
         """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation."""
         calibrator = rows = curves = correlation = None
@@ -218,7 +226,10 @@ class LabelCompleter:
                     return Calibrator("sigmoid").fit(scores, known, weights, flat=False)
 
             correlation = partial(LabelCorrelation.fit, T, scores, threshold, order)
-        return cls(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation)
+        return cls(
+            *(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation),
+            rules=rules,
+        )
 
     @property
     def curves(self) -> Calibrator | None:
@@ -236,8 +247,8 @@ class LabelCompleter:
 
     def state(self) -> dict[str, Any]:
         """Arguments of the constructor, in which nothing is left to be fitted."""
-        names = ("thresholds", "learnable", "calibrator", "by_probability", "training_rows")
-        return {name: getattr(self, name) for name in (*names, "curves", "correlation")}
+        names = "thresholds learnable calibrator by_probability training_rows curves correlation"
+        return {name: getattr(self, name) for name in (*names.split(), "rules")}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies and files contain fitted results, not functions that hold the training labels.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dm2l.labels._entries import Signs
 
 HEADS = {"not both": "exclusions", "at most one": "at_most_one", "exactly one": "exactly_one"}
+FIELDS = {"implications", *HEADS.values()}
 _PLAIN = re.compile(rf"(?!({'|'.join(HEADS)})\s*:)(?!\s)(?:(?!=>)[^\",#\r\n])+(?<!\s)")
 _BLOCK = 2**22  # numbers of an intermediate array
 _DENSE = 0.05  # share of entries from which the closure is multiplied as a dense matrix

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,6 +32,9 @@ class LabelRules:
         Pairs of labels that are never positive together.
     at_most_one, exactly_one : sequence of sequences of str, default=()
         Groups in which at most one label, or exactly one label, is positive.
+    label_names : sequence of str, default=None
+        Names of all label columns in their order, for labels that are plain arrays. The columns of
+        a data frame replace them. Without either, columns are called "y0", "y1", ...
     places : mapping of str to str, default=None
         Where a rule, in its text form, is written. :meth:`read` sets it; messages mention it.
 
@@ -50,6 +54,7 @@ class LabelRules:
     exclusions: Sequence[Sequence[str]] = ()
     at_most_one: Sequence[Sequence[str]] = ()
     exactly_one: Sequence[Sequence[str]] = ()
+    label_names: Sequence[str] | None = None
     places: InitVar[Mapping[str, str] | None] = None
     _places: Mapping[str, str] = field(init=False, default_factory=dict, compare=False)
 
@@ -62,13 +67,25 @@ class LabelRules:
             object.__setattr__(self, kind, tuple(tuple(map(str, names)) for names in given))
         for rule in self._rules():
             rule.check()
-        self._bind(dict.fromkeys(name for rule in self._rules() for name in rule.names))
+        if self.label_names is not None:
+            object.__setattr__(self, "label_names", tuple(map(str, self.label_names)))
+        _ = self._logic  # raises an error if the rules contradict each other
 
     def __repr__(self) -> str:
         counts = (f"{kind}={len(getattr(self, kind))}" for kind in _FIELDS)
         return f"<LabelRules {' '.join(counts)}>"
 
     # -- construction ---------------------------------------------------------------------------
+
+    @classmethod
+    def _of(cls, rules: Iterable[RuleText], label_names: Sequence[str] | None) -> Self:
+        """Rules from their texts, in any order."""
+        found: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _FIELDS}
+        places: dict[str, str] = {}
+        for rule in rules:
+            found[rule.field].append(rule.names)
+            places.setdefault(str(rule), rule.place)
+        return cls(**found, label_names=label_names, places=places)
 
     @classmethod
     def from_taxonomy(
@@ -113,7 +130,7 @@ class LabelRules:
                 if parent in known:
                     found.append((name, parent))
                     break
-        return cls(found)
+        return cls(found, label_names=names)
 
     @classmethod
     def read(cls, path: AnyPath) -> Self:
@@ -128,8 +145,7 @@ class LabelRules:
         with translate_errors(path, "a UTF-8 text file"):
             lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
         table = bool(lines) and re.fullmatch(r"\s*child\s*,\s*parent\s*", lines[0], re.IGNORECASE)
-        found: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _FIELDS}
-        places: dict[str, str] = {}
+        found = []
         for number, line in enumerate(lines[1:] if table else lines, start=2 if table else 1):
             place = f"line {number}"
             try:
@@ -139,10 +155,9 @@ class LabelRules:
                 parsed.check()
             except ValueError as error:
                 raise DataFileError(path, str(error), place=place) from error
-            found[parsed.field].append(parsed.names)
-            places.setdefault(str(parsed), f"{Path(path).name}, {place}")
+            found.append(parsed._replace(place=f"{Path(path).name}, {place}"))
         try:
-            return cls(**found, places=places)
+            return cls._of(found, None)
         except ValueError as error:
             raise DataFileError(path, str(error)) from error
 
@@ -160,7 +175,8 @@ class LabelRules:
         Y : array-like or data frame of shape (n_rows, n_labels)
             Labels with missing entries.
         label_names : iterable of str, default=None
-            Names of the labels; None takes the columns of a data frame.
+            Names of the labels. None takes the columns of a data frame, or the ``label_names`` of
+            the rules.
 
         Returns
         -------
@@ -195,13 +211,20 @@ class LabelRules:
         from dm2l.labels._matrix import LabelMatrix
 
         labels = LabelMatrix.from_array(Y)
-        names = labels.names if label_names is None else list(label_names)
-        if names is None or len(names) != labels.n_labels or labels.kind != "multilabel":
+        return labels, self._named(labels, label_names)._logic
+
+    def _named(self, labels: Any, label_names: Iterable[Any] | None = None) -> Self:
+        """The same rules, whose ``label_names`` are those of a label matrix."""
+        names = [label_names, labels.names, self.label_names]
+        found = next((list(some) for some in names if some is not None), None)
+        if found is None:
+            found = [f"y{k}" for k in range(labels.n_labels)]
+        if len(found) != labels.n_labels or labels.kind != "multilabel":
             raise ValueError(
-                f"Y must be a label matrix, with a name for each of its {labels.n_labels} columns: "
-                "pass a data frame, or label_names."
+                f"Rules need a label matrix and a name for each of its {labels.n_labels} columns, "
+                f"got {len(found)} names. Pass a data frame, or label_names."
             )
-        return labels, self._bind(names)
+        return self._of(self._rules(), found)
 
     def _rules(self) -> Iterator[RuleText]:
         """All rules, with the place of each."""
@@ -210,9 +233,11 @@ class LabelRules:
                 rule = RuleText(kind, names)
                 yield rule._replace(place=self._places.get(str(rule), ""))
 
-    def _bind(self, label_names: Iterable[Any]) -> RuleLogic:
-        """The rules for labels in this order; an error if a rule names another label."""
-        return RuleLogic(list(self._rules()), list(map(str, label_names)))
+    @cached_property
+    def _logic(self) -> RuleLogic:
+        """The rules for columns in the order of ``label_names``."""
+        named = dict.fromkeys(name for rule in self._rules() for name in rule.names)
+        return RuleLogic(list(self._rules()), list(self.label_names or named))
 
 
 def _parse(line: str) -> RuleText | None:

@@ -11,6 +11,7 @@ TABLE = r"""
 Labelled
   missing_label missing_as: setting
   threshold? calibration? coupling? cv? class_prior?: setting
+  rules?: none | LabelRules
   fitted
   include Data
   _labels: LabelMatrix[c]
@@ -64,6 +65,7 @@ DM2LClassifierCV dm2l._search._search: Classifier Model Estimator
   lambda_ds alphas gammas kernel degree coef0 approximation n_components fit_intercept: setting
   discriminant max_iter tol search_iter search_tol scoring refit cv coupling: setting
   calibration threshold missing_label missing_as class_prior random_state verbose: setting
+  rules?: none | LabelRules
   n_jobs: none | int[-256:256]
   fitted
   include Data
@@ -172,6 +174,11 @@ LabelCompleter dm2l.completion._completer
   by_probability: bool
   training_rows: none | TrainingRows
   correlation: none | LabelCorrelation[c]
+  rules?: none | LabelRules[c]
+
+LabelRules dm2l.labels._rules
+  rules: [(str, [str], str)]
+  label_names: none | [c, str]
 
 PUCompleter dm2l.pu
   include LabelCompleter

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from dm2l._utils.arrays import asarray_like, device_name
+from dm2l.labels._logic import RuleText
 from dm2l.persistence._archive import ModelFileError
 from dm2l.persistence._checks import METHODS
 from dm2l.persistence._reading import Trusted
@@ -59,10 +60,10 @@ class Builder:
         state = {name: self.build(part) for name, part in value.state.items()}
         cls = class_of(value.entry)
         parameters = _signature(cls).parameters if value.entry.groups else {}
-        if not value.entry.module.startswith("dm2l."):
-            # Only some versions of scikit-learn have these parameters.
-            for name in value.entry.optional & (parameters.keys() - state.keys()):
-                state[name] = parameters[name].default
+        # Only some versions of scikit-learn have all parameters, and files of dm2l may lack one.
+        later = {"rules"} if value.entry.module.startswith("dm2l.") else parameters.keys()
+        for name in value.entry.optional & later & (parameters.keys() - state.keys()):
+            state[name] = parameters[name].default
         missing = sorted(parameters.keys() - state.keys())
         if missing:
             raise ModelFileError(
@@ -230,6 +231,19 @@ def state_of(value: Any, entry: Entry) -> State:
     }
 
 
+def _rules(cls: Any, state: State) -> Any:
+    try:
+        return cls._of([RuleText(*rule) for rule in state["rules"]], state["label_names"])
+    except ValueError as error:
+        raise ModelFileError(f"its rules are not valid: {error}") from error
+
+
+def _rules_state(value: Any) -> State:
+    rules = [(rule.field, list(rule.names), rule.place) for rule in value._rules()]
+    names = value.label_names
+    return {"rules": rules, "label_names": None if names is None else list(names)}
+
+
 def _without_times(value: Any) -> State:
     """Return attributes with NaN for measured times, so that equal fits give equal files."""
     state = _attributes(value)
@@ -249,6 +263,7 @@ SPECIAL: dict[str, tuple[Callable[[Any], State], Callable[[Any, State], Any]]] =
     "HistGradientBoostingClassifier": (_attributes, _boosting),
     "Interval": (lambda value: value._asdict(), lambda cls, state: cls(**state)),
     "LabelCompleter": (lambda value: value.state(), lambda cls, state: cls(**state)),
+    "LabelRules": (_rules_state, _rules),
     "PUCompleter": (lambda value: value.state(), lambda cls, state: cls(**state)),
     "RandomState": (_random_state_state, _random_state),
     "TfidfVectorizer": (_vectoriser_state, _vectoriser),

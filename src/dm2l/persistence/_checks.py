@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.labels._logic import FIELDS
 from dm2l.persistence._schema import Record
 
 METHODS = (
@@ -372,6 +373,16 @@ def _completer(record: Record) -> None:
     rows = record.state["training_rows"]
     inside = rows is None or _inside(rows.state["labels"], record.sizes["c"])
     _refuse(not inside, "refers to labels that do not exist")
+
+
+@_check("LabelRules")
+def _label_rules(record: Record) -> None:
+    rules = record.state["rules"]
+    _refuse({field for field, _, _ in rules} - FIELDS, "has a rule of an unknown kind")
+    # The time and memory of their closure grow with the square of these numbers.
+    labels = {name for _, names, _ in rules for name in names}
+    pairs = sum(len(names) ** 2 for _, names, _ in rules)
+    _refuse(len(labels) > 2**13 or pairs > 2**24, "has too many rules")
 
 
 @_check("TrainingRows")

@@ -59,9 +59,9 @@ def signs(seed, n=12, rate=0.3):
 @settings(deadline=None, max_examples=50)
 @given(all_rules, st.integers(0, 10))
 def test_propagation_against_all_assignments(parts, seed):
-    rules = consistent(**parts)
+    rules = consistent(**parts, label_names=NAMES)
     T, worlds = signs(seed), models(rules)
-    found, against = rules._bind(NAMES).propagate(T)
+    found, against = rules._logic.propagate(T)
     for row, filled, bad in zip(T, found, against, strict=True):
         truth = entailed(worlds, row)
         if bad:
@@ -77,7 +77,7 @@ def test_propagation_against_all_assignments(parts, seed):
 @settings(deadline=None, max_examples=50)
 @given(all_rules, st.integers(0, 10))
 def test_propagation_is_monotone_and_idempotent(parts, seed):
-    logic = consistent(**parts)._bind(NAMES)
+    logic = consistent(**parts, label_names=NAMES)._logic
     T = signs(seed)
     fewer = np.where(np.random.default_rng(seed).random(T.shape) < 0.5, T, 0).astype(np.int8)
     found, against = logic.propagate(T)
@@ -92,11 +92,12 @@ def test_propagation_is_monotone_and_idempotent(parts, seed):
 @settings(deadline=None, max_examples=50)
 @given(all_rules, st.integers(0, 10), st.permutations(range(len(NAMES))))
 def test_order_of_labels_and_rules_does_not_matter(parts, seed, order):
-    rules = consistent(**parts)
-    turned = LabelRules(**{field: value[::-1] for field, value in parts.items()})
+    rules = consistent(**parts, label_names=NAMES)
+    turned = {field: value[::-1] for field, value in parts.items()}
+    turned = LabelRules(**turned, label_names=[NAMES[k] for k in order])
     T = signs(seed)
-    found, against = rules._bind(NAMES).propagate(T)
-    other, bad = turned._bind([NAMES[k] for k in order]).propagate(T[:, order])
+    found, against = rules._logic.propagate(T)
+    other, bad = turned._logic.propagate(T[:, order])
     np.testing.assert_array_equal(other, found[:, order])
     np.testing.assert_array_equal(bad, against)
 
@@ -174,8 +175,18 @@ def test_an_unknown_label_is_refused_with_the_nearest_one():
         rules.propagate([[1.0, 0.0]], ["snakes", "reptile"])
     with pytest.raises(ValueError, match="Two labels are called 'reptile'"):
         rules.propagate([[1.0, 0.0]], ["reptile", "reptile"])
-    with pytest.raises(ValueError, match="pass a data frame, or label_names"):
+    with pytest.raises(ValueError, match=r"unknown label 'snake'.* 'y0', 'y1'"):
         rules.propagate([[1.0, 0.0]])
+    with pytest.raises(ValueError, match="2 columns, got 1 names"):
+        rules.propagate([[1.0, 0.0]], ["reptile"])
+
+
+def test_names_of_plain_arrays_are_stored_in_the_rules():
+    rules = LabelRules([("snake", "reptile")], label_names=["reptile", "snake"])
+    np.testing.assert_array_equal(rules.propagate([[0, None]]), [[0, 0]])
+    np.testing.assert_array_equal(LabelRules([("y1", "y0")]).propagate([[0, None]]), [[0, 0]])
+    with pytest.raises(ValueError, match="unknown label 'snake'"):
+        LabelRules([("snake", "reptile")], label_names=["reptile"])
 
 
 # -- construction and files ---------------------------------------------------------------------
