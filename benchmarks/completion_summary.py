@@ -151,6 +151,13 @@ def promises(rows: Rows) -> dict[str, Any]:
             values = [round(mean, 4), round(worst, 4), len(above), len(cells)]
             found["levels"][f"{mask}, {level}"] = values
             found["above"] += [[mask, *key, round(cells[key], 4)] for key in above]
+    groups = defaultdict(list)
+    for row in rows:
+        for level, shares in row.get("wrong by group", {}).items():
+            groups[row["mask"], level].append(shares)
+    for key, shares in groups.items():
+        found.setdefault("groups", {})[", ".join(key)] = np.mean(shares, axis=0).round(4).tolist()
+        print("  wrong yes, wrong no, worst label", *key, np.mean(shares, axis=0).round(4))
     for (method, mask, level, data, rate), cell in table.items():
         if method == "features alone" and level in ("0.1", "(0.1, 0.0)"):
             ours = table["coupled", mask, level, data, rate][: len(cell), 1].mean()

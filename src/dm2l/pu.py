@@ -26,7 +26,13 @@ from dm2l._utils.arrays import (
     namespace,
     to_numpy,
 )
-from dm2l.completion._completer import Imputation, LabelCompleter, TrainingRows, row_digests
+from dm2l.completion._completer import (
+    NO_BOUND,
+    Imputation,
+    LabelCompleter,
+    TrainingRows,
+    row_digests,
+)
 from dm2l.completion._errors import Calibrator, LabelErrors, best_f1_thresholds
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -424,7 +430,7 @@ class PUCompleter(LabelCompleter):
         p = self.probabilities(scores) if probabilities is None else probabilities
         p = unlabelled_probability(p, self.rate)
         positive = p > 0.5 if self.by_probability else self.decide(scores)
-        return Imputation(scores, p, positive, T == 0, np.nan)
+        return Imputation(scores, p, positive, T == 0, NO_BOUND)
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
         """Unlabelled entries, sorted by the probability that they are positive."""

@@ -23,7 +23,7 @@ from dm2l.tables import (
     suggest_rows,
     write_completion,
 )
-from dm2l.tables._completion import MARGIN
+from dm2l.tables._completion import MARGIN, expected_rates, nothing_filled
 from dm2l.tables._filled import check_form
 from dm2l.tables._model import constant_warnings
 from dm2l.tables._output import write_columns
@@ -67,8 +67,8 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
     callback=_share,
     metavar="SHARE",
     help="Fill as many missing labels as possible with an expected error rate of at most SHARE, "
-    "such as 5% or 0.05. The others stay missing and are marked for checking. Not allowed with "
-    "--margin.",
+    "such as 5% or 0.05, among yes and among no. The others stay missing and are marked for "
+    "checking. The exit code is 0 even if nothing is filled. Not allowed with --margin.",
 )
 @shared.model_options
 def complete_command(
@@ -122,6 +122,9 @@ def complete_command(
                 "details": details,
                 "max_error_rate": max_error_rate,
                 "expected_wrong": completion.expected_wrong,
+                "expected_wrong_yes": completion.expected_wrong_yes,
+                "expected_wrong_no": completion.expected_wrong_no,
+                "lowest_bound": completion.lowest_bound,
                 "filled": n_filled,
                 "left": n_missing - n_filled,
                 "labels": counts,
@@ -134,13 +137,13 @@ def complete_command(
     say(f"{'label':<{width}}  filled  positive  {last}")
     for name, count in zip(names, counts, strict=True):
         say(f"{name:<{width}}  {count['filled']:6}  {count['positive']:8}  {count['look']:8}")
-    if max_error_rate is not None:
-        say(f"{n_filled} of {n_missing} missing labels were filled.")
-        if n_filled:
-            say(
-                f"Expected error rate: {completion.expected_wrong:.2%} "
-                f"(limit: {100 * max_error_rate:.4g}%)."
-            )
+    if max_error_rate is not None and n_filled:
+        say(
+            f"{n_filled} of {n_missing} missing labels were filled.",
+            f"{expected_rates(completion)} Limit: {100 * max_error_rate:.4g}%.",
+        )
+    elif max_error_rate is not None and n_missing:
+        say(nothing_filled(completion.lowest_bound))
     say(f"Completed table: {output}", *([] if details is None else [f"Details: {details}"]))
 
 

@@ -134,6 +134,9 @@ def _mixed(values: Any) -> Any:
     return bits ^ ((bits >> 20) & (2**44 - 1))
 
 
+NO_BOUND = np.full(2, np.nan)
+
+
 class Imputation(NamedTuple):
     """Scores, probabilities and decisions of all entries, and the missing ones to fill."""
 
@@ -141,7 +144,7 @@ class Imputation(NamedTuple):
     probabilities: Floats
     positive: Mask
     chosen: Mask
-    expected_wrong: float
+    expected_wrong: Floats  # numbers of wrong no and wrong yes
 
 
 def check_threshold(threshold: Any) -> None:
@@ -289,7 +292,7 @@ class LabelCompleter:
         missing, learnt, correlation = T == 0, self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
             p = self.probabilities(scores) if probabilities is None else probabilities
-            return Imputation(scores, p, self.decide(scores), missing, np.nan)
+            return Imputation(scores, p, self.decide(scores), missing, NO_BOUND)
         if self.training_rows is not None:
             scores = self.training_rows.hold_out(X, T, scores)
         mean, p = correlation.predict(np.where(learnt, T, 0), scores)
@@ -305,7 +308,7 @@ class LabelCompleter:
         apart = ~learnt | bare[:, None]
         positive = np.where(apart, predicted, positive)
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
-        chosen, expected = missing, np.nan
+        chosen, expected = missing, NO_BOUND
         if max_error_rate is not None:
             confidence = np.where(positive, p, 1 - p)
             chosen, expected = correlation.error_rates.choose(
@@ -357,8 +360,9 @@ class CompletionMixin:
             Whether to fill in decisions, probabilities or scores. Observed entries are 0/1 with
             "predict_proba", and -1/+1 with "decision_function".
         max_error_rate : float or (float, float), default=None
-            Fill as many missing labels as possible while the expected error rate among them is at
-            most this. A pair bounds the rates of labels filled with yes, and with no. Needs
+            Fill as many missing labels as possible while the expected error rates of those filled
+            with yes, and of those filled with no, are at most this; a pair bounds each by its own.
+            The rates of a label with enough known entries are bounded by themselves. Needs
             ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
             Whether to also return the numbers of labels that were filled.
@@ -390,9 +394,8 @@ class CompletionMixin:
         framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
         if not return_summary:
             return framed
-        parts = found.chosen & found.positive, found.chosen & ~found.positive, left
-        n_yes, n_no, n_left = (int(part.sum()) for part in parts)
-        return framed, CompletionSummary(n_yes, n_no, n_left, found.expected_wrong)
+        summary = CompletionSummary.of(missing, found.chosen, found.positive, found.expected_wrong)
+        return framed, summary
 
     def _score_and_impute(self: Any, X: Any, T: Any, max_error_rate: Any = None) -> Imputation:
         """Scores, probabilities and decisions given the known labels ``T``, in one pass."""

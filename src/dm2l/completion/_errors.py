@@ -132,8 +132,8 @@ def best_f1_thresholds(
 # Assumed ratio of the error rates of missing and known entries. It is above one because calibration
 # was fitted to the known entries (docs/research/imputing.md).
 SEEN = 1.1
-# Number of the most confident errors that are all stored; of the others every hundredth is stored.
-FINE = 1000
+# Number of predictions from which a label has a bound of its own.
+ENOUGH = 500
 # Candidates for the share of wrong labels, and number of bins of confidence.
 SHARES, BINS = np.geomspace(0.001, 0.3, 20), 200
 # Share of the entries that counts as most confident, and probability above which an observed label
@@ -143,7 +143,7 @@ CONFIDENT, SUSPECT = 0.2, 0.5
 
 @dataclass(frozen=True)
 class CompletionSummary:
-    """Numbers of missing labels that were filled and left.
+    """Numbers of missing labels that were filled and left, and their expected error rates.
 
     Parameters
     ----------
@@ -151,23 +151,42 @@ class CompletionSummary:
         Numbers of missing labels that were filled with yes, and with no.
     n_left : int
         Number of missing labels that were not filled.
-    expected_wrong : float
-        Expected error rate of the filled labels. NaN without ``max_error_rate``.
+    expected_wrong, expected_wrong_yes, expected_wrong_no : float
+        Expected error rates of all filled labels, of those filled with yes, and of those filled
+        with no. NaN if there are none, or without ``max_error_rate``.
     """
 
     n_yes: int
     n_no: int
     n_left: int
     expected_wrong: float
+    expected_wrong_yes: float
+    expected_wrong_no: float
+
+    @classmethod
+    def of(
+        cls,
+        missing: NDArray[np.bool_],
+        chosen: NDArray[np.bool_],
+        positive: NDArray[np.bool_],
+        expected: Floats,
+    ) -> Self:
+        """Summarize chosen entries with the ``expected`` numbers of wrong no and wrong yes."""
+        n_yes, n_no = int((chosen & positive).sum()), int((chosen & ~positive).sum())
+        errors = ((expected.sum(), n_yes + n_no), (expected[1], n_yes), (expected[0], n_no))
+        rates = (float(wrong) / n if n else np.nan for wrong, n in errors)
+        return cls(n_yes, n_no, int((missing & ~chosen).sum()), *rates)
 
 
 @dataclass(frozen=True)
 class ErrorRateBound:
     r"""Selection of entries to fill with a bounded error rate, by conformal selection.
 
-    All known entries are predicted as if they were missing. Let n be the number of these
-    predictions, and :math:`w_j` the number of wrong ones that are at least as confident as the
-    prediction of the missing entry j. The p-value of entry j is
+    All known entries are predicted as if they were missing. The answers yes and no are bounded
+    separately, and so is each label with at least 500 predictions of that answer. The other labels
+    are pooled. Let n be the number of predictions of such a group, and :math:`w_j` the number of
+    wrong ones that are at least as confident as the prediction of the missing entry j. The p-value
+    of entry j is
 
     .. math:: p_j = \frac{1 + 1.1 w_j + \sqrt{w_j}}{n + 1},
 
@@ -175,7 +194,8 @@ class ErrorRateBound:
     missing entries are exchangeable (given the row, missingness does not depend on the label), the
     expected error rate is at most a even without the root and the factor (Jin and Candes, 2023).
     The root and the factor correct for covariance and calibration curves, which were fitted to the
-    known entries (docs/research/imputing.md).
+    known entries (docs/research/imputing.md). The entries of a pooled label must also meet the
+    bound by themselves, with the numerator :math:`1.1 w_j`.
 
     Parameters
     ----------
@@ -184,7 +204,11 @@ class ErrorRateBound:
     confidence : ndarray of shape (2, k)
         Confidence of the wrong predictions, in descending order.
     count : ndarray of shape (2, k)
-        Number of errors that are at least as confident, rounded up if not all errors are stored.
+        Number of errors that are at least as confident.
+    label : ndarray of shape (2, k) or None
+        Label of each wrong prediction; None, as in files of earlier versions, pools all labels.
+    n_by_label : ndarray of shape (2, n_labels) or None
+        Numbers of negative and of positive predictions of each label.
 
     Examples
     --------
@@ -194,30 +218,30 @@ class ErrorRateBound:
     >>> right = np.arange(200)[:, None] % 50 != 49
     >>> yes = np.ones((200, 1), dtype=bool)
     >>> bound = ErrorRateBound.fit(q, yes, np.where(right, 1, -1))
-    >>> chosen, expected = bound.choose(q, yes, yes, 0.1)
-    >>> int(chosen.sum()), round(expected, 3)
-    (200, 0.025)
+    >>> chosen, (wrong_no, wrong_yes) = bound.choose(q, yes, yes, 0.1)
+    >>> int(chosen.sum()), round(float(wrong_yes), 1)
+    (200, 5.0)
     """
 
     n: NDArray[np.int64]
     confidence: Floats
     count: NDArray[np.int64]
+    label: NDArray[np.int32] | None = None
+    n_by_label: NDArray[np.int64] | None = None
 
     @classmethod
     def fit(cls, confidence: Floats, positive: NDArray[np.bool_], T: NDArray[Any]) -> Self:
         """Fit to predictions of known entries with signs ``T``; all arrays have shape (n, c)."""
         known, wrong = T != 0, (T > 0) != positive
         sides = [known & ~positive, known & positive]
-        falling = [np.sort(confidence[side & wrong])[::-1] for side in sides]
-        size = max(map(len, falling))
-        # Counts are rounded up to that of the next error that is stored, which is conservative.
-        at = np.unique(np.append(np.arange(min(size, FINE)), np.arange(FINE, size, 100)))
-        stored, count = np.full((2, len(at)), -1.0), np.zeros((2, len(at)), dtype=np.int64)
-        for k, values in enumerate(falling):
-            here = at[at < len(values)]
-            stored[k, : len(here)] = values[here]
-            count[k, : len(here)] = np.append(here[1:], len(values))[: len(here)]
-        return cls(np.array([int(side.sum()) for side in sides]), stored, count)
+        size = max(int((side & wrong).sum()) for side in sides)
+        stored, label = np.full((2, size), -1.0), np.full((2, size), -1, dtype=np.int32)
+        for k, side in enumerate(sides):
+            at = np.nonzero(side & wrong)
+            order = np.argsort(-confidence[at], kind="stable")
+            stored[k, : len(order)], label[k, : len(order)] = confidence[at][order], at[1][order]
+        count, n = (label >= 0).cumsum(axis=1), np.array([side.sum(axis=0) for side in sides])
+        return cls(n.sum(axis=1), stored, count, label, n)
 
     def choose(
         self,
@@ -225,42 +249,70 @@ class ErrorRateBound:
         positive: NDArray[np.bool_],
         missing: NDArray[np.bool_],
         max_error_rate: float | tuple[float, float],
-    ) -> tuple[NDArray[np.bool_], float]:
-        """Select entries to fill, given their confidence; return also their expected error rate.
+    ) -> tuple[NDArray[np.bool_], Floats]:
+        """Select entries to fill; return also their expected numbers of wrong no and wrong yes.
 
-        ``max_error_rate`` applies to all entries; a pair applies to yes and to no.
+        ``max_error_rate`` bounds the error rates of yes and of no; a pair gives each its own bound.
         """
-        chosen, expected = np.zeros(missing.shape, dtype=bool), 0.0
-        parts: list[Any] = [([0, 1], missing, max_error_rate)]
-        if isinstance(max_error_rate, tuple):
-            sides = ([1], missing & positive), ([0], missing & ~positive)
-            parts = [(*side, level) for side, level in zip(sides, max_error_rate, strict=True)]
-        for side, here, level in parts:
-            values, filled, wrong, bound = self._bounds(confidence[here], side)
-            good = np.flatnonzero(bound <= level * filled)
-            if len(good) and self.n[side].sum():
-                chosen |= here & (confidence >= values[good[0]])
-                expected += float(wrong[good[0]])
-        return chosen, expected / max(int(chosen.sum()), 1)
+        if not isinstance(max_error_rate, tuple):
+            max_error_rate = (max_error_rate, max_error_rate)
+        yes, no = max_error_rate
+        lowest, errors = self._bounds(confidence, positive, missing, (no, yes))
+        chosen = lowest <= np.where(positive, yes, no)
+        return chosen, np.array([errors[chosen & side].sum() for side in (~positive, positive)])
 
-    def least(self, confidence: Floats, missing: NDArray[np.bool_]) -> float:
+    def least(
+        self, confidence: Floats, positive: NDArray[np.bool_], missing: NDArray[np.bool_]
+    ) -> float:
         """Return the lowest ``max_error_rate`` at which an entry is filled; 1 if there is none."""
-        if not missing.any() or not self.n.sum():
-            return 1.0
-        _, filled, _, bound = self._bounds(confidence[missing], [0, 1])
-        return float(min(1.0, (bound / filled).min()))
+        lowest, _ = self._bounds(confidence, positive, missing, (1.0, 1.0))
+        return float(np.min(lowest, initial=1.0))
 
-    def _bounds(self, confidence: Floats, sides: list[int]) -> tuple[Floats, Any, Floats, Floats]:
-        """Levels of confidence, and the entries filled, expected errors and bound at each level."""
-        values, times = np.unique(confidence, return_counts=True)
-        mistakes = np.zeros(len(values))
-        for k in sides:
-            place = np.searchsorted(-self.confidence[k], -values, side="right")
-            mistakes += np.append(0, self.count[k])[place]
-        filled = np.cumsum(times[::-1])[::-1]
-        scale = len(confidence) / (int(self.n[sides].sum()) + 1.0)
-        bound = scale * (1.0 + SEEN * mistakes + np.sqrt(mistakes))
-        return values, filled, scale * (1.0 + mistakes), bound
+    def _bounds(
+        self,
+        confidence: Floats,
+        positive: NDArray[np.bool_],
+        missing: NDArray[np.bool_],
+        levels: tuple[float, float],
+    ) -> tuple[Floats, Floats]:
+        """Lowest rate at which each entry is filled (inf if known), and errors at ``levels``."""
+        lowest = np.where(missing, 0.0, np.inf)
+        errors = np.zeros(missing.shape)
+        for side, level in enumerate(levels):
+            for labels, n, wrong, count, pooled in self._groups(side, missing.shape[1]):
+                part = missing[:, labels] & (positive[:, labels] == bool(side))
+                if not part.any():
+                    continue
+                at = np.nonzero(part)[0], labels[np.nonzero(part)[1]]
+                values, place, times = np.unique(
+                    confidence[at], return_inverse=True, return_counts=True
+                )
+                mistakes = np.append(0, count)[np.searchsorted(-wrong, -values, side="right")]
+                filled = np.cumsum(times[::-1])[::-1]
+                share = len(place) / (n + 1.0) / filled
+                bound = SEEN * mistakes + (0.0 if pooled else 1.0 + np.sqrt(mistakes))
+                rates = np.minimum.accumulate(np.minimum(share * bound, 1.0))
+                lowest[at] = np.maximum(lowest[at], rates[place])
+                if not pooled:
+                    first = int(np.argmax(rates <= level))
+                    errors[at] = min(share[first] * (1.0 + mistakes[first]), 1.0)
+        return lowest, errors
+
+    def _groups(
+        self, side: int, n_labels: int
+    ) -> Iterator[tuple[NDArray[np.intp], int, Floats, NDArray[np.int64], bool]]:
+        """Labels, predictions, errors and their counts; and whether a label is in a pool, too."""
+        confidence, labels = self.confidence[side], np.arange(n_labels)
+        if self.label is None or self.n_by_label is None:
+            yield labels, int(self.n[side]), confidence, self.count[side], False
+            return
+        n, of_error = self.n_by_label[side], self.label[side]
+        scarce = n < ENOUGH
+        pool = confidence[(of_error >= 0) & scarce[of_error]]
+        yield labels[scarce], int(n[scarce].sum()), pool, np.arange(1, len(pool) + 1), False
+        for k in labels:
+            own = confidence[of_error == k]
+            yield labels[k : k + 1], int(n[k]), own, np.arange(1, len(own) + 1), bool(scarce[k])
 
 
 def check_max_error_rate(value: Any) -> float | tuple[float, float]:

@@ -142,17 +142,6 @@ AutoClassifier dm2l._auto._classifier: Classifier Model Estimator
   held_out_?: F[...,c]
   held_out_folds_?: i[...]
 
-ScoreClassifier dm2l._auto._score_classifier: Classifier Model Estimator
-  scale: setting
-  columns: none | i[c] | [int[-65536:65536]]
-  include Labelled
-  fitted
-  n_features_in_: size[d]
-  scale_: 'probability' | 'logit' | 'rank'
-  stack_?: Stack
-  _rate?: F[...]
-  _quantiles?: f[q,...]
-
 CategoryEncoder dm2l._auto._columns
   categories: [none | [none | str | number]]
 
@@ -231,6 +220,8 @@ ErrorRateBound dm2l.completion._errors
   n: i[2]
   confidence: f[2,k]
   count: i[2,k]
+  label?: none | i4[2,k]
+  n_by_label?: none | i[2,c]
 
 TrainingRows dm2l.completion._completer
   digests: u8[n]

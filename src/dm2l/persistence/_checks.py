@@ -368,6 +368,16 @@ def _combiner(record: Record) -> None:
     _refuse(w != 4 + c * record.state["with_labels_"], f"has {w} weights for {c} labels")
 
 
+@_check("LabelCorrelation")
+def _correlation(record: Record) -> None:
+    bound: Any = record.state["error_rates"]
+    labels, c = bound.state.get("label"), record.sizes["c"]
+    paired = (labels is None) == (bound.state.get("n_by_label") is None)
+    paired = paired and bound.sizes.get("c", c) == c
+    inside = labels is None or _inside(labels + 1, c + 1)  # -1 stands for no error
+    _refuse(not paired or not inside, "has error rates that do not match its labels")
+
+
 @_check("LabelCompleter", "PUCompleter")
 def _completer(record: Record) -> None:
     rows = record.state["training_rows"]

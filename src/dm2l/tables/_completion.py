@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.completion._errors import CompletionSummary
 from dm2l.tables._measures import impute
 from dm2l.tables._model import TableModel, constant_warnings
 from dm2l.tables._output import NO, OPEN, YES, Bar, block, grid, lines
@@ -31,8 +32,11 @@ class Completion:
     left : ndarray of bool of shape (n_rows, n_labels) or None
         Missing entries that are not filled, because the error rate would be too high, the SMILES
         are invalid, or the label has a single class; None if all are filled.
-    expected_wrong : float
-        Expected error rate of the filled entries; NaN without ``max_error_rate``.
+    expected_wrong, expected_wrong_yes, expected_wrong_no : float
+        Expected error rates of the filled entries, and of those filled with yes and with no; NaN
+        without ``max_error_rate``.
+    lowest_bound : float
+        Lowest ``max_error_rate`` that fills any entry; NaN without ``max_error_rate``.
     """
 
     label_names: list[str]
@@ -43,6 +47,9 @@ class Completion:
     warnings: list[str]
     left: NDArray[np.bool_] | None = None
     expected_wrong: float = np.nan
+    expected_wrong_yes: float = np.nan
+    expected_wrong_no: float = np.nan
+    lowest_bound: float = np.nan
 
     @property
     def filled(self) -> NDArray[np.bool_]:
@@ -57,8 +64,9 @@ class Completion:
             parts = ((yes / n, YES), ((given - yes) / n, NO), ((missing - given) / n, OPEN))
             counts = (missing, yes, given - yes, missing - given, int(self.look[:, k].sum()))
             rows.append((label, *counts, Bar(parts, "yes, no, not filled")))
-        bound = self.expected_wrong
-        expected = [f"Expected error rate: {bound:.1%}"] if bound == bound else []
+        expected: list[str] = []
+        if self.lowest_bound == self.lowest_bound and self.missing.any():
+            expected = [expected_rates(self) or nothing_filled(self.lowest_bound)]
         return block(
             f"{int(filled.sum()):,} of {int(self.missing.sum()):,} missing labels filled",
             lines(expected),
@@ -83,8 +91,9 @@ def complete_table(
     margin : float, default=0.2
         Entries whose probability differs from 0.5 by at most this are marked for checking.
     max_error_rate : float, default=None
-        The highest expected error rate. As many entries as possible are filled; the others stay
-        missing and are marked for checking.
+        The highest expected error rate, of the entries filled with yes and of those filled with
+        no. As many entries as possible are filled; the others stay missing and are marked for
+        checking.
 
     Returns
     -------
@@ -110,16 +119,13 @@ def complete_table(
     left = missing & ~(answered & found.chosen)
     p = np.where(missing & ~answered, np.nan, found.probabilities)
     near = missing & (np.abs(p - 0.5) <= margin)
-    if max_error_rate is not None and missing.any() and left[missing].all():
+    lowest_bound = np.nan
+    if max_error_rate is not None:
         confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
-        least = classifier._completer.correlation.error_rates.least(confidence, answered)
-        nothing = (
-            f"no missing label can be filled with an expected error rate of at most "
-            f"{100 * max_error_rate:.4g}%"
-        )
-        # Rounded up, so that the printed rate can be passed.
-        lowest = f"; the lowest rate that fills any label is {np.ceil(1e4 * least) / 100:.4g}%"
-        warnings = [*warnings, nothing + (lowest if least < 1 else "")]
+        bound = classifier._completer.correlation.error_rates
+        lowest_bound = bound.least(confidence, found.positive, answered)
+        warnings = [*warnings, *_constant_warnings(table.Y, max_error_rate)]
+    summary = CompletionSummary.of(missing, missing & ~left, found.positive, found.expected_wrong)
     stay = ": {n} missing entries were not filled because {lack} in the training table"
     return Completion(
         label_names=table.label_names,
@@ -129,8 +135,38 @@ def complete_table(
         probabilities=p,
         warnings=[*warnings, *constant_warnings(classifier, table.label_names, stay, missing)],
         left=left if left.any() or max_error_rate is not None else None,
-        expected_wrong=found.expected_wrong,
+        expected_wrong=summary.expected_wrong,
+        expected_wrong_yes=summary.expected_wrong_yes,
+        expected_wrong_no=summary.expected_wrong_no,
+        lowest_bound=lowest_bound,
     )
+
+
+def expected_rates(found: Completion) -> str:
+    """Sentence on the expected error rates; empty without a bound or if nothing was filled."""
+    rates = {"yes": found.expected_wrong_yes, "no": found.expected_wrong_no}
+    parts = ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items() if rate == rate)
+    return f"Expected error rate: {found.expected_wrong:.1%} ({parts})." if parts else ""
+
+
+def nothing_filled(lowest_bound: float) -> str:
+    """Sentence for a bound that is too low to fill anything."""
+    # Rounded up, so that the printed bound can be passed.
+    lowest = f"the lowest bound that fills anything is {np.ceil(1e3 * lowest_bound) / 10:g} %"
+    return f"Nothing was filled: {lowest if lowest_bound < 1 else 'no bound fills anything'}."
+
+
+def _constant_warnings(Y: NDArray[np.float64], rate: float) -> list[str]:
+    """Warn if a constant answer has an error rate below the limit."""
+    yes, no = int((Y == 1).sum()), int((Y == 0).sum())
+    wrong, answer = min((yes, "no"), (no, "yes"))
+    if wrong > rate * (yes + no):
+        return []
+    return [
+        f"{answer} for every missing label already has an expected error rate of "
+        f"{wrong / max(yes + no, 1):.1%}, so the limit says little about the other answer; compare "
+        "the error rates of yes and of no"
+    ]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What a row knows, at the terminal: ``complete --max-error-rate``, ``evaluate`` and ``audit``."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -66,7 +67,8 @@ def test_holes_are_filled_up_to_the_share_asked_for(moods, tmp_path, bound):
     np.testing.assert_array_equal(look, left)
     shown = run("complete", *both, "--force").stdout
     assert f"{found['filled']} of {(~seen).sum()} missing labels were filled." in shown
-    assert "(limit: 10%)" in shown
+    assert re.search(r"\(yes [0-9.]+%, no [0-9.]+%\)\. Limit: 10%\.", shown)
+    assert max(found["expected_wrong_yes"], found["expected_wrong_no"]) <= 0.1
 
 
 def test_without_a_bound_every_hole_is_filled(moods, tmp_path):

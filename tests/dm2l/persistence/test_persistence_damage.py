@@ -605,7 +605,8 @@ def flip_in_headers(content, rng):
     """Where a flip has something to say: the headers and the directory of the archive."""
     spoilt = bytearray(content)
     marks = [k for k in range(len(content) - 4) if content[k : k + 2] == b"PK"]
-    spoilt[rng.choice(marks) + rng.randrange(46)] ^= 1 << rng.randrange(8)
+    at = min(rng.choice(marks) + rng.randrange(46), len(content) - 1)
+    spoilt[at] ^= 1 << rng.randrange(8)
     return bytes(spoilt)
 
 
