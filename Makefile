@@ -65,7 +65,8 @@ browser:  ## a browser for the tests of the review page: Debian's chromium, wher
 	  echo 'Install Chromium or Google Chrome: apt-get is not here to do it.' >&2; exit 1; \
 	fi; \
 	sudo=; if [ "$$(id -u)" -ne 0 ]; then sudo=sudo; fi; \
-	$$sudo apt-get update --quiet && $$sudo apt-get install --quiet --yes --no-install-recommends chromium
+	apt="timeout 600 apt-get --quiet -o Acquire::Retries=1 -o Acquire::http::Timeout=30"; \
+	$$sudo $$apt update && $$sudo $$apt install --yes --no-install-recommends chromium
 
 # It runs in an environment of its own, for it pins most of what it uses.
 test-labelstudio: .venv/test/$(READY) .venv/labelstudio/$(READY)  ## with a real Label Studio; takes minutes

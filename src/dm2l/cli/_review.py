@@ -1,7 +1,7 @@
 """The commands ``review`` and ``backend``, with which people answer missing labels."""
 
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -50,6 +50,13 @@ _save_option = shared.file_option(
     type=click.IntRange(1),
     help="Ask about at most this many missing labels. By default, all are asked.",
 )
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    type=shared.unquoted,
+    help="A column that identifies the row in questions. By default, it is detected.",
+)
 @click.option("--host", default="127.0.0.1", help="Address of the server, 127.0.0.1 or ::1.")
 @shared.port_option(0)
 @click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
@@ -83,6 +90,7 @@ def review_command(
     output: Path | None,
     save_model: Path | None,
     top: int | None,
+    keep: tuple[str, ...],
     host: str,
     port: int,
     no_browser: bool,
@@ -97,8 +105,8 @@ def review_command(
 
     The most valuable labels come first. The page shows the row, the probability of yes and the
     value of an answer; the keys y, n and s answer yes, no and skip. Each answer is saved at once,
-    and the same command continues a review. Only this machine can open the page. Ctrl-C ends the
-    review.
+    and the same command continues a review. Only this machine can open the page. Ctrl-C or SIGTERM
+    ends the review.
 
     Example: dm2l review assays.dm2l assays.csv --answers answers.jsonl -o answered.csv
     """
@@ -116,6 +124,7 @@ def review_command(
         {"--import": annotated, "--config": config},
         tasks=bool(export_to),
         top=top,
+        keep=keep,
         **given,
     )
 
@@ -194,6 +203,7 @@ def _open_session(
     force: bool,
     tasks: bool = False,
     top: int | None = None,
+    keep: Sequence[str] = (),
     **reading: Any,
 ) -> Any:
     """Open a session with a journal, which the caller must close, after checking all files."""
@@ -218,7 +228,8 @@ def _open_session(
                         f"overwrite it now and whenever {journal.path} is continued."
                     )
             missing, save_model = reading["missing"], written.get("--save-model")
-            session = kind(model, table, journal, top=top, missing=missing, save_model=save_model)
+            options = {"top": top, "missing": missing, "keep": keep, "save_model": save_model}
+            session = kind(model, table, journal, **options)
             for file in written.values():
                 journal.own(file)
             stack.pop_all()

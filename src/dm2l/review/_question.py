@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,9 @@ class Prediction(NamedTuple):
 class TablePredictions:
     """Predictions of one model by row and label, counted from 0."""
 
+    # Columns that identify a row in questions.
+    identifiers: Sequence[str] = ()
+
     def __init__(
         self, model: TableModel, table: Table, Y: Labels, before: TablePredictions | None = None
     ) -> None:
@@ -41,6 +44,7 @@ class TablePredictions:
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
         self._sources = [feature.column for feature in model.features]
         if before is not None:  # an answered entry keeps the prediction from before the answer
+            self.identifiers = before.identifiers
             known = ~np.isnan(Y)
             for name in ("probability", "row"):
                 getattr(self.values, name)[known] = getattr(before.values, name)[known]
@@ -90,6 +94,8 @@ class TablePredictions:
 MOST_COLUMNS, MOST_CHARACTERS = 300, 4000
 # Number of columns at the top that the model does not use (such as names), and that matter most.
 UNUSED, HEAVY = 2, 8
+# Values with at least so many characters are texts, which come first.
+LONG = 60
 
 
 class Column(NamedTuple):
@@ -106,13 +112,16 @@ class OtherLabel(NamedTuple):
     probability: float | None  # of a yes, for an open label
     if_yes: float | None = None  # the probability after the answer yes
     if_no: float | None = None
+    choices: Sequence[tuple[str, float]] = ()  # the values of a column, and their probabilities
 
 
 class Question(NamedTuple):
     """A question about an entry of the table, or about all missing labels of a row."""
 
     row: int  # counted from 1, below the header
+    name: str  # values of the columns that identify the row
     label: str  # blank for a whole row
+    choices: Sequence[tuple[str, float]]  # the values of a column, and their probabilities
     answer: str | None  # the current answer, if there is one
     prediction: Prediction | None  # for a missing label
     observed: str  # "yes" or "no" for an observed label
@@ -139,7 +148,7 @@ def make_question(
     known, names = journal.labels(row), journal.table.label_names
     asked = [names.index(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
     weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
-    columns, n_first = arranged(row_columns(journal.table, row, predictions.used, weights))
+    columns = row_columns(journal.table, row, predictions.used, weights)
     moved = None if cases is None else predictions.supposing(row - 1, cases).tolist()
     others = []
     for k, name in enumerate(names):
@@ -156,9 +165,14 @@ def make_question(
     if moved is not None:
         others.sort(key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))))
     decision = (made or {}).get(key)
+    cells = {column.name: column.text for column in columns}
+    shown = [column for column in columns if column.name not in predictions.identifiers]
+    columns, n_first = arranged(shown or columns)
     return Question(
         row=row,
+        name=" ".join(filter(None, (cells[name] for name in predictions.identifiers))),
         label=label,
+        choices=(),
         answer=decision and decision.answer,
         prediction=prediction,
         observed=journal.observed(row, label) if label else "",
@@ -175,6 +189,7 @@ def arranged(columns: list[Column]) -> tuple[list[Column], int]:
     unused = [column for column in columns if not column.used][:UNUSED]
     heavy = sorted((c for c in columns if c.weight), key=lambda column: -abs(column.weight))
     first = [*unused, *heavy[:HEAVY]] or columns[:HEAVY]
+    first.sort(key=lambda column: len(column.text) < LONG)
     chosen = {column.name for column in first}
     return [*first, *(c for c in columns if c.name not in chosen)], len(first)
 

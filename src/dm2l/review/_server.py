@@ -6,9 +6,11 @@ import io
 import json
 import math
 import os
+import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +18,6 @@ from importlib.resources import files
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
 from socketserver import TCPServer
-from threading import BoundedSemaphore
 from time import monotonic
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -215,7 +216,7 @@ class LocalServer(ThreadingHTTPServer):
             raise OSError(
                 f"Port {port} of {address} is not available: {error}. Choose another port."
             ) from error
-        self._workers = BoundedSemaphore(MOST_WORKERS)
+        self._workers = threading.BoundedSemaphore(MOST_WORKERS)
         called = LOOPBACK.get(host, f"[{host}]" if ":" in host else host)
         names = (called, "localhost") if host in LOOPBACK else ()
         self.hosts = [[f"{name}:{self.server_port}"] for name in names]
@@ -250,8 +251,11 @@ class LocalServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def serve(self, session: ReviewSession, announce: Callable[[str], None] | None) -> None:
-        """Serve until Ctrl-C, and then close the session."""
+        """Serve until Ctrl-C or SIGTERM, and then close the session."""
+        before = None
         try:
+            if threading.current_thread() is threading.main_thread():
+                before = signal.signal(signal.SIGTERM, signal.default_int_handler)
             if announce:
                 announce(self.url)
             self.serve_forever()
@@ -259,6 +263,8 @@ class LocalServer(ThreadingHTTPServer):
             pass
         finally:
             session.close()
+            if before is not None:
+                signal.signal(signal.SIGTERM, before)
 
 
 _PAGE = {
@@ -315,17 +321,19 @@ class _Handler(Handler):
             raise AccessError(403, "Only the page of this server may send answers.")
         body, session, output = self.body(), self.server.session, self.server.output
         if name == "answer":
+            queue = str(body.pop("queue", "")) if isinstance(body, dict) else ""
             if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
                 raise ValueError("An answer must have the fields row, label and answer only.")
             following = session.answer(body["row"], body["label"], body["answer"])
             missing = (body["row"], body["label"]) in session.journal.decisions
-            return self._state(following, "entries" if missing else "label_errors")
+            return self._state(following, queue or ("entries" if missing else "label_errors"))
         if name in ("answers", "suppose"):
             answers = body.get("answers") if isinstance(body, dict) else None
             if not isinstance(answers, dict) or set(body) != {"row", "answers"}:
                 raise ValueError("Answers to a row must have the fields row and answers only.")
             if name == "suppose":
-                return json_reply(session.suppose(body["row"], answers))
+                found = session.suppose(body["row"], answers)
+                return json_reply({"probabilities": found, "implied": {}})
             return self._state(session.answer_row(body["row"], answers), "rows")
         if name in ("label_errors", "refit"):
             begun = session.start_refit() if name == "refit" else session.start_label_errors()
@@ -359,6 +367,8 @@ class _Handler(Handler):
             "entry": ask(at),
             "refit": {**refit._asdict(), "quality": quality and _quality(quality)},
             "label_errors": {**label_errors._asdict(), "done": label_errors.done},
+            "sample": None,
+            "implied": [],
             "output": None if output is None else str(output),
         }
         return json_reply(state)
@@ -426,7 +436,7 @@ def serve(
     output: str | Path | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve the page of a review until Ctrl-C, and then close the session.
+    """Serve the page of a review until Ctrl-C or SIGTERM, and then close the session.
 
     Parameters
     ----------

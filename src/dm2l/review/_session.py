@@ -213,6 +213,8 @@ class ReviewSession:
         all.
     missing : sequence of str, default=()
         Further marks of missing labels with which the table was read.
+    keep : sequence of str, default=()
+        Columns that identify the row in questions; by default, the first column of identifiers.
     save_model : str or Path, default=None
         File to which each refitted model is saved, for :func:`dm2l.tables.load_bundle`.
 
@@ -244,6 +246,7 @@ class ReviewSession:
         *,
         top: int | None = None,
         missing: Sequence[str] = (),
+        keep: Sequence[str] = (),
         save_model: str | Path | None = None,
     ) -> None:
         model.check_labels(table)
@@ -264,6 +267,7 @@ class ReviewSession:
         self._suggested = n_missing if top is None else min(n_missing, max(top, decided))
         # Decided entries need a prediction, too, because a person can go back to them.
         self._predictions = TablePredictions(model, table, table.Y)
+        self._predictions.identifiers = _identifiers(model, table, keep)
         self.warnings = self._predictions.warnings
         if decided or journal.checks:
             self._predictions = TablePredictions(model, table, self.labels(), self._predictions)
@@ -456,6 +460,19 @@ class ReviewSession:
         with self._lock:
             self._closed = True
             self.journal.close()
+
+
+def _identifiers(model: TableModel, table: Table, keep: Sequence[str]) -> Sequence[str]:
+    """The columns that identify a row in questions."""
+    columns = [] if table.frame is None else list(table.frame.columns)
+    for name in keep:
+        if name not in columns:
+            raise ValueError(
+                f"{table.path} has no feature column {name!r} to identify rows by. Choose one of "
+                f"{', '.join(map(str, columns[:5]))}{', ...' * (len(columns) > 5)}."
+            )
+    found = (use.name for use in model.uses or () if use.kind == "identifier")
+    return keep or [name for name in found if name in columns][:1]
 
 
 def _at(made: Iterable[Made], position: int | None) -> Made | None:

@@ -15,12 +15,23 @@ const number = (x, digits = 3) => Number(x.toPrecision(digits)).toString();
 const apart = (name) => `\u2068${name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "")}\u2069`;
 const many = (n, one, more) => `${n} ${n === 1 ? one : more}`;
 
+// A name with places to break at, so that no line ends inside of a word.
+const named = (name, kind = "bdi") => {
+  const element = make(kind, "");
+  name.split(/(?<=[_.,:;/|-])(?=[^_.,:;/|-])|(?<=[a-z])(?=[A-Z])/).forEach((part, place) => {
+    if (place) element.append(document.createElement("wbr"));
+    element.append(part);
+  });
+  return element;
+};
+
 let state = null;
 let shown = null;
 let busy = false;
 let queue = "entries";
 let given = {}; // answers to the row on the page that are not saved yet
 let here = 0;
+let letters = {}; // the keys of the answers on the page
 
 // --------------------------------------------------------------------------------- the server
 
@@ -63,11 +74,12 @@ async function during(work) {
 
 // ------------------------------------------------------------------------------------- showing
 
-function show(next) {
+function show(next, words = "") {
   state = next;
   shown = next.entry;
   queue = next.queue;
   showAround(next);
+  text("said", words || (shown && shown.answer ? `You answered ${wordOf(shown.answer)}. A new answer replaces it.` : ""));
   $("question").hidden = $("about").hidden = $("beside").hidden = !shown;
   $("end").hidden = Boolean(shown);
   $("back").disabled = next.position <= 0;
@@ -79,59 +91,100 @@ function show(next) {
 }
 
 // Shows everything except the question, which stays the same when a refit ends.
-function showAround({ table, progress, refit: refitting, label_errors: search, output }) {
+function showAround({ table, progress, refit: refitting, label_errors: search, sample, output }) {
   document.title = `${progress.decided}/${progress.suggested} Review ${apart(table)}`;
-  text("table", table);
+  $("table").replaceChildren(named(table));
   $("bar").max = Math.max(1, progress.suggested);
   $("bar").value = progress.decided;
-  text("count", `${progress.decided} of ${progress.suggested}` + (progress.skipped ? ` (${progress.skipped} skipped)` : ""));
+  text("count", `${progress.decided} of ${progress.suggested}: ${progress.answered} saved, ${progress.skipped} skipped` + (progress.implied ? `, ${progress.implied} by rules` : ""));
+  document.querySelector("[data-queue=sample]").hidden = !sample;
   const further = "To continue, run the same command with a larger --top.";
   const looking = search.running ? "Searching for label errors. You can continue in another mode." : search.error || `${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
   if (queue === "label_errors") text("end-text", looking);
-  else text("end-text", `${many(progress.answered, "entry", "entries")} answered, ${progress.skipped} skipped. You can go back to change an answer, refit the model, or download the table. ${further}`);
+  else if (queue === "sample" && sample) text("end-text", sample.join(" "));
+  else text("end-text", `${many(progress.answered, "question", "questions")} answered, ${progress.skipped} skipped. You can go back to change an answer, refit the model, or download the table. ${further}`);
   text("correct", progress.predicted ? `The model predicted ${progress.correct} of ${many(progress.predicted, "answer", "answers")} correctly.` : "Answer some questions, then refit the model to learn from them.");
   $("export").hidden = !output;
   showRefit(refitting);
 }
 
+// The answers to a question, or to a label of a row: what is sent, what the button says, and the
+// probability of a value. A column with several values is one question with a button per value.
+const optionsOf = ({ choices }) => [
+  ...(choices.length ? choices.map(([value, p]) => ({ word: `=${value}`, says: value, p })) : [{ word: "yes", says: "Yes" }, { word: "no", says: "No" }]),
+  { word: "skip", says: "Skip" },
+];
+const wordOf = (word) => (word.startsWith("=") ? word.slice(1) : word);
+
 function showEntry(entry) {
   const whole = queue === "rows";
-  text("label", whole ? `Row ${entry.row}` : entry.label);
-  text("row", whole ? "" : `row ${entry.row}`);
-  $("single").hidden = whole;
+  const blind = queue === "sample";
+  text("name", entry.name || `Row ${entry.row}`);
+  text("row", entry.name ? `row ${entry.row}` : "");
+  const called = make("bdi", entry.name || `row ${entry.row}`);
+  if (whole) $("asked").replaceChildren("Which labels does ", called, " have?");
+  else if (entry.choices.length) $("asked").replaceChildren("Which value of ", named(entry.label), " does ", called, " have?");
+  else $("asked").replaceChildren("Does ", called, " have ", named(entry.label), "?");
+  $("question").classList.toggle("single", !whole);
+  $("answers").hidden = whole;
   $("whole").hidden = !whole;
-  text("earlier", entry.answer ? `; you said ${entry.answer}.` : ".");
+  $("blind").hidden = !blind;
+  $("prediction").hidden = whole || blind || entry.choices.length > 0;
+  $("value").hidden = whole || blind || !entry.prediction;
   if (entry.prediction) showPrediction(entry.prediction);
   else if (!whole) showLabelError(entry);
-  for (const button of document.querySelectorAll("[data-answer]")) {
-    button.setAttribute("aria-pressed", String(button.dataset.answer === entry.answer));
-  }
-  showColumns(entry);
-  const asked = whole ? entry.others.filter(({ state: kind }) => kind !== "observed") : [];
+  showAnswers(entry, blind);
+  showColumns(entry, blind);
+  const asked = whole ? entry.others.filter(({ state: kind }) => kind === "open" || kind === "answered") : [];
   showMissing(asked);
-  showOthers(entry.others.filter((other) => !asked.includes(other)));
+  showOthers(entry.others.filter((other) => !asked.includes(other)), blind);
+}
+
+function showAnswers(entry, blind) {
+  const focused = [...$("answers").children].indexOf(document.activeElement);
+  letters = {};
+  const free = (says) => [...says.toLowerCase()].find((letter) => /[a-z]/.test(letter) && !letters[letter] && !(entry.choices.length && "snuer".includes(letter)));
+  $("answers").replaceChildren(...optionsOf(entry).map(({ word, says, p }) => {
+    const button = make("button", says);
+    const letter = word === "skip" ? "s" : free(says);
+    button.type = "button";
+    button.dataset.answer = word;
+    if (letter) {
+      letters[letter] = word;
+      button.setAttribute("aria-keyshortcuts", letter);
+      button.append(" ", make("kbd", letter));
+    }
+    if (p !== undefined && !blind) button.append(make("br", ""), percent(p));
+    button.setAttribute("aria-pressed", String(word === entry.answer));
+    button.addEventListener("click", () => answer(word));
+    return button;
+  }));
+  if (focused >= 0) $("answers").children[Math.min(focused, $("answers").children.length - 1)].focus();
+}
+
+// The bar and the percentage are the probability of a yes, in every mode.
+function showYes(p) {
+  $("yes").style.width = `${100 * p}%`;
+  text("probability", `The model predicts yes with ${percent(p)}.`);
 }
 
 function showPrediction({ probability, value, rank, own, row, others }) {
-  text("predicted", "The model predicts ");
-  text("probability", `yes: ${percent(probability)}`);
-  $("yes").style.width = `${100 * probability}%`;
+  showYes(probability);
+  text("observed", "");
   text("why", `Rank ${rank} among the open questions. An answer is expected to avoid ${number(value, 2)} wrong labels: ${number(own, 2)} here, ${number(row, 2)} in other missing labels of this row, ${number(others, 2)} in other rows.`);
 }
 
 function showLabelError({ observed, error_probability: p }) {
-  text("predicted", "The table says ");
-  text("probability", observed);
-  $("yes").style.width = `${100 * p}%`;
-  text("why", `According to the features and the other labels of the row, this label is wrong with a probability of ${percent(p)}. Which answer is right?`);
+  showYes(observed === "yes" ? 1 - p : p);
+  text("observed", `The table says ${observed}.`);
 }
 
-function showColumns({ columns, n_first: first, n_left_out: left, label }) {
+function showColumns({ columns, n_first: first, n_left_out: left, label }, blind) {
   const lines = columns.map(({ name, text: words, used, weight }) => {
     const head = make("dt", "");
-    head.append(make("bdi", name));
+    head.append(named(name));
     const speaks = label ? `${weight > 0 ? "for yes" : "for no"}: ${number(Math.abs(weight), 2)}` : `weight ${number(weight, 2)}`;
-    const note = !used ? "not used by the model" : weight ? speaks : "";
+    const note = blind ? "" : !used ? "not used by the model" : weight ? speaks : "";
     if (note) head.append(make("small", note, label && used ? (weight > 0 ? "good" : "bad") : ""));
     return [head, make("dd", words || "blank", words ? "" : "quiet")];
   });
@@ -142,16 +195,16 @@ function showColumns({ columns, n_first: first, n_left_out: left, label }) {
   text("left-out", left ? `${many(left, "column is", "columns are")} not shown.` : "");
 }
 
-function showOthers(others) {
-  $("others-head").hidden = !others.length;
-  const open = others.filter(({ state: kind }) => kind === "open");
+function showOthers(others, blind) {
+  if (!others.length) $("beside").hidden = true;
+  const open = blind ? [] : others.filter(({ state: kind }) => kind === "open");
   const moves = open.some(({ if_yes: yes }) => yes !== null);
   text("settles", moves ? "Missing labels show the probability of a yes: now → if you answer yes / no." : "");
   const chip = ({ name, state: kind, answer: word, probability: p, if_yes: yes, if_no: no }) => {
-    const item = make("li", "", kind === "open" ? "open" : word);
+    const item = make("li", "", kind === "open" ? "open" : `${word} ${kind === "implied" ? "follows" : ""}`);
     const after = kind === "open" && yes !== null ? ` → ${percent(yes)} / ${percent(no)}` : "";
-    item.append(make("bdi", name), make("b", kind === "open" ? percent(p) + after : word));
-    item.title = { observed: "observed", answered: "answered by you", open: "missing; probability of a yes" }[kind];
+    item.append(named(name), make("b", kind === "open" ? (p === null ? "missing" : percent(p) + after) : kind === "implied" ? `${wordOf(word)}, by rules` : wordOf(word)));
+    item.title = { observed: "observed", answered: "answered by you", implied: "follows from other labels of the row", open: "missing; probability of a yes" }[kind];
     return item;
   };
   $("open").replaceChildren(...open.map(chip));
@@ -160,19 +213,19 @@ function showOthers(others) {
   $("others").replaceChildren(...known.map(chip));
 }
 
-// Shows the missing labels of a row, each with its prediction and three answers.
+// Shows the missing labels of a row, each with its prediction and its answers.
 function showMissing(asked) {
   given = Object.fromEntries(asked.filter(({ answer: word }) => word).map(({ name, answer: word }) => [name, word]));
   here = 0;
-  $("missing").replaceChildren(...asked.map(({ name, probability: p }, place) => {
+  $("missing").replaceChildren(...asked.map(({ name, probability: p, choices }, place) => {
     const line = document.createElement("tr");
     line.dataset.name = name;
     const head = make("th", "");
     head.scope = "row";
-    head.append(make("bdi", name));
+    head.append(named(name));
     const buttons = make("td", "");
-    for (const word of ["yes", "no", "skip"]) {
-      const button = make("button", word);
+    for (const { word, says } of optionsOf({ choices })) {
+      const button = make("button", word === `=${says}` ? says : says.toLowerCase());
       button.type = "button";
       button.dataset.word = word;
       button.addEventListener("click", () => { here = place; mark(word); });
@@ -181,43 +234,52 @@ function showMissing(asked) {
     line.append(head, make("td", p === null ? "" : percent(p), "quiet"), buttons);
     return line;
   }));
-  showGiven();
+  showGiven({});
 }
 
-function showGiven() {
-  [...$("missing").children].forEach((line, place) => {
+function showGiven(implied) {
+  const lines = [...$("missing").children];
+  lines.forEach((line, place) => {
     line.classList.toggle("here", place === here);
     for (const button of line.querySelectorAll("[data-word]")) {
-      button.setAttribute("aria-pressed", String(given[line.dataset.name] === button.dataset.word));
+      const { word } = button.dataset;
+      const follows = implied[line.dataset.name] === word;
+      button.setAttribute("aria-pressed", String(given[line.dataset.name] === word));
+      button.classList.toggle("follows", follows);
+      button.title = follows ? "follows from the other labels of the row" : "";
     }
   });
+  const n = lines.filter(({ dataset: { name } }) => given[name]).length;
+  text("marked", `${n} of ${lines.length} answered, not saved yet`);
 }
 
 const mark = (word) => during(async () => {
   const lines = [...$("missing").children];
-  if (!lines.length) return;
-  given[lines[here].dataset.name] = word;
+  if (!lines.length || ![...lines[here].querySelectorAll("button")].some((button) => button.dataset.word === word)) return;
+  const answers = { ...given, [lines[here].dataset.name]: word };
+  const found = await ask("suppose", { row: shown.row, answers });
+  given = answers;
   here = Math.min(here + 1, lines.length - 1);
-  showGiven();
-  const predicted = await ask("suppose", { row: shown.row, answers: given });
+  showGiven(found.implied);
   for (const line of lines) {
-    const p = predicted[line.dataset.name];
+    const p = found.probabilities[line.dataset.name];
     line.children[1].textContent = p === undefined ? "" : percent(p);
   }
 });
 
 const saveRow = () => during(async () => {
   if (queue !== "rows" || !shown) return;
-  const { row } = shown;
-  const answers = Object.fromEntries([...$("missing").children].map(({ dataset: { name } }) => [name, given[name] || "skip"]));
-  show(await ask("answers", { row, answers }));
-  text("said", `Saved: ${many(Object.keys(answers).length, "label", "labels")} of row ${row}.`);
+  const { row, name } = shown;
+  const lines = [...$("missing").children];
+  const answers = Object.fromEntries(lines.map(({ dataset }) => [dataset.name, given[dataset.name] || "skip"]));
+  const skipped = Object.values(answers).filter((word) => word === "skip").length;
+  show(await ask("answers", { row, answers }), `${apart(name || `Row ${row}`)}: ${lines.length - skipped} saved, ${skipped} skipped.`);
   scrollTo({ top: 0 });
 });
 
 const move = (by) => {
   here = Math.max(0, Math.min($("missing").children.length - 1, here + by));
-  showGiven();
+  [...$("missing").children].forEach((line, place) => line.classList.toggle("here", place === here));
 };
 
 function showRefit({ running, number: times, error, quality }) {
@@ -245,10 +307,11 @@ function showRefit({ running, number: times, error, quality }) {
 // --------------------------------------------------------------------------------------- doing
 
 const answer = (word) => (queue === "rows" ? mark(word) : during(async () => {
-  if (!shown) return;
-  const { row, label } = shown;
-  show(await ask("answer", { row, label, answer: word }));
-  text("said", `Saved: ${word} for ${apart(label)} in row ${row}.` + (shown ? ` Next: ${apart(shown.label)} in row ${shown.row}.` : ""));
+  if (!shown || !optionsOf(shown).some((one) => one.word === word)) return;
+  const { row, label, name } = shown;
+  const next = await ask("answer", { row, label, answer: word, queue });
+  const follow = next.implied.length ? ` So ${next.implied.map(([other, value]) => `${apart(other)} is ${wordOf(value)}`).join(", ")}.` : "";
+  show(next, `Saved for ${apart(name || `row ${row}`)}: ${apart(label)} is ${word === "skip" ? "skipped" : wordOf(word)}.${follow}`);
   scrollTo({ top: 0 });
 }));
 
@@ -256,10 +319,10 @@ const step = (by) => during(async () => {
   const at = state.position + by;
   if (at < 0 || at > state.made) return;
   show(await ask(`state?queue=${queue}&at=${at}`));
-  text("said", shown ? `${shown.label ? apart(shown.label) : "All"} in row ${shown.row}.` : "");
 });
 
 const turnTo = (name) => during(async () => {
+  if (name === "sample" && !state.sample) return;
   queue = name;
   if (name === "label_errors" && !state.label_errors.done && !state.label_errors.running) await ask("label_errors", {});
   show(await ask(`state?queue=${name}`));
@@ -288,13 +351,13 @@ async function watch() {
 const exportTable = () => during(async () => {
   if (!state.output) return;
   const { path, n_answers: n } = await ask("export", {});
-  text("export-state", `Written: ${many(n, "answer", "answers")} in ${path}`);
+  text("export-state", `Written: ${many(n, "label", "labels")} in ${path}`);
   // With many columns, this line would be below the visible part of the page.
   $("export-state").scrollIntoView({ block: "nearest" });
 });
 
 const keys = {
-  y: () => answer("yes"),
+  y: () => answer("yes"), // in whole rows; other questions have letters of their own
   n: () => answer("no"),
   s: () => answer("skip"),
   u: () => step(-1),
@@ -305,6 +368,7 @@ const keys = {
   1: () => turnTo("entries"),
   2: () => turnTo("rows"),
   3: () => turnTo("label_errors"),
+  4: () => turnTo("sample"),
   arrowup: () => move(-1),
   arrowdown: () => move(1),
   enter: saveRow,
@@ -313,16 +377,14 @@ addEventListener("keydown", (event) => {
   // A key that is held down answers only once, also on a focused button.
   if (event.repeat && (event.key === "Enter" || event.key === " ")) event.preventDefault();
   if (event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
-  const act = keys[event.key.toLowerCase()];
+  const key = event.key.toLowerCase();
+  const act = queue !== "rows" && letters[key] ? () => answer(letters[key]) : keys[key];
   if (!act || !state) return;
   // Up, Down and Enter keep their usual meaning, except in the mode for whole rows.
   if (event.key.length > 2 && /Enter|Up|Down/.test(event.key) && (queue !== "rows" || (event.key === "Enter" && event.target.closest("button, a, summary")))) return;
   event.preventDefault();
   act();
 });
-for (const button of document.querySelectorAll("[data-answer]")) {
-  button.addEventListener("click", () => answer(button.dataset.answer));
-}
 $("back").addEventListener("click", () => step(-1));
 $("forward").addEventListener("click", () => step(1));
 for (const button of document.querySelectorAll("[data-queue]")) {
@@ -333,6 +395,7 @@ $("refit").addEventListener("click", refit);
 $("export").addEventListener("click", exportTable);
 
 during(async () => {
-  show(await ask("state"));
+  const first = await ask("state");
+  show(first.sample ? await ask("state?queue=sample") : first);
   if (state.refit.running || state.label_errors.running) watch();
 });

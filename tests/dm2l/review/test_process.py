@@ -1,18 +1,14 @@
-"""``dm2l review`` as a process: a real browser, kill -9, the next start, Ctrl-C."""
+"""``dm2l review`` as a process: kill -9, the next start, Ctrl-C, SIGTERM."""
 
 import csv
 import http.client
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from importlib import metadata
-from itertools import product
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -25,7 +21,6 @@ from half_labelled import LABELS, as_csv, make_table, spell
 
 pytestmark = pytest.mark.slow
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # A shell that starts things in the background may have them ignore SIGINT.
 PROGRAM = """
 import signal
@@ -162,7 +157,7 @@ def test_kill_9_loses_no_answer_that_was_confirmed_and_a_torn_line_is_told(files
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is another signal elsewhere")
-def test_ctrl_c_writes_the_table_and_the_same_command_goes_on(files, review):
+def test_ctrl_c_and_sigterm_write_the_table_and_the_same_command_goes_on(files, review):
     running = review()
     said = {}
     for word in ("yes", "no", "skip"):
@@ -179,7 +174,9 @@ def test_ctrl_c_writes_the_table_and_the_same_command_goes_on(files, review):
     running.output.touch()
     again = review()  # without --force
     assert again.start["answered"] == 2
-    again.end(signal.SIGINT)
+    code, out, err = again.end(signal.SIGTERM)
+    assert code == 0, err
+    assert json.loads(out.splitlines()[-1])["output"] == str(running.output)
     assert exported(again.output, files) == without_skips(said)
 
 
@@ -260,229 +257,3 @@ def test_answers_of_another_table_are_refused(files, tmp_path):
     result = run(files / "tickets.dm2l", files / "tickets.csv", "--answers", answers)
     assert result.exit_code == 1
     assert "has answers for another table" in result.output
-
-
-# ------------------------------------------------------------------------------------ a browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if tuple(map(int, metadata.version("playwright").split(".")[:2])) < (1, 65):
-        pytest.skip("older playwright evaluates text in the page, which the page's policy forbids")
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
-    # Inside a container, where one is root, Chromium's sandbox cannot be set up.
-    options = ["--no-sandbox"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=path, args=options)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def page(browser):
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(120_000)  # a refit takes a minute where others share the machine
-    page.problems, page.asked_for = [], []
-    page.on("pageerror", lambda error: page.problems.append(str(error)))
-    page.on("request", lambda request: page.asked_for.append(request.url))
-    yield page
-    context.close()
-
-
-def shown(page):
-    """Row and label on the page."""
-    return int(page.inner_text("#row").removeprefix("row ")), page.inner_text("#label")
-
-
-def wait_for(page, place, words):
-    """Wait until an element says this."""
-    page.wait_for_function(
-        "([place, words]) => document.getElementById(place).textContent.includes(words)",
-        arg=[place, words],
-    )
-
-
-def press(page, key, decided, suggested):
-    """Press a key and wait until the page counts it."""
-    page.keyboard.press(key)
-    wait_for(page, "count", f"{decided} of {suggested}")
-
-
-def test_a_person_answers_by_keyboard_through_kill_9(files, review, page):
-    words = {"y": "yes", "n": "no", "s": "skip"}
-    said = {}
-    running = review("--top", "25")
-    page.goto(running.url)
-    page.wait_for_selector("#question:visible")
-    for k in range(10):
-        key = "yns"[k % 3]
-        said[shown(page)] = words[key]
-        press(page, key, k + 1, 25)
-    assert len(said) == 10
-    running.end(signal.SIGKILL)
-    lost = shown(page)
-    page.keyboard.press("y")
-    page.wait_for_selector("#problem:visible")
-    assert "does not answer" in page.inner_text("#problem")
-    assert shown(page) == lost  # not counted, and said so
-    assert page.inner_text("#count").startswith("10 of 25")
-    running = review("--top", "25")
-    page.goto(running.url)
-    page.wait_for_selector("#question:visible")
-    assert page.inner_text("#count").startswith("10 of 25")
-    for k in range(10, 20):
-        key = "nys"[k % 3]
-        assert shown(page) not in said
-        said[shown(page)] = words[key]
-        press(page, key, k + 1, 25)
-    page.keyboard.press("e")
-    wait_for(page, "export-state", "answers in")
-    seen = "document.getElementById('export-state').getBoundingClientRect().bottom"
-    assert page.evaluate(f"{seen} <= window.innerHeight")
-    assert len(said) == 20
-    assert exported(running.output, files) == without_skips(said)
-    with page.expect_download() as download:
-        page.click("#download")
-    assert download.value.suggested_filename == "out.csv"
-    assert Path(download.value.path()).read_bytes() == running.output.read_bytes()
-    assert page.problems == []
-
-
-def test_a_key_held_down_on_a_button_answers_once(review, page):
-    running = review("--top", "20")
-    page.goto(running.url)
-    page.wait_for_selector("#question:visible")
-    page.click("#say-yes")
-    wait_for(page, "count", "1 of 20")
-    page.keyboard.down("Enter")
-    for _ in range(8):
-        page.keyboard.down("Enter")  # a second time is a repetition
-    page.keyboard.up("Enter")
-    wait_for(page, "count", "2 of 20")
-    page.keyboard.press("n")
-    wait_for(page, "count", "3 of 20")
-
-
-def test_going_back_refitting_and_the_end_on_the_page(files, review, page):
-    running = review("--top", "6")
-    page.goto(running.url)
-    page.wait_for_selector("#question:visible")
-    asked = []
-    for k in range(4):
-        asked.append(shown(page))
-        press(page, "y", k + 1, 6)
-    following = shown(page)
-    page.keyboard.press("ArrowLeft")
-    wait_for(page, "earlier", "said yes")
-    page.keyboard.press("u")
-    wait_for(page, "said", f"{asked[2][1]}\u2069 in row {asked[2][0]}.")
-    assert shown(page) == asked[2]
-    assert page.get_attribute("#say-yes", "aria-pressed") == "true"
-    page.keyboard.press("n")
-    wait_for(page, "said", f"{asked[3][1]}\u2069 in row {asked[3][0]}.")
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => document.getElementById('earlier').textContent === '.'")
-    following = shown(page)  # another one, perhaps: predictions for the row have changed
-    assert following not in asked
-    page.keyboard.press("r")
-    page.wait_for_selector("#quality:visible")
-    assert "with 4 answers" in page.inner_text("#quality-text")
-    rows = page.locator("#measures tr").all_inner_texts()
-    assert any(row.startswith("macro AUC") for row in rows)
-    assert shown(page) == following  # what is on the page does not change under one's fingers
-    page.click("#say-no")
-    wait_for(page, "count", "5 of 6")
-    press(page, "s", 6, 6)
-    page.wait_for_selector("#end:visible")
-    page.keyboard.press("y")  # there is nothing to answer
-    page.keyboard.press("e")
-    wait_for(page, "export-state", "5 answers")
-    expected = dict.fromkeys(asked, "yes") | {asked[2]: "no", following: "no"}
-    assert exported(running.output, files) == expected
-    assert page.problems == []
-
-
-def test_a_row_is_answered_in_one_go_and_a_label_error_is_corrected(files, review, page):
-    running = review()
-    page.goto(running.url)
-    page.wait_for_selector("#question:visible")
-    # The other labels stand beside the question, above the columns.
-    beside, about = (page.locator(place).bounding_box() for place in ("#beside", "#about"))
-    assert beside["y"] < about["y"]
-    assert "→" in page.inner_text("#open")
-    assert not page.locator("#more").is_visible()
-    page.keyboard.press("2")
-    page.wait_for_selector("#whole:visible")
-    row = int(page.inner_text("#label").removeprefix("Row "))
-    names = page.locator("#missing th").all_inner_texts()
-    before = page.locator("#missing tr td:nth-child(2)").all_inner_texts()
-    page.keyboard.press("y")
-    page.wait_for_function("() => !document.querySelector('#missing td:nth-child(2)').textContent")
-    after = page.locator("#missing tr td:nth-child(2)").all_inner_texts()
-    if len(names) > 1:
-        assert after[1:] != before[1:]
-    assert running.ask("state")["progress"]["decided"] == 0
-    page.keyboard.press("Enter")
-    wait_for(page, "said", f"of row {row}.")
-    words = ["yes", *["skip"] * (len(names) - 1)]
-    found = running.ask("state?queue=rows&at=0")["entry"]
-    assert found["row"] == row
-    assert running.ask("state")["progress"]["decided"] == len(names)
-    page.keyboard.press("3")
-    page.wait_for_function(
-        "() => document.getElementById('predicted').textContent.includes('table')"
-    )
-    label, number = page.inner_text("#label"), int(page.inner_text("#row").removeprefix("row "))
-    said = page.inner_text("#probability")
-    page.keyboard.press("n" if said == "yes" else "y")
-    wait_for(page, "said", f"in row {number}.")
-    running.end(signal.SIGINT)
-    lines = [json.loads(line) for line in running.answers.read_text().splitlines()]
-    assert [line["answer"] for line in lines if line.get("row") == row][: len(names)] == words
-    assert (lines[-1]["row"], lines[-1]["label"], lines[-1]["observed"]) == (number, label, said)
-    assert page.problems == []
-
-
-def test_the_page_fits_loads_nothing_from_elsewhere_and_runs_no_text(review, page):
-    running = review()
-    colours = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 26)"}
-    for width, scheme in product((1280, 380), colours):
-        page.set_viewport_size({"width": width, "height": 800})
-        page.emulate_media(color_scheme=scheme)
-        page.goto(running.url)
-        page.wait_for_selector("#question:visible")
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-        back = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-        assert back == colours[scheme]
-    page.click("#rest-head")
-    assert '<img src=x onerror="document.title=' in page.inner_text("#about")
-    assert page.locator("#about img, #about b").count() == 0
-    assert "Review \u2068tickets.csv" in page.title()
-    own = [url for url in page.asked_for if not url.startswith("data:")]
-    assert own
-    assert all(url.startswith(running.url) for url in own)
-    assert page.problems == []
-
-
-def test_a_page_of_another_origin_can_neither_read_nor_answer(review, page):
-    running = review()
-    entry = running.ask("state")["entry"]
-    # A page elsewhere, which even knows the address; the browser is told not to look it up.
-    page.route("http://elsewhere.example/", lambda route: route.fulfill(body="<p>hello</p>"))
-    page.goto("http://elsewhere.example/")
-    body = json.dumps({"row": entry["row"], "label": entry["label"], "answer": "yes"})
-    script = """async ([url, body, type]) => {
-        try {
-            const options = body ? {method: "POST", body, headers: {"Content-Type": type}} : {};
-            const reply = await fetch(url, options);
-            return reply.status;
-        } catch (error) { return String(error); }
-    }"""
-    for kind in ("application/json", "text/plain"):
-        assert "TypeError" in page.evaluate(script, [f"{running.url}answer", body, kind])
-    assert "TypeError" in page.evaluate(script, [f"{running.url}state", "", ""])
-    assert running.ask("state")["progress"]["decided"] == 0

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dm2l.io import read_npz
 from dm2l.review import Journal, ReviewSession, _session
 from dm2l.review._question import Column, arranged, row_columns
-from dm2l.review._session import export_answers
+from dm2l.review._session import _identifiers, export_answers
 from dm2l.tables import (
     FitOptions,
     Table,
@@ -122,12 +122,12 @@ def test_an_entry_shows_its_row_its_other_labels_and_the_prediction(case, begin)
     assert parts.value == pytest.approx(parts.own + parts.row + parts.others)
     assert parts.own == pytest.approx(min(parts.probability, 1 - parts.probability))
     shown = {column.name: column for column in entry.columns}
-    assert set(shown) == set(table.feature_names)
+    assert set(shown) == set(table.feature_names) - {"ticket"}
+    assert entry.name == table.frame["ticket"][row - 1]
     assert shown["text"].text == table.frame["text"][row - 1]
-    assert not shown["ticket"].used
+    assert not shown["opened"].used
     assert shown["text"].used
-    assert entry.columns[0].name == "ticket"  # what the row may be known by
-    assert {"text", "ticket"} <= {column.name for column in entry.columns[: entry.n_first]}
+    assert {"text", "opened"} <= {column.name for column in entry.columns[: entry.n_first]}
     states = {o.name: o for o in entry.others}
     assert set(states) == set(LABELS) - {label}
     # Predictions for open labels are those of `complete`, given the known labels of the row.
@@ -145,7 +145,7 @@ def test_an_entry_shows_its_row_its_other_labels_and_the_prediction(case, begin)
         elif name == other:
             assert states[name][1:4] == ("answered", "no", None)
         else:
-            assert states[name][1:] == pytest.approx(
+            assert states[name][1:6] == pytest.approx(
                 ("open", "", cases[0][k], cases[0][k], cases[1][k])
             )
 
@@ -680,3 +680,18 @@ def test_a_refit_of_positive_unlabelled_labels_is_one_again(tmp_path):
         session.wait()
         assert session.refit_state.error == ""
         assert session.model.classifier.missing_as == "unlabelled"
+
+
+def test_a_row_is_identified_by_chosen_columns(begin, case):
+    table = case[0]
+    entry = begin(keep=["channel", "vip"]).entry()
+    cells = [table.frame[name].iloc[entry.row - 1] for name in ("channel", "vip")]
+    assert entry.name == " ".join(map(str, cells))
+    assert "ticket" in {column.name for column in entry.columns}
+    with pytest.raises(ValueError, match="no feature column 'vi' to identify rows by"):
+        _identifiers(case[1], table, ["vi"])
+
+
+def test_texts_come_first():
+    columns = [Column("a", "1", True, 3.0), Column("b", "word " * 20, True, 0.1)]
+    assert [column.name for column in arranged(columns)[0]] == ["b", "a"]

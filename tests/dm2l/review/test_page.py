@@ -1,0 +1,375 @@
+"""The review page in a browser: questions, answers, undo, layout, contrast, and other sites."""
+
+import json
+import os
+import shutil
+from importlib import metadata
+from itertools import product
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from dm2l.review import Journal, ReviewSession
+from dm2l.review._server import ReviewServer
+from dm2l.tables import FitOptions, fit_table, read_table
+from half_labelled import as_csv, make_table, spell
+
+pytestmark = pytest.mark.slow
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ENDING = "_told_by_the_customer_of_this_ticket"  # names that are wider than a column
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    """A table and a model of it."""
+    columns, truth, observed = make_table(80, blank=0.5)
+    columns["note"] = ["<img src=x onerror=\"document.title='run'\"><b>bold</b>"] * 80
+    labels = {name + ENDING: cells for name, cells in spell(truth, observed, "Yes", "No").items()}
+    path = tmp_path_factory.mktemp("page") / "tickets.csv"
+    path.write_text(as_csv(columns, labels), encoding="utf-8")
+    table = read_table(path, "topic_*")
+    return table, fit_table(table, FitOptions("linear", 0.1, 0.3, cv=3), estimate_folds=0)
+
+
+@pytest.fixture
+def review(case, tmp_path):
+    """Open a session behind a server; both end with the test."""
+    table, model = case
+    running = []
+
+    def start(**options):
+        session = ReviewSession(model, table, Journal(tmp_path / "a.jsonl", table), **options)
+        server = ReviewServer(session, output=tmp_path / "out.csv")
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+
+        def end():
+            server.shutdown()
+            thread.join()
+            server.server_close()
+            session.wait(60)
+            session.close()
+
+        server.session, server.end = session, end
+        running.append(server)
+        return server
+
+    yield start
+    for server in running:
+        server.end()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if tuple(map(int, metadata.version("playwright").split(".")[:2])) < (1, 65):
+        pytest.skip("older playwright evaluates text in the page, which the page's policy forbids")
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}; run make browser")
+    # Inside a container, where one is root, Chromium's sandbox cannot be set up.
+    options = ["--no-sandbox"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=path, args=options)
+        context = chromium.new_context(viewport={"width": 1366, "height": 768})
+        yield context
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser):
+    page = browser.new_page()
+    page.set_default_timeout(60_000)  # others may share the machine
+    page.problems, page.asked_for = [], []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("request", lambda request: page.asked_for.append(request.url))
+    yield page
+    assert page.problems == []
+    page.close()
+
+
+def visit(page, server):
+    page.goto(server.url)
+    page.wait_for_selector("#question:visible")
+
+
+def shown(page):
+    """Name of the row and label on the page."""
+    return page.inner_text("#name"), page.locator("#asked bdi").last.text_content()
+
+
+def wait_for(page, place, words):
+    """Wait until an element says this."""
+    page.wait_for_function(
+        "([place, words]) => document.getElementById(place).textContent.includes(words)",
+        arg=[place, words],
+    )
+
+
+def press(page, key, decided, suggested):
+    """Press a key and wait until the page counts it."""
+    page.keyboard.press(key)
+    wait_for(page, "count", f"{decided} of {suggested}:")
+
+
+def test_a_person_answers_by_keyboard_and_a_lost_server_is_told(review, page, tmp_path):
+    said = {}
+    running = review(top=25)
+    visit(page, running)
+    name, label = shown(page)
+    row = running.session.entry().row
+    assert name == f"T{9999 + row}"
+    assert page.inner_text("#row") == f"row {row}"
+    assert page.inner_text("#asked") == f"Does {name} have {label}?"
+    for k in range(5):
+        key = "yns"[k % 3]
+        said[shown(page)] = {"y": "yes", "n": "no", "s": "skip"}[key]
+        name, label = shown(page)
+        press(page, key, k + 1, 25)
+        word = said[name, label].replace("skip", "skipped")
+        line = page.text_content("#said").replace("\u2068", "").replace("\u2069", "")
+        assert line == f"Saved for {name}: {label} is {word}."
+    assert page.inner_text("#count") == "5 of 25: 4 saved, 1 skipped"
+    page.keyboard.press("e")
+    wait_for(page, "export-state", "4 labels in")
+    seen = "document.getElementById('export-state').getBoundingClientRect().bottom"
+    assert page.evaluate(f"{seen} <= window.innerHeight")
+    with page.expect_download() as download:
+        page.click("#download")
+    assert download.value.suggested_filename == "out.csv"
+    assert Path(download.value.path()).read_bytes() == (tmp_path / "out.csv").read_bytes()
+    running.end()
+    lost = shown(page)
+    page.keyboard.press("y")
+    page.wait_for_selector("#problem:visible")
+    assert "does not answer" in page.inner_text("#problem")
+    assert shown(page) == lost  # not counted, and said so
+    assert page.inner_text("#count").startswith("5 of 25")
+    found = running.session.journal.decisions
+    assert {(f"T{9999 + row}", label): made.answer for (row, label), made in found.items()} == said
+
+
+def test_a_key_held_down_on_a_button_answers_once(review, page):
+    running = review(top=20)
+    visit(page, running)
+    page.click("[data-answer=yes]")
+    wait_for(page, "count", "1 of 20:")
+    page.keyboard.down("Enter")  # the new question's button has the focus
+    for _ in range(8):
+        page.keyboard.down("Enter")  # a second time is a repetition
+    page.keyboard.up("Enter")
+    wait_for(page, "count", "2 of 20:")
+    press(page, "n", 3, 20)
+
+
+def test_going_back_refitting_and_the_end_on_the_page(review, page):
+    running = review(top=6)
+    visit(page, running)
+    asked = []
+    for k in range(4):
+        asked.append(shown(page))
+        press(page, "y", k + 1, 6)
+    page.keyboard.press("ArrowLeft")
+    wait_for(page, "said", "You answered yes.")
+    page.keyboard.press("u")
+    wait_for(page, "name", asked[2][0])
+    assert shown(page) == asked[2]
+    assert page.get_attribute("[data-answer=yes]", "aria-pressed") == "true"
+    page.keyboard.press("n")
+    wait_for(page, "said", "is no.")
+    assert shown(page) == asked[3]
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.getElementById('said').textContent === ''")
+    following = shown(page)  # another one, perhaps: predictions for the row have changed
+    assert following not in asked
+    page.keyboard.press("r")
+    page.wait_for_selector("#quality:visible")
+    assert "with 4 answers" in page.inner_text("#quality-text")
+    rows = page.locator("#measures tr").all_inner_texts()
+    assert any(row.startswith("macro AUC") for row in rows)
+    assert shown(page) == following  # what is on the page does not change under one's fingers
+    page.click("[data-answer=no]")
+    wait_for(page, "count", "5 of 6:")
+    press(page, "s", 6, 6)
+    page.wait_for_selector("#end:visible")
+    page.keyboard.press("y")  # there is nothing to answer
+    page.keyboard.press("e")
+    wait_for(page, "export-state", "5 labels")
+    expected = dict.fromkeys(asked, "yes") | {asked[2]: "no", following: "no"}
+    made = running.session.journal.decisions.items()
+    said = {(f"T{9999 + row}", label): answer for (row, label), (answer, _) in made}
+    assert {key: word for key, word in said.items() if word != "skip"} == expected
+
+
+def test_a_row_is_answered_in_one_go_and_a_label_error_is_corrected(review, page):
+    running = review()
+    visit(page, running)
+    assert "→" in page.inner_text("#open")
+    assert not page.locator("#more").is_visible()
+    page.keyboard.press("2")
+    page.wait_for_selector("#whole:visible")
+    name = page.inner_text("#name")
+    names = page.locator("#missing th").all_text_contents()
+    before = page.locator("#missing tr td:nth-child(2)").all_inner_texts()
+    page.keyboard.press("y")
+    page.wait_for_function("() => !document.querySelector('#missing td:nth-child(2)').textContent")
+    after = page.locator("#missing tr td:nth-child(2)").all_inner_texts()
+    assert len(names) > 1
+    assert after[1:] != before[1:]
+    assert page.inner_text("#marked") == f"1 of {len(names)} answered, not saved yet"
+    assert running.session.progress.decided == 0
+    page.keyboard.press("Enter")
+    wait_for(page, "said", f"{name}\u2069: 1 saved, {len(names) - 1} skipped.")
+    journal = running.session.journal
+    words = [journal.decisions[int(name[1:]) - 9999, label].answer for label in names]
+    assert words == ["yes", *["skip"] * (len(names) - 1)]
+    page.keyboard.press("3")
+    page.wait_for_selector("#observed:visible:has-text('The table says')")
+    name, label = shown(page)
+    said = "yes" if "yes" in page.inner_text("#observed") else "no"
+    # The bar is the probability of a yes in this mode, too.
+    wrong = running.session.label_error(0 if journal.checks else None).error_probability
+    bar = page.evaluate("() => parseFloat(document.getElementById('yes').style.width)")
+    assert bar == pytest.approx(100 * (1 - wrong if said == "yes" else wrong))
+    page.keyboard.press("n" if said == "yes" else "y")
+    wait_for(page, "said", f"Saved for \u2068{name}\u2069")
+    ((key, made),) = journal.checks.items()
+    assert key == (int(name[1:]) - 9999, label)
+    assert {said, made.answer} == {"yes", "no"}
+
+
+# Parts of a name that end in a line in which they did not begin.
+BROKEN = """() => [...document.querySelectorAll("bdi")].flatMap((name) => [...name.childNodes])
+    .filter((part) => part.nodeType === Node.TEXT_NODE).filter((part) => {
+        const range = document.createRange();
+        range.selectNode(part);
+        return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1;
+    }).map((part) => part.textContent)"""
+
+
+def test_the_page_fits_loads_nothing_from_elsewhere_and_runs_no_text(review, page):
+    running = review()
+    sizes, colours = ((1366, 768), (380, 740)), {"light": 255, "dark": 20}
+    for (width, height), scheme in product(sizes, colours):
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
+        visit(page, running)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        back = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        assert back.startswith(f"rgb({colours[scheme]}, ")
+        about, asked, answers, beside = (
+            page.locator(place).bounding_box()
+            for place in ("#about", "#asked", "#answers", "#beside")
+        )
+        # The answers are on the screen without scrolling, and so is the beginning of the row.
+        assert about["y"] < 0.4 * height
+        assert max(box["y"] + box["height"] for box in (asked, answers)) <= height
+        if width > 1000:
+            assert about["y"] + about["height"] <= height
+            assert about["x"] < asked["x"]
+        else:
+            assert about["y"] < beside["y"]
+            page.evaluate("() => scrollTo(0, document.body.scrollHeight)")
+            box = page.locator("#answers").bounding_box()
+            assert 0 < box["y"] < box["y"] + box["height"] <= height
+        for mode in "21":
+            assert page.evaluate(BROKEN) == []
+            page.keyboard.press(mode)
+            page.wait_for_selector("#whole:visible" if mode == "2" else "#prediction:visible")
+    assert '<img src=x onerror="document.title=' in page.inner_text("#about")
+    assert page.locator("#about img, #about b").count() == 0
+    assert "Review \u2068tickets.csv" in page.title()
+    own = [url for url in page.asked_for if not url.startswith("data:")]
+    assert own
+    assert all(url.startswith(running.url) for url in own)
+
+
+# The lowest contrast of a visible text with the colour behind it, and the text.
+CONTRAST = """() => {
+    const light = (colour) => {
+        const [r, g, b] = colour.map((x) => x / 255)
+            .map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const parts = (text) => text.match(/[\\d.]+/g).map(Number);
+    const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const behind = (element) => {
+        for (let at = element; at; at = at.parentElement) {
+            const [r, g, b, alpha = 1] = parts(getComputedStyle(at).backgroundColor);
+            if (alpha === 1) return light([r, g, b]);
+            if (alpha) throw new Error("a background is not opaque");
+        }
+    };
+    const found = [];
+    for (const element of document.body.querySelectorAll("*")) {
+        const style = getComputedStyle(element);
+        const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+        if (!own || !element.checkVisibility() || element.closest(":disabled")) continue;
+        let opacity = 1;
+        for (let at = element; at; at = at.parentElement) opacity *= getComputedStyle(at).opacity;
+        const value = opacity < 1 ? 0 : ratio(light(parts(style.color)), behind(element));
+        found.push([value, element.textContent]);
+    }
+    const at = document.activeElement;
+    const outline = getComputedStyle(at);
+    if (at.matches(":focus-visible")) {
+        const value = ratio(light(parts(outline.outlineColor)), behind(at.parentElement));
+        found.push([outline.outlineStyle === "none" ? 0 : 1.5 * value, "focus"]);  // 3 is enough
+    }
+    return found.sort((a, b) => a[0] - b[0])[0];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_state_is_readable(review, page, scheme):
+    running = review()
+    page.emulate_media(color_scheme=scheme)
+    visit(page, running)
+    page.keyboard.press("y")
+    wait_for(page, "count", "1 of")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("[data-answer=yes][aria-pressed=true]")
+    lowest = {}
+
+    def look(place):
+        lowest[place] = page.evaluate(CONTRAST)
+
+    for place in ("[data-answer][aria-pressed=true]", "[data-queue][aria-pressed=true]"):
+        page.hover(place)
+        look(place)
+        page.focus(place)
+        look(f"{place} in focus")
+    for place in ("[data-answer=no]", "#refit", "#download", "summary >> visible=true"):
+        page.hover(place)
+        look(place)
+    page.keyboard.press("2")
+    page.wait_for_selector("#whole:visible")
+    page.locator("#missing [data-word=yes]").first.click()  # and the pointer stays on it
+    page.wait_for_selector("#missing [aria-pressed=true]")
+    look("row")
+    page.keyboard.press("Tab")
+    look("row in focus")
+    assert {place: found for place, found in lowest.items() if found[0] < 4.5} == {}
+    assert min(found[0] for found in lowest.values()) < 21  # something was measured
+
+
+def test_a_page_of_another_origin_can_neither_read_nor_answer(review, page):
+    running = review()
+    entry = running.session.entry()
+    # A page elsewhere, which even knows the address; the browser is told not to look it up.
+    page.route("http://elsewhere.example/", lambda route: route.fulfill(body="<p>hello</p>"))
+    page.goto("http://elsewhere.example/")
+    body = json.dumps({"row": entry.row, "label": entry.label, "answer": "yes"})
+    script = """async ([url, body, type]) => {
+        try {
+            const options = body ? {method: "POST", body, headers: {"Content-Type": type}} : {};
+            const reply = await fetch(url, options);
+            return reply.status;
+        } catch (error) { return String(error); }
+    }"""
+    for kind in ("application/json", "text/plain"):
+        assert "TypeError" in page.evaluate(script, [f"{running.url}answer", body, kind])
+    assert "TypeError" in page.evaluate(script, [f"{running.url}state", "", ""])
+    assert running.session.progress.decided == 0
