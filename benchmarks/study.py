@@ -153,17 +153,24 @@ def compute(cell: Cell, rows: int, chemistry: Path | None, out: Path) -> str:
     data, rate, seed, name = cell
     X, Y, n = read(data, seed, rows, chemistry)
     shown = Y[:n] if rate == 1 else simulate_uniform(Y[:n], rate, random_state=seed)
-    # A row of which nothing is known, or a label of which one answer is, is nothing to learn from.
+    # A row of which nothing is known is nothing to learn from. Labels with one observed class are
+    # scored like all others; every rival gets the rates of the training rows for them.
     seen = ~np.isnan(shown).all(axis=1)
-    X_train, shown = X[:n][seen], shown[seen]
+    X_train, shown, truth = X[:n][seen], shown[seen], Y[n:]
     both = (shown == 1).any(axis=0) & (shown == 0).any(axis=0)
-    shown, truth = shown[:, both], Y[n:, both]
+    rates = ((shown == 1).sum(axis=0) + 0.5) / ((~np.isnan(shown)).sum(axis=0) + 1)
+
+    def whole(P: Any) -> Any:
+        found = np.tile(rates, (len(P), 1))
+        found[:, both] = P
+        return found
+
     row: dict[str, Any] = dict(zip(KEY, cell, strict=True))
     lines = [row]
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        reason = "" if name in OURS else left_out(name, X.shape, shown.shape[1])
+        reason = "" if name in OURS else left_out(name, X.shape, int(both.sum()))
         if reason:
             row["reason"] = reason
         elif name in OURS:
@@ -176,9 +183,10 @@ def compute(cell: Cell, rows: int, chemistry: Path | None, out: Path) -> str:
             row["estimate"] = [float(v) for v in model.estimate_["label_auc"]]
             if name == "auto":
                 alone = {"method": PART, "seconds": 0.0}
-                lines.append(row | alone | measures(truth, best_part(model, X[n:])))
+                lines.append(row | alone | measures(truth, whole(best_part(model, X[n:]))))
         else:
-            P, row["setting"], row["fit_seconds"] = tuned(name, X_train, shown, X[n:])
+            found = tuned(name, X_train, shown[:, both], X[n:])
+            P, row["setting"], row["fit_seconds"] = whole(found[0]), *found[1:]
     row["seconds"] = round(time.perf_counter() - start, 2)
     if not reason:
         row |= measures(truth, P)

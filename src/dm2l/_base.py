@@ -99,6 +99,10 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def _score_labels(self, X: Any) -> NDArray[Any]:
         raise NotImplementedError
 
+    def _on_own_scale(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores with the probabilities ``(1 + tanh(scores)) / 2`` on the scale of this model."""
+        return scores
+
     def _fit_nothing(self, X: Any) -> None:
         """Set fitted attributes when no label can be learnt."""
 
@@ -224,7 +228,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
         """Fit the labels with both classes observed; others get constant scores."""
-        mask = LearnableMask.of(labels.signs)
+        mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
         if not mask.learnable.any():
             self._fit_nothing(X)
@@ -326,7 +330,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         if is_non_numpy(X) and learnable.all():
             xp = namespace(found)
             return xp.astype(found, xp.float64, copy=False)
-        columns = np.tile(self._constant, (_num_samples(X), 1))
+        columns = np.tile(self._on_own_scale(self._constant), (_num_samples(X), 1))
         if found is not None:
             columns[:, learnable] = to_numpy(found)
         return asarray_like(columns, X)

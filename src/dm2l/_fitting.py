@@ -169,7 +169,7 @@ class Trainer:
 
     def fit(self, X: Any, labels: LabelMatrix, last: WarmStart | None = None) -> SolverResult:
         """Fit the labels with both classes observed, starting at ``last`` if its shape fits."""
-        mask = LearnableMask.of(labels.signs)
+        mask = LearnableMask.of(labels.signs, labels.entries)
         if not mask.learnable.any():
             return self.nothing(X, mask)
         X, labels = mask.rows(X, pairwise=self.kernel == "precomputed"), mask.labels(labels)

@@ -168,34 +168,54 @@ def test_methods_refuse_to_work_before_fit(coupled, data):
 
 
 CONSTANT = {
-    "nothing observed": (np.nan, "nothing observed", 0),
-    "positives only": (1, "only one class observed", 1),
-    "negatives only": (0, "only one class observed", -1),
+    "nothing observed": (np.nan, "nothing observed"),
+    "positives only": (1, "only one class observed"),
+    "negatives only": (0, "only one class observed"),
 }
 
 
-@pytest.mark.parametrize(("value", "text", "score"), CONSTANT.values(), ids=CONSTANT)
+def rate(y):
+    """Probability that agrees with the observed entries of one class."""
+    return (np.nansum(y) + 0.5) / (np.sum(~np.isnan(y)) + 1)
+
+
+@pytest.mark.parametrize(("value", "text"), CONSTANT.values(), ids=CONSTANT)
 def test_a_label_that_cannot_be_learnt_warns_by_name_and_gets_a_constant_score(
-    estimator, data, value, text, score
+    estimator, data, value, text
 ):
     X, Y, _ = data
     Y[:, 2] = value
+    Y[5:9, 2] = np.nan
     with pytest.warns(ConstantLabelWarning, match=rf"^1 label\(s\) have {text}.*: column 'fog'\.$"):
         model = estimator.fit(X, label_frame(Y))
-    np.testing.assert_array_equal(model.decision_function(X)[:, 2], score)
-    np.testing.assert_array_equal(model.predict(X)[:, 2], int(score > 0))
-    np.testing.assert_array_equal(model.predict_proba(X)[:, 2], plain_probability(np.array(score)))
+    scores, p = model.decision_function(X)[:, 2], model.predict_proba(X)[:, 2]
+    np.testing.assert_allclose(p, rate(Y[:, 2]), rtol=1e-12)
+    np.testing.assert_allclose(plain_probability(scores), p, rtol=1e-12)
+    np.testing.assert_array_equal(model.predict(X)[:, 2], int(value == 1))
 
 
-@pytest.mark.parametrize(("value", "text", "score"), CONSTANT.values(), ids=CONSTANT)
-def test_weights_of_a_constant_label_say_the_same_as_its_score(data, value, text, score):
+def test_constant_labels_have_the_rates_of_weighted_entries_and_rank_by_them(estimator, data):
+    X, Y, _ = data
+    Y[:, 1:3] = 0
+    Y[6:, 1] = np.nan  # five entries, one of which counts twice
+    Y[0, 1] = np.nan
+    weights = np.where(np.arange(len(X)) == 3, 2.0, 1.0)
+    with pytest.warns(ConstantLabelWarning, match="2 label"):
+        model = estimator.fit(X, Y, sample_weight=weights)
+    p = model.predict_proba(X)[0, 1:3]
+    np.testing.assert_allclose(p, [0.5 / 7, 0.5 / (len(X) + 2)])
+    assert np.diff(model.decision_function(X)[0, 1:3]) < 0
+
+
+@pytest.mark.parametrize(("value", "text"), CONSTANT.values(), ids=CONSTANT)
+def test_weights_of_a_constant_label_say_the_same_as_its_score(data, value, text):
     X, Y, _ = data
     Y[:, 2] = value
     for model in (DM2LClassifier(), MaskedRidgeClassifier()):
         with pytest.warns(ConstantLabelWarning, match=text):
             model.fit(X, Y)
         np.testing.assert_array_equal(model.coef_[2], 0)
-        assert model.intercept_[2] == score
+        np.testing.assert_allclose(plain_probability(model.intercept_[2]), rate(Y[:, 2]))
         assert model.coef_.shape == (4, 6)
 
 
@@ -232,7 +252,7 @@ def test_a_refit_without_a_learnable_label_leaves_no_old_weights_behind(data):
         with pytest.warns(ConstantLabelWarning, match="4 label"):
             model.fit(X, np.ones_like(Y))
         np.testing.assert_array_equal(model.coef_, np.zeros((4, 6)))
-        np.testing.assert_array_equal(model.intercept_, np.ones(4))
+        np.testing.assert_allclose(plain_probability(model.intercept_), rate(np.ones(len(X))))
 
 
 # ---------------------------------------------------------------------------------- complete

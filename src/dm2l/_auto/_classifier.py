@@ -22,6 +22,7 @@ from dm2l._auto._base_models import (
 )
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 from dm2l._auto._leaderboard import (
+    FoldOfRow,
     add_gains,
     brier,
     cross_fitted,
@@ -29,6 +30,7 @@ from dm2l._auto._leaderboard import (
     label_table,
     log_loss,
     on_new_rows,
+    rate_log_odds,
     try_all,
 )
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
@@ -37,6 +39,7 @@ from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_
 from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
 from dm2l.datasets import duplicate_groups
+from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.model_selection import label_folds
 
@@ -197,7 +200,7 @@ class AutoClassifier(MissingLabelClassifier):
     # -- fitting --------------------------------------------------------------------------------
 
     def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
-        mask = LearnableMask.of(labels.signs)
+        mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
         if not mask.learnable.any():
             self.models_: dict[str, Any] = {}
@@ -212,7 +215,7 @@ class AutoClassifier(MissingLabelClassifier):
                 (place[train[keep[train]]], place[test[keep[test]]])
                 for train, test in label_folds(cv, X, labels.signs[:, mask.learnable])
             ]
-        X, labels = mask.rows(X), mask.labels(labels)
+        signs, X, labels = labels.signs[keep], mask.rows(X), mask.labels(labels)
         T, entries = labels.signs, labels.entries
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))
@@ -236,14 +239,31 @@ class AutoClassifier(MissingLabelClassifier):
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
-        p = expit(self._fit_ensemble(context))
-        self.held_out_ = mask.spread(p)
-        self.held_out_folds_ = np.full(len(mask.keep), -1)
-        self.held_out_folds_[mask.keep] = context.fold
-        return FitResult(leave_one_out_scores=mask.spread(2 * p - 1), out_of_fold=True)
+        eta, scored = self._fit_ensemble(context)
+        unseen = np.where(scored, 2 * expit(eta) - 1, np.nan)
+        # Estimates count all labels, since new rows may show both classes of any label.
+        found = rate_log_odds(signs, context.fold)
+        found[:, mask.learnable] = eta
+        self._set_estimates(found, signs, context.fold)
+        self.held_out_ = np.full((len(keep), len(mask.learnable)), np.nan)
+        self.held_out_[keep] = expit(found)
+        self.held_out_folds_ = np.full(len(keep), -1)
+        self.held_out_folds_[keep] = context.fold
+        return FitResult(leave_one_out_scores=mask.spread(unseen), out_of_fold=True)
 
-    def _fit_ensemble(self, context: EnsembleContext) -> Floats:
-        """Fit the base models and the stack, and return out-of-fold log-odds."""
+    def _set_estimates(self, eta: Floats, T: Signs, fold: FoldOfRow) -> None:
+        """Measure the out-of-fold log-odds of all labels."""
+        folds, learnable = int(fold.max()) + 1, self._learnable
+        self.estimate_ = {
+            "label_auc": on_new_rows(label_auc(eta, T, fold)[0], folds, 1.0),
+            "log_loss": on_new_rows(log_loss(eta, T), folds),
+            "brier": on_new_rows(brier(eta, T), folds, 1.0),
+        }
+        names = self.label_names_[learnable]
+        self.label_quality_ = label_table(eta[:, learnable], T[:, learnable], names, fold)
+
+    def _fit_ensemble(self, context: EnsembleContext) -> tuple[Floats, Bools]:
+        """Fit the base models and the stack; return out-of-fold log-odds, and which are scores."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
         budget.planned += stacking + correlating
@@ -284,16 +304,9 @@ class AutoClassifier(MissingLabelClassifier):
         self._inputs = {model.name: model.inputs for model in stacked}
         self.models_ = {model.name: model.model for model in kept}
         self.leaderboard_ = board
-        folds, names = int(fold.max()) + 1, self.label_names_[self._learnable]
-        self.estimate_ = {
-            "label_auc": on_new_rows(label_auc(eta, T, fold)[0], folds, 1.0),
-            "log_loss": on_new_rows(log_loss(eta, T), folds),
-            "brier": on_new_rows(brier(eta, T), folds, 1.0),
-        }
-        self.label_quality_ = label_table(eta, T, names, fold)
         if self.coupling is not None:
             budget.report("learning label correlations")
-        return eta
+        return eta, np.asarray(np.isfinite(scores).all(axis=0))
 
     def _fit_to_all_rows(
         self, context: EnsembleContext, tried: list[BaseModel], keep: Bools
@@ -335,6 +348,9 @@ class AutoClassifier(MissingLabelClassifier):
         return own if rows is None else rows.hold_out(X, labels.signs, own)
 
     # -- predicting -----------------------------------------------------------------------------
+
+    def _on_own_scale(self, scores: Floats) -> Floats:
+        return np.tanh(scores)
 
     def _score_labels(self, X: Any) -> Floats:
         return np.tanh(0.5 * self._log_odds(X))

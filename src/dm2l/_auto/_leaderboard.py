@@ -19,6 +19,7 @@ from dm2l._auto._base_models import (
 )
 from dm2l._auto._stack import MOST_ENTRIES, Bools, Floats, Stack
 from dm2l.labels._entries import Signs
+from dm2l.labels._matrix import constant_scores
 from dm2l.model_selection import Interval
 
 FoldOfRow = NDArray[np.intp]
@@ -29,13 +30,25 @@ def cross_fitted(
     scores: Floats, T: Signs, shares: Bools, fold: FoldOfRow, weights: Floats | None = None
 ) -> Floats:
     """Out-of-fold log-odds: the stack that predicts a fold is fitted to the other folds."""
-    result = np.full(T.shape, np.nan)
+    result = rate_log_odds(T, fold)
     for number in range(int(fold.max()) + 1):
         here = fold == number
         rest = ~here & (fold >= 0)
         own = None if weights is None else weights[rest]
         stack = Stack.fit(scores[:, rest], T[rest], shares, own)
-        result[here] = stack.log_odds(scores[:, here])
+        found = stack.log_odds(scores[:, here])
+        # Labels that a fold could not learn get their rates, as after a fit to these rows.
+        result[here] = np.where(np.isnan(found), result[here], found)
+    return result
+
+
+def rate_log_odds(T: Signs, fold: FoldOfRow) -> Floats:
+    """Log-odds of the rates of positives in the other folds; NaN for rows without a fold."""
+    result = np.full(T.shape, np.nan)
+    for number in range(int(fold.max(initial=-1)) + 1):
+        rest = (fold != number) & (fold >= 0)
+        positives, negatives = (T[rest] > 0).sum(axis=0), (T[rest] < 0).sum(axis=0)
+        result[fold == number] = 2 * constant_scores(positives, negatives)
     return result
 
 

@@ -67,7 +67,7 @@ def score_paths(
         metric = partial(metric, sample_weight=labels_test.entries.rows)
     scores, seconds = (np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2))
     truth = LabelMatrix.of_signs(labels_test.signs)
-    selection = LearnableMask.of(labels.signs)
+    selection = LearnableMask.of(labels.signs, labels.entries)
     if not selection.learnable.any():
         return scores, seconds
     fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))

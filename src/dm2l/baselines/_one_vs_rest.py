@@ -115,7 +115,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None = None
     ) -> FitResult:
         """Fit the labels; ``after_label`` is called with the numbers of done and all labels."""
-        mask = LearnableMask.of(labels.signs)
+        mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)
         if mask.learnable.any():
@@ -194,6 +194,14 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     def _score_labels(self, X: Any) -> NDArray[Any]:
         with explained(self.estimator, X):
             return np.stack([_score(*one) for one in self._models_with_inputs(X)], axis=-1)
+
+    def _on_own_scale(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        # Scores with probabilities of their own are log-odds or 2 p - 1.
+        if _estimator_type(self.estimator) == "regressor":
+            return scores
+        if not hasattr(self.estimator, "predict_proba"):
+            return scores
+        return 2 * scores if hasattr(self.estimator, "decision_function") else np.tanh(scores)
 
     def _label_answers(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         with explained(self.estimator, X):

@@ -296,17 +296,13 @@ class LabelCompleter:
         if self.training_rows is not None:
             scores = self.training_rows.hold_out(X, T, scores)
         mean, p = correlation.predict(np.where(learnt, T, 0), scores)
-        rates = correlation.rates
-        p = np.where(learnt, p, self.calibrator.predict(scores) if self.calibrator else rates)
-        positive, predicted = correlation.decide(mean, p), self.decide(scores)
+        own = self.probabilities(scores) if probabilities is None else probabilities
         # Rows without a known label use the features alone, because conditional probabilities were
         # fitted to rows with known labels.
-        bare = ~(T[:, learnt] != 0).any(axis=1)
-        if bare.any():
-            own = self.probabilities(scores[bare]) if probabilities is None else probabilities[bare]
-            p[bare] = np.where(learnt, own, p[bare])
-        apart = ~learnt | bare[:, None]
-        positive = np.where(apart, predicted, positive)
+        apart = ~learnt | ~(T[:, learnt] != 0).any(axis=1, keepdims=True)
+        predicted = self.decide(scores)
+        positive = np.where(apart, predicted, correlation.decide(mean, p))
+        p = np.where(apart, own, p)
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
         chosen, expected = missing, NO_BOUND
         if max_error_rate is not None:

@@ -48,8 +48,7 @@ class LabelCorrelation:
     """Covariance of the residuals of all labels, with probabilities and error rates based on it.
 
     Decisions follow conditional means if there is a ``threshold``, and otherwise probabilities with
-    ``cutoffs``, which are NaN for labels with too few examples of a class. ``rates`` are the
-    observed rates of positives.
+    ``cutoffs``, which are NaN for labels with too few examples of a class.
     """
 
     covariance: LabelCovariance
@@ -57,7 +56,6 @@ class LabelCorrelation:
     error_rates: ErrorRateBound
     threshold: float | None
     cutoffs: Floats
-    rates: Floats
 
     @classmethod
     def fit(
@@ -65,9 +63,8 @@ class LabelCorrelation:
     ) -> Self:
         """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``."""
         scored = np.isfinite(F)
-        seen, T, F = T, np.where(scored, T, 0), np.where(scored, F, 0.0)
+        T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
-        rates = ((seen[kept] > 0).sum(axis=0) + 0.5) / ((seen[kept] != 0).sum(axis=0) + 1.0)
         chosen = np.random.default_rng(0).permutation(np.flatnonzero(kept))
         if order is not None:
             chosen = order[kept[order]]
@@ -93,7 +90,7 @@ class LabelCorrelation:
         if isinstance(threshold, str):  # "f1"
             cutoffs = cutoffs + best_f1_thresholds(p - 0.5, T)
         unbounded = ErrorRateBound.fit(p, p > 0.5, np.zeros_like(T))
-        found = cls(covariance, combiner, unbounded, number, cutoffs, rates)
+        found = cls(covariance, combiner, unbounded, number, cutoffs)
         positive = found.decide(mean, p)
         bound = ErrorRateBound.fit(np.where(positive, p, 1 - p), positive, T)
         return replace(found, error_rates=bound)

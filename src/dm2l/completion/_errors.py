@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from dm2l.labels._entries import Signs
+from dm2l.labels._matrix import observed_rates
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +49,7 @@ class Calibrator:
             self.lengths = np.array([len(curve[0]) for curve in fitted], dtype=np.int64)
             self.scores, self.probabilities = one, two
         positives, observed = ((part * weights).sum(axis=0) for part in (T > 0, T != 0))
-        rate = (positives + 1) / (observed + 2)
+        rate = observed_rates(positives, observed - positives)
         self.rates = np.where((observed > 0) & (flat | self.fitted_labels), rate, np.nan)
         return self
 

@@ -20,7 +20,12 @@ from dm2l._utils.inputs import check_choice, check_counts, check_number, check_n
 from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._problem import absent_target, block_length, check_memory, fit_head
 from dm2l.labels._entries import checked_weights
-from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels, parse_sparse_labels
+from dm2l.labels._matrix import (
+    LabelMatrix,
+    constant_scores,
+    parse_labels,
+    parse_sparse_labels,
+)
 from dm2l.labels._parsing import SparseLabelMatrix
 
 
@@ -202,7 +207,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         check_memory(int(self.rank), float(self.max_memory), dense=not sp.issparse(X), **sizes)
         seen = np.stack([labels.positives() > 0, -1 * (labels.negatives() > 0)]).astype(np.int8)
         replace(form, signs=seen).warn_constant()
-        learnable, constant, _ = LearnableMask.of(seen)
+        learnable = seen.any(axis=0) & (seen.sum(axis=0) == 0)
+        constant = constant_scores(labels.positives(), labels.negatives())
         self.offset_ = np.where(learnable, absent_target(labels), constant)
         # Constant labels have scores like all other labels.
         self._learnable, self._constant = np.ones(n_labels, dtype=bool), self.offset_

@@ -371,19 +371,32 @@ def frame_like(filled: NDArray[Any], y: Any) -> Any:
     return filled
 
 
+def observed_rates(positives: Any, negatives: Any) -> NDArray[np.float64]:
+    """Rates of positives ``(positives + 1/2) / (observed + 1)``, also where none was observed."""
+    return np.asarray((positives + 0.5) / (positives + negatives + 1.0))
+
+
+def constant_scores(positives: Any, negatives: Any) -> NDArray[np.float64]:
+    """Scores s with the observed rate as their probability ``(1 + tanh(s)) / 2``."""
+    return np.asarray(0.5 * np.log((positives + 0.5) / (negatives + 0.5)))
+
+
 class LearnableMask(NamedTuple):
     """Labels that can be learnt, constant scores of the others, and rows that affect a fit."""
 
     learnable: NDArray[np.bool_]  # labels of which both classes were observed
-    constant: NDArray[np.float64]  # 1 or -1 if one class was observed, otherwise 0
+    constant: NDArray[np.float64]  # from the observed rates, see constant_scores
     keep: NDArray[np.bool_]  # rows with an observed entry in a learnable label
 
     @classmethod
-    def of(cls, T: Signs) -> Self:
-        """Mask of a matrix of signs."""
-        positive, negative = (T > 0).any(axis=0), (T < 0).any(axis=0)
-        learnable = np.asarray(positive & negative)
-        constant = np.asarray(positive.astype(np.float64) - negative.astype(np.float64))
+    def of(cls, T: Signs, entries: EntryWeights | None = None) -> Self:
+        """Mask of a matrix of signs, with weights for the rates."""
+        weights = None if entries is None else entries.weights
+        positives, negatives = (
+            (part if weights is None else part * weights).sum(axis=0) for part in (T > 0, T < 0)
+        )
+        learnable = np.asarray((positives > 0) & (negatives > 0))
+        constant = constant_scores(positives, negatives)
         return cls(learnable, constant, (T[:, learnable] != 0).any(axis=1))
 
     def labels(self, labels: LabelMatrix) -> LabelMatrix:

@@ -15,7 +15,7 @@ from dm2l._utils.arrays import blas_thread_count, blas_threads, float64, is_non_
 from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import block_rows
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.labels._matrix import LabelMatrix, LearnableMask
+from dm2l.labels._matrix import LabelMatrix, LearnableMask, constant_scores
 from dm2l.outofcore._gram_problem import (
     GramProblem,
     PassProblem,
@@ -51,7 +51,7 @@ def fit_sums(
     last: WarmStart | None,
 ) -> SolverResult:
     """Fit all learnable labels; the model has the dtype of ``X``."""
-    constant = (statistics.positives > 0) * 1.0 - (statistics.negatives > 0) * 1.0
+    constant = constant_scores(*statistics.weights)
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
         return fitting.nothing(X, selection)

@@ -199,7 +199,7 @@ LabelCorrelation dm2l.completion._correlation
   error_rates: ErrorRateBound
   threshold: none | number
   cutoffs: F[c]
-  rates: f[c]
+  rates?: f[c]
 
 DenseCovariance dm2l.completion._covariance
   S: f[c,c]

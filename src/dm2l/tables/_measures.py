@@ -245,7 +245,7 @@ def estimate_rows(
         found = predictions(model, pipeline[:-1].transform(take_rows(inputs, test)))
         prior = model.class_prior_ if options.unlabelled else None
         measured.append(_measure_answer(Y[test], found, prior))
-        held[test] = np.where(model._learnable, found.probabilities, np.nan)
+        held[test] = found.probabilities
         fold[test] = number - 1
     return _estimate(measured, held, fold, Y, label_names)
 

@@ -273,7 +273,7 @@ def score_correlation(scores: Floats) -> Floats:
     return unit.T @ unit
 
 
-# The problem of a constant label and its remedy, by its constant score.
+# The problem of a constant label and its remedy, by the sign of its score.
 _LACKS = {
     1.0: (
         "no entry is negative",
@@ -293,7 +293,8 @@ def constant_warnings(
     constant &= True if missing is None else missing.any(axis=0)
     found = []
     for score, (lack, remedy) in _LACKS.items():
-        labels = np.flatnonzero(constant & (np.asarray(classifier._constant) == score)).tolist()
+        sign = np.sign(classifier._constant)
+        labels = np.flatnonzero(constant & (sign == score)).tolist()
         if not labels:
             continue
         shown = ", ".join(repr(names[k]) for k in labels[:_NAMED])

@@ -6,6 +6,7 @@ from scipy.special import expit
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
+from dm2l import AutoClassifier, ConstantLabelWarning
 from dm2l._auto import _leaderboard as quality
 
 
@@ -89,3 +90,27 @@ def test_weights_of_a_fold_do_not_see_its_labels():
     second = quality.cross_fitted(scores, T, shares, fold)
     assert (first[fold == 0] == second[fold == 0]).all()
     assert (first[fold == 1] != second[fold == 1]).any()
+
+
+def test_labels_of_rare_positives_count_with_their_rates():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 3)), np.zeros((60, 4))
+    Y[:, 0], Y[7, 1] = X[:, 0] > 0, 1  # one positive, and two labels without any
+    Y[30:, 3] = np.nan
+    with pytest.warns(ConstantLabelWarning, match="2 label"):
+        model = AutoClassifier("quick", cv=4, random_state=0).fit(X, Y)
+    scores, p = model.decision_function(X[:5]), model.predict_proba(X[:5])
+    np.testing.assert_allclose(p[:, 2:], np.tile([0.5 / 61, 0.5 / 31], (5, 1)))
+    np.testing.assert_allclose(scores, 2 * p - 1, atol=1e-12)
+    np.testing.assert_allclose(model.complete(X[:5], Y[:5] * np.nan, method="predict_proba"), p)
+    fold = model.held_out_folds_ == model.held_out_folds_[7]
+    # Without its positive, the label has the rate of the other folds, and an AUC of one half.
+    expected = 0.5 / ((~fold).sum() + 1)
+    np.testing.assert_allclose(model.held_out_[fold][:, [1, 2]], expected)
+    assert model.label_quality_["auc"][1] == 0.5
+    both = [roc_auc_score(Y[r, 0], model.held_out_[r, 0]) for r in folds(model)]
+    assert model.estimate_["label_auc"].mean == pytest.approx((np.mean(both) + 0.5) / 2, abs=0.02)
+
+
+def folds(model):
+    return [model.held_out_folds_ == k for k in range(model.held_out_folds_.max() + 1)]

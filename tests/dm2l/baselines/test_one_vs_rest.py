@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
@@ -367,10 +368,17 @@ def test_the_f1_threshold_is_the_best_on_out_of_fold_scores(data):
 # ------------------------------------------------------------------------------------ labels
 
 
-@pytest.mark.parametrize(("value", "score"), [(np.nan, 0), (1, 1), (0, -1)])
-@pytest.mark.parametrize("estimator", [LogisticRegression(), Ridge()], ids=["logistic", "ridge"])
+SCALES = {
+    "logistic": (LogisticRegression(), expit),
+    "ridge": (Ridge(), plain_probability),
+    "neighbours": (KNeighborsClassifier(), lambda scores: (1 + scores) / 2),
+}
+
+
+@pytest.mark.parametrize("value", [np.nan, 1, 0])
+@pytest.mark.parametrize(("estimator", "link"), SCALES.values(), ids=SCALES)
 def test_a_constant_label_has_no_estimator_and_leaves_the_others_alone(
-    data, estimator, value, score
+    data, estimator, link, value
 ):
     X, Y, _ = data
     expected = MaskedOneVsRestClassifier(estimator).fit(X, Y)
@@ -378,12 +386,12 @@ def test_a_constant_label_has_no_estimator_and_leaves_the_others_alone(
     with pytest.warns(ConstantLabelWarning, match="column 2"):
         model = MaskedOneVsRestClassifier(estimator).fit(X, Y)
     assert [inner is None for inner in model.estimators_] == [False, False, True, False]
-    for method, constant in (
-        ("decision_function", score),
-        ("predict_proba", plain_probability(np.array(score))),
-    ):
+    observed = np.sum(~np.isnan(Y[:, 2]))
+    rate = (np.nansum(Y[:, 2]) + 0.5) / (observed + 1)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 2], rate)
+    np.testing.assert_allclose(link(model.decision_function(X)[:, 2]), rate)
+    for method in ("decision_function", "predict_proba"):
         found = getattr(model, method)(X)
-        np.testing.assert_array_equal(found[:, 2], constant)
         others = getattr(expected, method)(X)
         np.testing.assert_array_equal(np.delete(found, 2, 1), np.delete(others, 2, 1))
 
@@ -394,7 +402,7 @@ def test_a_model_of_constants_fits_no_estimator(data):
         model = MaskedOneVsRestClassifier(LogisticRegression()).fit(X, np.ones_like(Y))
     assert model.estimators_ == [None] * 4
     np.testing.assert_array_equal(model.predict(X), np.ones_like(Y))
-    np.testing.assert_array_equal(model.predict_proba(X), plain_probability(np.ones_like(Y)))
+    np.testing.assert_allclose(model.predict_proba(X), (len(Y) + 0.5) / (len(Y) + 1))
 
 
 SETTINGS = {

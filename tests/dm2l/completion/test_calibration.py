@@ -122,7 +122,7 @@ def test_a_label_with_one_class_gets_its_smoothed_rate(sample, method, sign):
     scores, T = sample
     T[:, 1] = sign
     p = Calibrator(method).fit(scores, T).predict(scores)
-    rate = ((sign > 0) * len(T) + 1) / (len(T) + 2)
+    rate = ((sign > 0) * len(T) + 0.5) / (len(T) + 1)
     np.testing.assert_allclose(p[:, 1], rate)
     assert np.ptp(p[:, 0]) > 0
 
@@ -163,7 +163,7 @@ def test_probabilities_never_fall_as_the_score_rises(method, data):
 def test_scores_in_reverse_do_not_reverse_the_sigmoid(sample):
     scores, T = sample
     p = Calibrator("sigmoid").fit(-scores, T).predict(scores)
-    rate = ((T > 0).sum(axis=0) + 1) / ((T != 0).sum(axis=0) + 2)
+    rate = ((T > 0).sum(axis=0) + 0.5) / ((T != 0).sum(axis=0) + 1)
     np.testing.assert_allclose(p, np.tile(rate, (len(T), 1)))
 
 
