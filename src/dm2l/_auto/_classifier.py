@@ -38,6 +38,7 @@ from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
+from dm2l.completion._errors import plain_probability
 from dm2l.datasets import duplicate_groups
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
@@ -350,7 +351,7 @@ class AutoClassifier(MissingLabelClassifier):
     # -- predicting -----------------------------------------------------------------------------
 
     def _on_own_scale(self, scores: Floats) -> Floats:
-        return np.tanh(scores)
+        return 2 * plain_probability(scores) - 1
 
     def _score_labels(self, X: Any) -> Floats:
         return np.tanh(0.5 * self._log_odds(X))
