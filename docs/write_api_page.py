@@ -24,6 +24,7 @@ TASKS = (
             "dm2l.AutoClassifier",
             "dm2l.DM2LClassifier",
             "dm2l.DM2LClassifierCV",
+            "dm2l.ScoreClassifier",
             "dm2l.extreme.ExtremeDM2LClassifier",
             "dm2l.ConstantLabelWarning",
         ),

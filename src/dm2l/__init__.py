@@ -2,9 +2,10 @@
 
 A map of the library; packages with an underscore are private. Each is loaded when it is needed.
 
-- estimators: :class:`AutoClassifier`, :class:`DM2LClassifier` (``_classifier``, ``_fitting``),
-  :class:`DM2LClassifierCV` (``_search``), ``baselines``, ``extreme`` (thousands of labels),
-  ``outofcore`` (more rows than memory); their base class is in ``_base``
+- estimators: :class:`AutoClassifier` and :class:`ScoreClassifier` (``_auto``),
+  :class:`DM2LClassifier` (``_classifier``, ``_fitting``), :class:`DM2LClassifierCV` (``_search``),
+  ``baselines``, ``extreme`` (thousands of labels), ``outofcore`` (more rows than memory); their
+  base class is in ``_base``
 - the method: ``_solvers``: ``features``, ``kernels``, ``nuclear`` norms, ``objective``, ``lbfgs``
 - labels: ``labels`` (:class:`~dm2l.labels.LabelMatrix`), ``simulate`` (missing labels)
 - what follows from scores: ``completion`` (calibration, label correlation, imputation, error-rate
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dm2l._auto._classifier import AutoClassifier
+    from dm2l._auto._score_classifier import ScoreClassifier
     from dm2l._classifier import DM2LClassifier
     from dm2l._search._search import DM2LClassifierCV
     from dm2l.labels import ConstantLabelWarning
@@ -33,6 +35,7 @@ __all__ = [
     "DM2LClassifier",
     "DM2LClassifierCV",
     "LabelRules",
+    "ScoreClassifier",
     "__version__",
 ]
 
@@ -43,6 +46,7 @@ _HOMES = {
     "DM2LClassifier": "dm2l._classifier",
     "DM2LClassifierCV": "dm2l._search._search",
     "LabelRules": "dm2l.labels._rules",
+    "ScoreClassifier": "dm2l._auto._score_classifier",
 }
 
 

@@ -12,6 +12,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from dm2l import __version__
+from dm2l._auto._stack import SURE
 from dm2l._base import MissingLabelClassifier
 from dm2l._utils import require
 from dm2l._utils.arrays import float64, to_numpy
@@ -34,8 +35,8 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted linear or kernel model of dm2l, or a pipeline of StandardScaler or MaxAbsScaler
-        and such a model.
+        A fitted linear or kernel model of dm2l, a :class:`dm2l.ScoreClassifier`, or a pipeline of
+        StandardScaler or MaxAbsScaler and such a model.
     max_bytes : int, default=2**28
         Maximum size of the graph, at most ``2**31``. Graphs of exact kernels contain the training
         rows.
@@ -62,11 +63,15 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     X = graph("Cast", "X", to=graph.double)
     for step in before:
         X = _prepare(graph, X, step)
-    scores = _scores(graph, X, last)
+    odds = _log_odds(graph, X, last) if hasattr(last, "_rate") else None
+    scores = _scores(graph, X, last) if odds is None else _two_p_minus_one(graph, odds, last)
     if isinstance(last._completer, PUCompleter) and last._learnable.any():
         scores = _correct_scores(graph, scores, last.class_prior_)
     completer = last._completer
-    probabilities = _probabilities(graph, scores, completer.calibrator or completer.curves)
+    if odds is None:
+        probabilities = _probabilities(graph, scores, completer.calibrator or completer.curves)
+    else:
+        probabilities = graph("Sigmoid", odds)
     by_probability = completer.calibrator is not None and last.threshold is None
     decided = (probabilities, 0.5) if by_probability else (scores, last.thresholds_)
     labels = graph(
@@ -140,7 +145,9 @@ def _check(model: Any) -> None:
         why = "only linear and kernel models of dm2l are supported"
     elif hasattr(model, "label_vectors_"):
         why = "its predictions are sparse, which ONNX does not support"
-    elif not hasattr(model, "coef_") and not hasattr(model, "dual_coef_"):
+    elif getattr(model, "scale_", None) == "rank":
+        why = "scale='rank' is not supported; fit it to probabilities or logits"
+    elif not any(hasattr(model, name) for name in ("coef_", "dual_coef_", "_rate")):
         why = "it consists of other estimators, which are not supported"
     elif model._labels.kind != "multilabel":
         why = "it was fitted to a 1-D y; only label matrices are supported"
@@ -175,6 +182,29 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
         waves = getattr(model, "_waves", None)
         features = _kernel(graph, X, model) if waves is None else _fourier_features(graph, X, waves)
     return graph("Add", graph("MatMul", features, float64(weights)), intercept)
+
+
+def _log_odds(graph: _Graph, X: str, model: Any) -> str:
+    """Log-odds of a :class:`dm2l.ScoreClassifier`; NaN has those of the observed rate."""
+    learnt, stack, c = model._learnable, model.stack_, len(model._learnable)
+    places = np.arange(c) if model.columns is None else np.asarray(model.columns)
+    S = graph("Gather", X, places.astype(np.int64), axis=1)
+    absent = graph("IsNaN", S)
+    S = graph("Where", absent, 0.0, S)
+    if model.scale_ == "probability":
+        p = graph("Add", graph("Mul", S, 1 - 2 * SURE), SURE)
+        S = graph("Log", graph("Div", p, graph("Sub", 1.0, p)))
+    slope, level, rate = np.zeros(c), 2 * model._constant, 2 * model._constant
+    slope[learnt] = (stack.weights * stack.slope / stack.scale)[0]
+    level[learnt] = stack.intercept + (stack.weights * stack.offset)[0]
+    level[learnt] -= slope[learnt] * stack.centre[0]
+    rate[learnt] = model._rate
+    eta = graph("Where", absent, rate, graph("Add", graph("Mul", S, slope), level))
+    return graph("Min", graph("Max", eta, -30.0), 30.0)
+
+
+def _two_p_minus_one(graph: _Graph, odds: str, model: Any) -> str:
+    return graph("Where", model._learnable, graph("Tanh", graph("Mul", odds, 0.5)), model._constant)
 
 
 def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:

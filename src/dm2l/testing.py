@@ -220,6 +220,8 @@ class _Trial:
         signal = Z @ rng.standard_normal((3, n_features))
         self.X = signal + 0.1 * rng.standard_normal((80, n_features))
         F = Z @ rng.standard_normal((3, n_labels))
+        if getattr(estimator, "_takes_scores", False):
+            self.X = F + 0.1 * rng.standard_normal(F.shape)
         self.truth = (np.quantile(F, 0.6, axis=0) < F).astype(np.float64)
         self.Y = simulate_uniform(self.truth, 0.7, random_state=seed)
         self.observed = ~np.isnan(self.Y)

@@ -142,6 +142,17 @@ AutoClassifier dm2l._auto._classifier: Classifier Model Estimator
   held_out_?: F[...,c]
   held_out_folds_?: i[...]
 
+ScoreClassifier dm2l._auto._score_classifier: Classifier Model Estimator
+  scale: setting
+  columns: none | i[c] | [int[-65536:65536]]
+  include Labelled
+  fitted
+  n_features_in_: size[d]
+  scale_: 'probability' | 'logit' | 'rank'
+  stack_?: Stack
+  _rate?: F[...]
+  _quantiles?: f[q,...]
+
 CategoryEncoder dm2l._auto._columns
   categories: [none | [none | str | number]]
 

@@ -43,6 +43,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import randomized_svd
 
 from dm2l._auto._classifier import AutoClassifier
+from dm2l._auto._score_classifier import ScoreClassifier
 from dm2l._solvers.features import ridge_value
 from dm2l._solvers.maps import KernelMap
 from dm2l._utils.arrays import to_numpy
@@ -218,9 +219,13 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
     if isinstance(classifier, AutoClassifier):  # approximated by its linear model
         X = classifier._features.transform(classifier._check_X(X))
         classifier = classifier.models_["linear"]
+    elif isinstance(classifier, ScoreClassifier):
+        X = F  # without missing scores, and on one scale
     directions = _directions(classifier, X)
     alpha = 1.0  # the squared norm of a row in the space of an rbf kernel
-    if classifier.kernel == "linear" or not isinstance(classifier.alpha, str):
+    if hasattr(classifier, "alpha") and (
+        classifier.kernel == "linear" or not isinstance(classifier.alpha, str)
+    ):
         alpha = ridge_value(classifier.alpha, X)
     # 2 p (1 - p) decreases by twice the squared change of the probability.
     effect = 2 * skill * answer_effects(directions, Y, alpha, slope)
