@@ -154,6 +154,7 @@ class EnsembleContext:
     max_memory: float
     seed: int
     n_jobs: int | None
+    models: Sequence["Candidate"] = ()  # of the user
 
     @property
     def fold(self) -> NDArray[np.intp]:

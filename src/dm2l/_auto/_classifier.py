@@ -34,6 +34,7 @@ from dm2l._auto._leaderboard import (
     try_all,
 )
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
+from dm2l._auto._user_models import check_models, user_candidates
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
@@ -72,6 +73,11 @@ class AutoClassifier(MissingLabelClassifier):
         Bytes; kernels that need more are approximated. None is 3/4 of the free memory.
     categorical_features : array-like of str, int or bool, default=None
         Columns of numbers that are categories. Columns of text always are.
+    models : list of (str, estimator), default=None
+        Further base models by name, which are cross-fitted on the columns of ``X``; see
+        :doc:`/guide/own-models`. An estimator that is not from dm2l is fitted once per label, to
+        the rows where it is observed. A :class:`dm2l.ScoreClassifier` stands for out-of-fold scores
+        in its ``columns`` of ``X``.
     coupling : {"residual", None}, default="residual"
         Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
     rules : LabelRules, default=None
@@ -132,6 +138,7 @@ class AutoClassifier(MissingLabelClassifier):
     time_limit: float | None = None
     max_memory: float | None = None
     categorical_features: Any = None
+    models: Any = None
     coupling: str | None = "residual"
     rules: Any = None
     threshold: Any = None
@@ -153,6 +160,7 @@ class AutoClassifier(MissingLabelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("effort", self.effort, *EFFORTS)
+        check_models(self.models)
         for name in ("time_limit", "max_memory"):
             if getattr(self, name) is not None:
                 check_numbers(self, name, positive=True)
@@ -239,6 +247,7 @@ class AutoClassifier(MissingLabelClassifier):
             max_memory=float(self.max_memory or 0.75 * available_memory(2**31)),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_jobs=self.n_jobs,
+            models=user_candidates(self.models, mask.learnable, self.n_jobs),
         )
         eta, scored = self._fit_ensemble(context)
         unseen = np.where(scored, 2 * expit(eta) - 1, np.nan)
@@ -318,6 +327,7 @@ class AutoClassifier(MissingLabelClassifier):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
+                    warnings.filterwarnings("default", "The scores look in-sample")
                     tried[place].fit(context)
             except FAILURES as error:
                 if not place:

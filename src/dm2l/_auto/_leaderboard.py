@@ -169,7 +169,8 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
     rows: list[dict[str, Any]] = []  # of the leaderboard
     skipped: list[dict[str, Any]] = []  # rows of models without scores
     # Without folds there is only the linear model.
-    wanted = list(candidates(context))[: None if n_folds else 1]
+    linear, *others = candidates(context)
+    wanted = [linear, *context.models, *others] if n_folds else [linear]
     budget.planned += sum(candidate.seconds for candidate in wanted)
     for candidate in wanted:
         start, reserved, note = budget.passed, budget.reserved, ""

@@ -127,6 +127,7 @@ ExtremeDM2LClassifier dm2l.extreme._classifier: Classifier Model Estimator
 
 AutoClassifier dm2l._auto._classifier: Classifier Model Estimator
   effort time_limit max_memory categorical_features random_state verbose: setting
+  models?: none | [(str, Estimator | Model)]
   n_jobs: none | int[-256:256]
   include Labelled
   fitted
