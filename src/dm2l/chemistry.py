@@ -72,7 +72,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
             module = import_module("rdkit.Chem.rdFingerprintGenerator")
             generator = module.GetMorganGenerator(radius=self.radius, fpSize=self.n_bits)
             bits: list[Any] = []
-            for number, text in enumerate(texts, 1):
+            for number, text in enumerate(texts):
                 molecule = parse(text)
                 if molecule is None:
                     raise ValueError(

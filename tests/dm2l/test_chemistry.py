@@ -39,7 +39,7 @@ def test_what_cannot_be_read_is_named_and_rdkit_itself_is_silent(capfd):
     assert is_valid_smiles(["CCO", "C1CC", "", None, "CC(=O)O[AlH3](O)O"]).tolist() == [
         *(True, False, False, False, False),
     ]
-    with pytest.raises(ValueError, match=r"'C1CC' in row 2 is not a molecule .*is_valid_smiles"):
+    with pytest.raises(ValueError, match=r"'C1CC' in row 1 is not a molecule .*is_valid_smiles"):
         MorganFingerprints().fit_transform(["CCO", "C1CC"])
     assert capfd.readouterr() == ("", "")
 

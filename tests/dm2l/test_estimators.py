@@ -807,7 +807,7 @@ def test_X_that_is_not_finite_is_refused_by_place(coupled, data, value, method):
     bad[3, 2] = value
     coupled.fit(X, Y)
     what = "NaN" if value != value else "infinity"
-    with pytest.raises(ValueError, match=rf"X has {what}.* in column 2, row 4\."):
+    with pytest.raises(ValueError, match=rf"X has {what}.* in column 2, row 3\."):
         coupled.predict(bad) if method == "predict" else getattr(coupled, method)(bad, Y)
 
 

@@ -33,13 +33,13 @@ def frame(column):
 @pytest.mark.parametrize(
     ("X", "parts"),
     [
-        (frame([1.0, np.nan, 2.0, np.nan]), ["'other', row 2 (2 such", "NaN", "SimpleImputer"]),
-        (frame(["gas", "solid", "gas", "gas"]), ["'other'", "'gas' in row 1", "OneHotEncoder"]),
+        (frame([1.0, np.nan, 2.0, np.nan]), ["'other', row 1 (2 such", "NaN", "SimpleImputer"]),
+        (frame(["gas", "solid", "gas", "gas"]), ["'other'", "'gas' in row 0", "OneHotEncoder"]),
         (frame(pd.to_datetime(["2024-01-01"] * 4)), ["'other'", "dates", "days since"]),
-        (frame([1.0, 2.0, np.inf, 0.0]), ["'other', row 3", "inf"]),
-        (frame([None, 2, 3, 4]).astype({"other": "Int64"}), ["'other', row 1", "NaN"]),
-        (np.array([[1, 2], [3, np.nan], [0, 1], [1, 0]]), ["column 1, row 2.", "NaN"]),
-        (np.array([["a", "b"]] * 4), ["Column 0", "'a' in row 1"]),
+        (frame([1.0, 2.0, np.inf, 0.0]), ["'other', row 2", "inf"]),
+        (frame([None, 2, 3, 4]).astype({"other": "Int64"}), ["'other', row 0", "NaN"]),
+        (np.array([[1, 2], [3, np.nan], [0, 1], [1, 0]]), ["column 1, row 1.", "NaN"]),
+        (np.array([["a", "b"]] * 4), ["Column 0", "'a' in row 0"]),
         (sp.csr_array(np.array([[1, 2], [3, np.nan], [0, 1], [1, 0]])), ["NaN", "SimpleImputer"]),
     ],
 )
@@ -54,7 +54,7 @@ def test_the_message_names_column_value_and_remedy(model, X, parts):
 
 def test_new_rows_are_looked_at_in_the_same_way():
     model = DM2LClassifier().fit(frame([1.0, 2.0, 0.0, 1.0]), Y)
-    with pytest.raises(ValueError, match=r"NaN in column 'other', row 4\."):
+    with pytest.raises(ValueError, match=r"NaN in column 'other', row 3\."):
         model.predict(frame([1.0, 2.0, 0.0, np.nan]))
 
 
@@ -78,22 +78,22 @@ RAGGED[:] = [np.ones(2), np.ones(1), np.ones(2), np.ones(2)]
 @pytest.mark.parametrize(
     ("make", "error", "parts"),
     [
-        (lambda: [[1, 2], [3, 10**400], [0, 1], [1, 0]], ValueError, ["Column 1", "row 2"]),
+        (lambda: [[1, 2], [3, 10**400], [0, 1], [1, 0]], ValueError, ["Column 1", "row 1"]),
         (lambda: [[1, 2], [3, -(10**5000)], [0, 1], [1, 0]], ValueError, ["float64", "logarithm"]),
-        (lambda: [[Fraction(10**400), 1]] * 4, ValueError, ["Column 0", "row 1", "float64"]),
-        (lambda: [[1, 2], [3], [1, 2], [1, 2]], ValueError, ["row 1 has 2, row 2 has 1", "Each"]),
-        (lambda: [[1, 2], 3, [1, 2], [1, 2]], ValueError, ["row 2 is not a list"]),
-        (lambda: RAGGED, ValueError, ["row 1 has 2, row 2 has 1"]),
+        (lambda: [[Fraction(10**400), 1]] * 4, ValueError, ["Column 0", "row 0", "float64"]),
+        (lambda: [[1, 2], [3], [1, 2], [1, 2]], ValueError, ["row 0 has 2, row 1 has 1", "Each"]),
+        (lambda: [[1, 2], 3, [1, 2], [1, 2]], ValueError, ["row 1 is not a list"]),
+        (lambda: RAGGED, ValueError, ["row 0 has 2, row 1 has 1"]),
         (lambda: [[[1, 2], 3]] * 4, TypeError, ["Column 0", "type list", "must be a number"]),
         (lambda: {"a": [1, 2, 3, 4]}, TypeError, ["X is a dict", "pandas.DataFrame(X)"]),
         (lambda: {"a": [1, 2]}.values(), TypeError, ["X is a dict_values"]),
         (lambda: {1, 2, 3, 4}, TypeError, ["X is a set"]),
-        (lambda: [{"a": 1}] * 4, TypeError, ["Row 1 of X is a dict", "pandas.DataFrame(X)"]),
+        (lambda: [{"a": 1}] * 4, TypeError, ["Row 0 of X is a dict", "pandas.DataFrame(X)"]),
         (lambda: iter([[1, 2]] * 4), TypeError, ["X is a list_iterator", "list(X)"]),
         (lambda: ([i, 2] for i in range(4)), TypeError, ["X is a generator", "list(X)"]),
         (lambda: RECORDS, TypeError, ["'mass', 'width'", "structured_to_unstructured"]),
         (lambda: RECORDS.view(np.recarray), TypeError, ["'mass', 'width'"]),
-        (lambda: [[object(), 1]] * 4, TypeError, ["Column 0", "type object", "row 1"]),
+        (lambda: [[object(), 1]] * 4, TypeError, ["Column 0", "type object", "row 0"]),
         (lambda: pd.Series([1.0, 2.0, 3.0, 4.0]), ValueError, ["2-dimensional container"]),
         (lambda: pd.Series([{}] * 4), ValueError, ["2-dimensional container", "to_frame()"]),
     ],
@@ -127,10 +127,10 @@ def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(model, make, error
 @pytest.mark.parametrize(
     ("column", "error", "parts"),
     [
-        ([1, 10**400, 2, 3], ValueError, ["Column 'other'", "row 2", "float64"]),
-        ([1.0, {}, 2.0, 3.0], TypeError, ["Column 'other'", "type dict", "row 2"]),
+        ([1, 10**400, 2, 3], ValueError, ["Column 'other'", "row 1", "float64"]),
+        ([1.0, {}, 2.0, 3.0], TypeError, ["Column 'other'", "type dict", "row 1"]),
         ([[1, 2], [1, 2], [3], 1], TypeError, ["Column 'other'", "type list", "must be a number"]),
-        (["gas", 1, 2, 3], ValueError, ["Column 'other'", "'gas' in row 1"]),
+        (["gas", 1, 2, 3], ValueError, ["Column 'other'", "'gas' in row 0"]),
     ],
 )
 @pytest.mark.parametrize(

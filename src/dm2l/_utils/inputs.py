@@ -33,7 +33,7 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
             try:
                 X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
             except (TypeError, ValueError, OverflowError) as error:
-                _refuse_unsuitable(X, error)
+                _reject_unsuitable(X, error)
                 raise
     if reset:
         if sp.issparse(X):
@@ -72,31 +72,31 @@ def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
-        _refuse_unsuitable(X, error, nan_allowed)
+        _reject_unsuitable(X, error, nan_allowed)
         raise
 
 
-def _refuse_unsuitable(X: Any, error: Exception, nan_allowed: bool = False) -> None:
+def _reject_unsuitable(X: Any, error: Exception, nan_allowed: bool = False) -> None:
     try:
-        _refuse_values(X, nan_allowed)
+        _reject_values(X, nan_allowed)
     except (TypeError, ValueError) as found:
         for note in getattr(error, "__notes__", ()):
             found.add_note(note)
         raise
 
 
-def _refuse_values(X: Any, nan_allowed: bool) -> None:
+def _reject_values(X: Any, nan_allowed: bool) -> None:
     if sp.issparse(X):
         values = X.tocoo().data  # in other formats, data may be missing or have other entries
-        _refuse_not_finite(values if X.dtype.kind == "f" else values[:0], "", nan_allowed)
+        _reject_not_finite(values if X.dtype.kind == "f" else values[:0], "", nan_allowed)
     elif hasattr(X, "iloc") and hasattr(X, "columns"):
         for j, name in enumerate(X.columns):
-            _refuse_in_column(repr(str(name)), X.iloc[:, j], nan_allowed)
+            _reject_in_column(repr(str(name)), X.iloc[:, j], nan_allowed)
     else:
         check_rows(X)
         values = np.asarray(X)
         for j in range(values.shape[1] if values.ndim == 2 else 0):
-            _refuse_in_column(str(j), values[:, j], nan_allowed)
+            _reject_in_column(str(j), values[:, j], nan_allowed)
 
 
 def check_rows(X: Any) -> None:
@@ -129,7 +129,7 @@ def check_rows(X: Any) -> None:
     if not objects and not isinstance(X, (list, tuple)):
         return
     lengths = []
-    for i, row in enumerate(X, 1):
+    for i, row in enumerate(X):
         if isinstance(row, (Mapping, Set, Iterator)):
             raise TypeError(
                 f"Row {i} of X is a {type(row).__name__}, not a list of numbers. Pass an array "
@@ -141,7 +141,7 @@ def check_rows(X: Any) -> None:
                 "is not a list" if n is None else f"has {n}" for n in (lengths[0], lengths[-1])
             )
             raise ValueError(
-                f"Rows of X differ in their number of values: row 1 {first}, row {i} {other}. "
+                f"Rows of X differ in their number of values: row 0 {first}, row {i} {other}. "
                 "Each row needs one value for each feature."
             )
     if objects and lengths and lengths[0] is not None:
@@ -149,7 +149,7 @@ def check_rows(X: Any) -> None:
     try:
         np.asarray(X)
     except ValueError:
-        for i, row in enumerate(X, 1):
+        for i, row in enumerate(X):
             for j, value in enumerate(row):
                 if _length(value) is not None:
                     raise _no_number(str(j), i, value) from None
@@ -161,7 +161,7 @@ def _length(values: Any) -> int | None:
     return None if single or not isinstance(values, Sized) else len(values)
 
 
-def _refuse_in_column(name: str, column: Any, nan_allowed: bool) -> None:
+def _reject_in_column(name: str, column: Any, nan_allowed: bool) -> None:
     values = np.asarray(column)
     if values.dtype.kind == "c":  # scikit-learn's message suffices
         return
@@ -170,7 +170,7 @@ def _refuse_in_column(name: str, column: Any, nan_allowed: bool) -> None:
     if texts:
         raise ValueError(
             f"Column {name} of X holds text ({str(values[texts[0]])[:40]!r} in row "
-            f"{texts[0] + 1}). Encode it as numbers, for instance with "
+            f"{texts[0]}). Encode it as numbers, for instance with "
             f"sklearn.preprocessing.OneHotEncoder {_ALTERNATIVES}"
         )
     if values.dtype.kind in "mM" or (objects and any(hasattr(v, "isoformat") for v in values)):
@@ -179,13 +179,13 @@ def _refuse_in_column(name: str, column: Any, nan_allowed: bool) -> None:
     try:
         values = values.astype(np.float64) if objects else values
     except (TypeError, ValueError, OverflowError):
-        for i, value in enumerate(values, 1):
-            _refuse_object(name, i, value)
+        for i, value in enumerate(values):
+            _reject_object(name, i, value)
         return
-    _refuse_not_finite(values, f" in column {name}, row ", nan_allowed)
+    _reject_not_finite(values, f" in column {name}, row ", nan_allowed)
 
 
-def _refuse_object(name: str, i: int, value: Any) -> None:
+def _reject_object(name: str, i: int, value: Any) -> None:
     if _length(value) is not None:
         raise _no_number(name, i, value)
     try:
@@ -206,12 +206,12 @@ def _no_number(name: str, i: int, value: Any) -> TypeError:
     )
 
 
-def _refuse_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
+def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
     at = np.flatnonzero(np.isinf(values) if nan_allowed else ~np.isfinite(values))
     if not len(at):
         return
     value = values[at[0]]
-    where = f"{where}{at[0] + 1}" if where else ""
+    where = f"{where}{at[0]}" if where else ""
     more = "" if len(at) == 1 else f" ({len(at)} such values)"
     if np.isnan(value):
         raise ValueError(

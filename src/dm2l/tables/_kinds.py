@@ -102,8 +102,8 @@ def column_kinds(
     return uses
 
 
-def typed_column(column: Any, kind: str, decimal: str = ".") -> tuple[Any, str]:
-    """Convert a column to the type that its transformer takes, and note values that are lost."""
+def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1) -> tuple[Any, str]:
+    """Convert a column to the type of its transformer; return it and a note on lost values."""
     if kind in ("category", "text"):
         return as_text(column), ""
     if kind == "smiles":
@@ -112,7 +112,9 @@ def typed_column(column: Any, kind: str, decimal: str = ".") -> tuple[Any, str]:
         rows = np.flatnonzero(molecules == "")
         if not len(rows):
             return molecules, ""
-        listed = ", ".join(map(str, rows[:NAMED] + 1)) + (", ..." if len(rows) > NAMED else "")
+        listed = ", ".join(map(str, rows[:NAMED] + first_row)) + (
+            ", ..." if len(rows) > NAMED else ""
+        )
         many = (
             "row has invalid SMILES and is"
             if len(rows) == 1
@@ -132,8 +134,8 @@ def typed_column(column: Any, kind: str, decimal: str = ".") -> tuple[Any, str]:
     first, count = texts[odd[0]], f" ({len(odd)} such values)" if len(odd) > 1 else ""
     comma = kind == "numeric" and as_number(first.replace(",", ".")) is not None
     return values, (
-        f"{first[:40]!r} in row {odd[0] + 1} is not {_VALUES[kind]}{count} and is read as missing"
-        f"{'; pass --decimal , to read decimal commas' if comma else ''}"
+        f"{first[:40]!r} in row {odd[0] + first_row} is not {_VALUES[kind]}{count} and is read as "
+        f"missing{'; pass --decimal , to read decimal commas' if comma else ''}"
     )
 
 

@@ -116,7 +116,7 @@ def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> 
 
 
 def typed_frame(
-    frame: Any, uses: Sequence[ColumnUse], where: str, decimal: str = "."
+    frame: Any, uses: Sequence[ColumnUse], where: str, decimal: str = ".", first_row: int = 1
 ) -> tuple[Any, list[str]]:
     """Convert the feature columns to the types that their transformers take, and warn."""
     pandas = require("pandas", "io")
@@ -124,7 +124,7 @@ def typed_frame(
     check_columns([use.name for use in wanted], list(frame.columns), where)
     columns, warnings = {}, []
     for use in wanted:
-        columns[use.name], note = typed_column(frame[use.name], use.kind, decimal)
+        columns[use.name], note = typed_column(frame[use.name], use.kind, decimal, first_row)
         if note:
             warnings.append(f"column {use.name!r}: {note}")
     return pandas.DataFrame(columns, index=range(len(frame))), warnings
@@ -255,7 +255,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
     def _typed(self, X: Any) -> Any:
         uses = self.uses_
-        inputs, odd = typed_frame(X, uses, "X", self.decimal)
+        inputs, odd = typed_frame(X, uses, "X", self.decimal, first_row=0)
         if unread_rows(inputs, uses).any():
             # A step of a pipeline cannot leave rows out.
             raise ValueError(

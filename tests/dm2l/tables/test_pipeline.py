@@ -91,7 +91,7 @@ def test_what_is_lost_is_said_and_what_is_no_table_refused(parts):
     columns = TableColumns(kinds={"mass": "numeric"}, drop=["acid"]).fit(X)
     odd = X.assign(mass=X["mass"].astype(object))
     odd.loc[4, "mass"] = "n.d."
-    with pytest.warns(UserWarning, match="'n.d.' in row 5 is not a number"):
+    with pytest.warns(UserWarning, match="'n.d.' in row 4 is not a number"):
         columns.transform(odd)
     with pytest.raises(TypeError, match=r"pandas\.DataFrame, got ndarray"):
         columns.fit(X.to_numpy())
@@ -103,7 +103,7 @@ def test_rows_without_a_molecule_are_named_for_they_cannot_be_left_out():
     pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
     X = pd.DataFrame({"smiles": ["CCO", "c1ccccc1", "CC=O", "C1CC"]})
     pipeline = make_table_pipeline(X, DM2LClassifier(kernel="tanimoto"))
-    with pytest.raises(ValueError, match=r"'smiles'.*row 4.*chemistry\.is_valid_smiles"):
+    with pytest.raises(ValueError, match=r"'smiles'.*row 3.*chemistry\.is_valid_smiles"):
         pipeline.fit(X, [[0], [1], [0], [1]])
     pipeline.fit(X[:3], [[0], [1], [0]])
     assert pipeline[:-1].transform(X[:3]).shape == (3, 2048)
