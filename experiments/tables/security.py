@@ -12,11 +12,11 @@ def last() -> str:
     """The last long run."""
     run = load("last", FUZZ)
     lines = [
-        f"The last long run, of {run['started']}: {run['cases']:,} cases in {run['minutes']:.0f} "
-        f"minutes on {run['jobs']} cores ({_versions(run)}), from number {run['seed']} on; "
+        f"The last long run ({run['started']}) took {run['minutes']:.0f} minutes on {run['jobs']} cores "
+        f"({_versions(run)}). It had {run['cases']:,} cases, starting with number {run['seed']}, and "
         f"{run['findings']} findings.",
         "",
-        "| kind | cases | came through | refused | longest | most memory |",
+        "| kind | cases | accepted | rejected | longest time | most memory |",
         "|---|---|---|---|---|---|",
         *(f"| {kind} {_cells(tally)}" for kind, tally in run["kinds"].items()),
     ]
@@ -27,7 +27,7 @@ def attacks() -> str:
     """Runs of single kinds, each until its number of cases was reached or the time was over."""
     names = sorted(path.stem for path in (ROOT / FUZZ).glob("attack_*.json"))
     lines = [
-        "| kind | date | cases | came through | refused | longest | most memory | findings |",
+        "| kind | date | cases | accepted | rejected | longest time | most memory | findings |",
         "|---|---|---|---|---|---|---|---|",
     ]
     runs = [load(name, FUZZ) for name in names]
@@ -38,7 +38,7 @@ def attacks() -> str:
     versions = dict.fromkeys(_versions(run) for run in runs)
     seeds = sorted({run["seed"] for run in runs})
     from_numbers = " or ".join(map(str, seeds))
-    return "\n".join([*lines, "", f"From number {from_numbers} on; {'; '.join(versions)}."])
+    return "\n".join([*lines, "", f"First number: {from_numbers}; {'; '.join(versions)}."])
 
 
 def _versions(run: dict[str, Any]) -> str:
@@ -61,15 +61,15 @@ def fits() -> str:
     tally = run["kinds"]["fit"]
     through = tally["results"].get("read", 0)
     return (
-        f"{tally['cases']:,} random fits of all estimators, values from 1e-300 to 1e300: "
-        f"{through:,} gave finite scores, {tally['cases'] - through - run['findings']:,} a "
-        f"`ValueError`, {run['findings']} anything else."
+        f"Of {tally['cases']:,} random fits of all estimators to values from 1e-300 to 1e300, "
+        f"{through:,} gave finite scores, {tally['cases'] - through - run['findings']:,} raised a "
+        f"`ValueError`, and {run['findings']} had another result."
     )
 
 
 def kills() -> str:
     """Kills of commands."""
-    lines = ["| killed | times | inside of a write | lost | half |", "|---|---|---|---|---|"]
+    lines = ["| command | kills | during a write | lost | partial |", "|---|---|---|---|---|"]
     lines += [
         f"| `{name}` | {one['kills']} | {one['inside_a_write']} | {one['lost']} | {one['half']} |"
         for name, one in load("kills", FUZZ)["commands"].items()
@@ -78,7 +78,7 @@ def kills() -> str:
 
 
 def workbook() -> str:
-    """What a large sheet costs."""
+    """Cost of a large sheet."""
     found = load("workbook")["workbook"]
     costs = [
         f"{one['wall_seconds']:.0f} s and {one['peak_bytes'] / 2**20:.0f} MiB"
@@ -91,7 +91,7 @@ def workbook() -> str:
 
 
 def checks() -> str:
-    """What checks cost."""
+    """Cost of checks."""
     found = load("checks")
     shares = [
         f"{one['share']:.1%} of reading {what}".replace(", ", " (") + ")"

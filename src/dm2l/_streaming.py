@@ -146,8 +146,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         self._check_parameters()
         if not self._has_statistics:
             raise NotFittedError(
-                "unlearn needs the statistics of earlier rows. Call partial_fit first, or fit with "
-                "strategy='statistics'."
+                "unlearn needs the Gram statistics of earlier rows. Call partial_fit first, or fit "
+                "with strategy='statistics'."
             )
         X, T, _, stream, rows = self._read_block(X, y, label_mask, None, sample_weight)
         stream.remove(X, T, rows)
@@ -183,7 +183,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
 
         self._check_parameters()
         if not isinstance(statistics, GramStatistics):
-            raise TypeError(f"Expected GramStatistics, got {type(statistics).__name__}.")
+            raise TypeError(f"statistics must be GramStatistics, got {type(statistics).__name__}.")
         known = getattr(self, "_labels", None)
         if known is None or known.n_labels != statistics.n_labels:
             known = LabelMatrix.of_signs(np.zeros((0, statistics.n_labels), dtype=np.int8))
@@ -265,7 +265,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         if self._has_statistics and not hasattr(self, "_learnable"):
             raise NotFittedError(
                 "This model has statistics but is not fitted, because partial_fit was called with "
-                "solve=False. Add a block with solve=True, or call "
+                "solve=False. Call partial_fit with solve=True, or "
                 "fit_statistics(model.statistics_)."
             )
         super()._check_fitted()

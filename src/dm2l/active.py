@@ -89,12 +89,14 @@ class EntrySampling(BaseEstimator):
         check_count("batch_size", batch_size)
         read = LabelMatrix.from_array(Y, missing_label=self.missing_label)
         if read.kind != "multilabel":
-            raise ValueError("Y must be a matrix with a column for each label, got a 1-D array.")
+            raise ValueError(
+                "Y must have one column per label, got a 1-D array. Use Y.reshape(-1, 1)."
+            )
         missing = read.signs == 0
         labels = np.where(missing, np.nan, read.signs > 0)
         asked = missing if candidates is None else _mask(candidates, missing)
         if not asked.any():
-            raise ValueError("No entry can be queried: Y or candidates has no missing entries.")
+            raise ValueError("No entry can be queried: no entry of Y or candidates is missing.")
         model = DM2LClassifier(calibration="sigmoid", coupling="residual") if clf is None else clf
         if fit_clf:
             with warnings.catch_warnings():
@@ -118,7 +120,7 @@ def _mask(candidates: Any, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         try:
             mask[tuple(given.T)] = True
         except IndexError as error:
-            raise ValueError(f"A pair of candidates is outside of Y: {error}.") from error
+            raise ValueError(f"A pair (row, label) in candidates is not in Y: {error}.") from error
     else:
         raise ValueError("candidates must be pairs of row and label, or a mask of the shape of Y.")
     if (mask & ~missing).any():

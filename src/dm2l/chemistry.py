@@ -136,7 +136,10 @@ def _texts(smiles: Any) -> list[str]:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise ValueError(f"SMILES must be in one column, got shape {values.shape}.")
+        raise ValueError(
+            f"SMILES must be in one column, got shape {values.shape}. Pass one column, such as "
+            "X[['smiles']]."
+        )
     return ["" if value is None or value != value else str(value).strip() for value in values]
 
 

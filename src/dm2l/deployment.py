@@ -165,7 +165,8 @@ def _prepare(graph: _Graph, X: str, step: Any) -> str:
     if not isinstance(step, StandardScaler | MaxAbsScaler):
         raise ValueError(
             f"The pipeline cannot be exported: {type(step).__name__} is neither StandardScaler nor "
-            "MaxAbsScaler. Export the last step only, and transform its inputs."
+            "MaxAbsScaler. Export only the last step, and apply the other steps to its inputs "
+            "yourself."
         )
     check_is_fitted(step)
     if getattr(step, "with_mean", False):

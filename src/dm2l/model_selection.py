@@ -207,7 +207,7 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
         if groups is not None:
             raise ValueError("Pass groups to the constructor: MultilabelKFold(groups=...).")
         if not self.shuffle and self.random_state is not None:
-            raise ValueError("random_state has no effect with shuffle=False; leave it None.")
+            raise ValueError("random_state requires shuffle=True. Pass shuffle=True, or omit it.")
         n, k = len(T), int(self.n_splits)
         if k > n:
             raise ValueError(
@@ -313,7 +313,7 @@ def label_folds(cv: Any, X: Any, T: Signs) -> list[Split]:
         return [(seen[train], seen[test]) for train, test in folds]
     given = list(cv)
     if not given:
-        raise ValueError("cv has no folds. A generator can be used once only: pass a list instead.")
+        raise ValueError("cv has no folds. A generator can be used only once; pass a list instead.")
     return given
 
 
@@ -465,7 +465,7 @@ def corrected_t_interval(values: ArrayLike, test_share: float, level: float = 0.
         position = int(np.flatnonzero(~np.isfinite(found))[0])
         raise ValueError(
             f"values has {found[position]} at position {position}: all values must be finite. "
-            "Leave it out, or repeat the run that failed."
+            "Leave this value out, or repeat the run that failed."
         )
     for name, share in (("test_share", test_share), ("level", level)):
         if not 0 < share < 1:

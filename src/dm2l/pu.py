@@ -151,7 +151,7 @@ def check_class_prior(given: Any, signs: Signs) -> ClassPrior:
         j = int(np.argmax(share - value))
         raise ValueError(
             f"class_prior of column {j} is {value[j]:.3g}, but a share of {share[j]:.3g} of rows "
-            "are labelled as positives. The prior must not be smaller than this share."
+            "are labelled as positives. The class prior must be at least this share."
         )
     value = np.maximum(value, seen)
     return ClassPrior(value, np.zeros_like(value), np.minimum(seen / value, 1.0))

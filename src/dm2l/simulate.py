@@ -151,8 +151,8 @@ def simulate_missing_positives(
     if np.ndim(rho) == 1:
         if len(rho) != T.shape[1]:
             raise ValueError(
-                f"rho must be a number or have one number for each of {T.shape[1]} labels, got "
-                f"{len(rho)} numbers."
+                f"rho must be one number or {T.shape[1]} numbers, one per label; got {len(rho)} "
+                "numbers."
             )
         rho = np.array([_share(share) for share in np.asarray(rho).tolist()])
     else:
@@ -194,8 +194,8 @@ def simulate_truncated(
     first = np.asarray(order, dtype=np.float64)
     if first.shape not in (T.shape, T.shape[1:]) or not np.isfinite(first).all():
         raise ValueError(
-            f"order must have a finite number for each label, or for each entry of {T.shape}; got "
-            f"shape {first.shape}."
+            f"order must have one finite number per label, or the shape {T.shape} of Y; got shape "
+            f"{first.shape}."
         )
     score = np.where(T > 0, np.broadcast_to(first, T.shape), -np.inf)
     best = np.lexsort((keys, -score), axis=1)[:, : int(k)]

@@ -54,7 +54,7 @@ class MissingLabelCheck:
     def __call__(self, estimator: Any) -> None:
         """Raise AssertionError if the check fails, and SkipTest if it does not apply."""
         if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-            raise TypeError(f"Expected an estimator with a fit method, got {estimator!r}.")
+            raise TypeError(f"estimator must have a fit method, got {estimator!r}.")
         try:
             self._run(_Trial(estimator))
         except SkipTest:
@@ -284,7 +284,8 @@ class _Trial:
             _require(named in str(error), f"Expected a message that names {named}, got: {error}")
         else:
             raise AssertionError(
-                f"Expected ValueError{named and f' for {named}'}, but fit accepted it."
+                f"fit must raise a ValueError{named and f' that names {named}'}, but raised no "
+                "error."
             )
 
     def _require_coding(self, recode: Callable[[Any], Any], negative: int) -> None:

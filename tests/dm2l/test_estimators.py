@@ -434,9 +434,9 @@ def test_score_looks_only_where_label_mask_is_true(estimator, data):
 def test_score_against_nothing_is_an_error(estimator, data):
     X, Y, _ = data
     model = estimator.fit(X, Y)
-    with pytest.raises(ValueError, match="nothing observed"):
+    with pytest.raises(ValueError, match="All labels in . are missing"):
         model.score(X, np.full(Y.shape, np.nan))
-    with pytest.raises(ValueError, match="nothing observed"):
+    with pytest.raises(ValueError, match="All labels in . are missing"):
         model.score(X, Y, label_mask=np.zeros(Y.shape, dtype=bool))
 
 
@@ -825,7 +825,7 @@ def test_another_number_of_features_is_refused_with_both(estimator, data):
 
 @pytest.mark.parametrize("Y", [None, np.full((90, 2), np.nan)], ids=["None", "all missing"])
 def test_fit_needs_labels(estimator, data, Y):
-    with pytest.raises(ValueError, match=r"y is None|nothing observed"):
+    with pytest.raises(ValueError, match=r"y is None|All labels in . are missing"):
         estimator.fit(data[0], Y)
 
 

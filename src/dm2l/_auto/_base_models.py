@@ -248,8 +248,8 @@ class Candidate:
     """Base models that are tried together, with their estimated cost in seconds of one core."""
 
     name: str
-    choosing: float  # cost of choosing hyperparameters
-    seconds: float  # total cost of choosing hyperparameters and of all fits
+    choosing: float  # cost of selecting hyperparameters
+    seconds: float  # total cost of selecting hyperparameters and of all fits
     make: Callable[[], list[BaseModel]]
 
 
@@ -321,20 +321,20 @@ def choose(
 
 def _linear(context: EnsembleContext) -> BaseModel:
     sample = context.sample()
-    context.budget.report("linear model: choosing hyperparameters")
+    context.budget.report("linear model: selecting hyperparameters")
     return _tuned(context, sample, choose(sample, "linear"))
 
 
 def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
     sample, found = context.sample(), []
     for kernel, gammas in _widths(context):
-        context.budget.report(f"{kernel} kernel: choosing hyperparameters")
+        context.budget.report(f"{kernel} kernel: selecting hyperparameters")
         found.append(choose(sample, kernel, gammas))
         context.budget.check()
     found.sort(key=lambda search: -search.best_score_)
     models = []
     for best in found[: context.effort.kernels]:
-        context.budget.report(f"{best.kernel} kernel: choosing the weight of the norms")
+        context.budget.report(f"{best.kernel} kernel: selecting lambda_d")
         models.append(_tuned(context, sample, best, exact))
     return models
 

@@ -181,7 +181,9 @@ class AutoClassifier(MissingLabelClassifier):
                     self, X, accept_sparse="csr", dtype=np.float64, reset=reset, **finite
                 )
         if sp.issparse(X) and np.isnan(X.data).any():
-            raise ValueError("A sparse X must not contain NaN. Pass a dense X with missing values.")
+            raise ValueError(
+                "A sparse X must not contain NaN. Impute missing values, or pass a dense X."
+            )
         if sp.issparse(X) and X.indptr.dtype != np.int32 and X.nnz < 2**31:  # trees need int32
             narrow = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
             X = sp.csr_array(narrow, shape=X.shape)

@@ -295,7 +295,7 @@ verbose
     def _check_fitted(self) -> None:
         if hasattr(self, "cv_results_") and not hasattr(self, "best_estimator_"):
             raise NotFittedError(
-                "This search has no fitted model because of refit=False. Use refit=True, or fit "
+                "This search has no fitted model, because refit=False. Pass refit=True, or fit "
                 "DM2LClassifier(**search.best_params_)."
             )
         super()._check_fitted()

@@ -132,8 +132,8 @@ class KernelPreconditioner(Preconditioner):
         R = cholesky(M, overwrite=True)
         if R is None:
             raise np.linalg.LinAlgError(
-                "The kernel matrix is not positive semi-definite. Use a valid kernel, or add to "
-                "its diagonal."
+                "The kernel matrix is not positive semi-definite. Use a valid kernel, or add a "
+                "small constant to its diagonal."
             )
         # In float32, BLAS solves (L')'Z = B faster than L Z = B.
         self._R, self._mirrored = (symmetrize(R), True) if single else (R, False)

@@ -229,5 +229,5 @@ def indefinite(n_pivots: int, residual: float) -> ValueError:
     """The error for a kernel matrix that is not positive semi-definite."""
     return ValueError(
         f"The kernel matrix is not positive semi-definite: after {n_pivots} pivots, an entry "
-        f"differs by {residual:.2g}. Use a valid kernel, or add to its diagonal."
+        f"differs by {residual:.2g}. Use a valid kernel, or add a small constant to its diagonal."
     )

@@ -316,7 +316,9 @@ def _accept(
 def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_pivots: int) -> None:
     """Raise an error if this cannot be the diagonal of the residual of a kernel matrix."""
     if not np.isfinite(left).all():
-        raise ValueError("The kernel matrix contains NaN or infinity. Use a valid kernel.")
+        raise ValueError(
+            "The kernel matrix contains NaN or infinity. Use a kernel with finite values."
+        )
     check_largest(largest)
     lowest = float(left.min())
     if lowest < -max(1e-6, 1e4 * noise) * largest:

@@ -213,7 +213,8 @@ class Preconditioner:
                 break
         else:
             raise np.linalg.LinAlgError(
-                "The Gram matrix of the features is not positive definite. Scale the features."
+                "The Gram matrix of the features is not positive definite. Scale the features, or "
+                "raise alpha."
             )
         self._R = R
         # Accelerators multiply many times faster than they solve triangular systems.

@@ -13,5 +13,6 @@ def require(module: str, extra: str) -> Any:
         if not error.name or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise ImportError(
-            f"This needs {error.name}, which is not installed: pip install 'dm2l[{extra}]'"
+            f"This function needs {error.name}, which is not installed. Run: pip install "
+            f"'dm2l[{extra}]'"
         ) from error

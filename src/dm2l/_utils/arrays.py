@@ -196,7 +196,7 @@ def check_columns(X: Any) -> None:
     if needed > free:
         used = len(np.unique(X.indices))
         raise ValueError(
-            f"X has {n_columns} columns, of which {used} hold an entry. Weights for all columns "
+            f"X has {n_columns} columns, of which {used} have an entry. Weights for all columns "
             f"take about {needed / 2**30:.3g} GiB of memory; {free / 2**30:.3g} GiB are free. "
             "Leave out columns without entries: X[:, numpy.unique(X.indices)]."
         )
@@ -218,7 +218,7 @@ def checked_numbers(X: Any) -> Iterator[None]:
     except (np.linalg.LinAlgError, ArithmeticError) as error:
         raise ValueError(
             f"The computation failed numerically ({str(error).rstrip('.')}). {_scales(X)} Scale "
-            "the columns, for instance with StandardScaler, or choose a larger ridge."
+            "the columns, for instance with StandardScaler, or raise the ridge penalty alpha."
         ) from error
 
 

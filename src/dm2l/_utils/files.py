@@ -94,7 +94,7 @@ def translate_errors(path: AnyPath, what: str, *also: type[Exception]) -> Iterat
     except DataFileError:
         raise
     except MemoryError as error:
-        raise DataFileError(path, "it does not fit into memory") from error
+        raise DataFileError(path, "it does not fit into memory", hint=MEMORY_HINT) from error
     except OSError as error:
         if error.errno is not None and error.errno not in _LOST:
             raise
@@ -114,14 +114,14 @@ def damaged_file_error(path: AnyPath, what: str, error: Exception) -> DataFileEr
         )
     said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     said = said if len(said) <= 300 else f"{said[:297]}..."
-    return DataFileError(path, f"not {what}, or a damaged one ({said})")
+    return DataFileError(path, f"not {what}, or the file is damaged ({said})")
 
 
 def check_regular(path: AnyPath) -> int:
-    """Return the size of a file; devices, pipes and folders are refused, as they may be endless."""
+    """Return the size of a regular file; devices, pipes and folders raise a DataFileError."""
     status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode):
-        raise DataFileError(path, "not a regular file; devices, pipes and folders are refused")
+        raise DataFileError(path, "not a regular file; pass a file, not a device, pipe or folder")
     return status.st_size
 
 

@@ -59,7 +59,7 @@ def _check_non_numpy(model: Any, X: Any, *, reset: bool) -> Any:
         raise ValueError(f"Found array with shape {tuple(X.shape)}. X needs rows and columns.")
     if X.dtype not in (xp.float64, xp.float32):
         if xp.isdtype(X.dtype, "complex floating"):
-            raise ValueError("Complex data not supported.")
+            raise ValueError("Complex data not supported. Pass real numbers, such as X.real.")
         X = xp.astype(X, xp.float64)
     if not bool(xp.all(xp.isfinite(X))):
         raise ValueError("Input X contains NaN or infinity; impute or drop such values.")
@@ -141,8 +141,8 @@ def check_rows(X: Any) -> None:
                 "is not a list" if n is None else f"has {n}" for n in (lengths[0], lengths[-1])
             )
             raise ValueError(
-                f"Rows of X differ in their number of values: row 0 {first}, row {i} {other}. "
-                "Each row needs one value for each feature."
+                f"Rows of X differ in their number of values: row 0 {first}, row {i} {other}. Each "
+                "row needs one value for each feature."
             )
     if objects and lengths and lengths[0] is not None:
         raise ValueError("X is an array of arrays. Pass one array: numpy.stack(X).")
@@ -169,9 +169,9 @@ def _reject_in_column(name: str, column: Any, nan_allowed: bool) -> None:
     texts = [i for i, v in enumerate(values) if isinstance(v, (str, bytes))] if objects else []
     if texts:
         raise ValueError(
-            f"Column {name} of X holds text ({str(values[texts[0]])[:40]!r} in row "
-            f"{texts[0]}). Encode it as numbers, for instance with "
-            f"sklearn.preprocessing.OneHotEncoder {_ALTERNATIVES}"
+            f"Column {name} of X holds text ({str(values[texts[0]])[:40]!r} in row {texts[0]}). "
+            "Encode it as numbers, for instance with sklearn.preprocessing.OneHotEncoder "
+            f"{_ALTERNATIVES}"
         )
     if values.dtype.kind in "mM" or (objects and any(hasattr(v, "isoformat") for v in values)):
         remedy = "Convert them to numbers such as the year, the weekday or days since a date."
@@ -201,8 +201,8 @@ def _reject_object(name: str, i: int, value: Any) -> None:
 
 def _no_number(name: str, i: int, value: Any) -> TypeError:
     return TypeError(
-        f"Column {name} of X has a value of type {type(value).__name__} in row {i}. Each value in "
-        "this argument must be a number, or a string that stands for a number."
+        f"Column {name} of X has a value of type {type(value).__name__} in row {i}. Each value "
+        "must be a number, or a string that can be converted to one."
     )
 
 
@@ -226,7 +226,7 @@ def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
 def check_number(
     name: str, value: Any, *, positive: bool = False, words: tuple[str, ...] = ()
 ) -> None:
-    """Raise a ValueError unless a value is a finite number >= 0, or > 0, or one of the words."""
+    """Raise a ValueError unless a value is in ``words``, or finite and >= 0 (``positive``: > 0)."""
     number = isinstance(value, Real) and 0 <= float(value) < np.inf
     if (number and not (positive and value == 0)) or (isinstance(value, str) and value in words):
         return
@@ -257,7 +257,7 @@ def check_choice(name: str, value: Any, *choices: str) -> None:
 
 
 def check_numbers(model: Any, *names: str, positive: bool = False) -> None:
-    """Raise a ValueError unless these parameters are finite numbers >= 0, or > 0."""
+    """Raise a ValueError unless all parameters are finite and >= 0 (with ``positive``: > 0)."""
     for name in names:
         check_number(name, getattr(model, name), positive=positive)
 

@@ -91,8 +91,8 @@ def complete_command(
     source = click.get_current_context().get_parameter_source("margin")
     if max_error_rate is not None and source is not ParameterSource.DEFAULT:
         raise click.UsageError(
-            "--margin cannot be combined with --max-error-rate, which decides itself which entries "
-            "to check. Pass one of them."
+            "--margin cannot be combined with --max-error-rate, which itself determines the "
+            "entries to check. Pass only one of the two."
         )
     outputs = {"--output": output, "--details": details}
     with shared.opened(outputs, columns=False, **given) as (model, table, tell):
@@ -241,9 +241,9 @@ def suggest_command(
 ) -> None:
     """Rank missing labels of TABLE by the value of an answer.
 
-    The value is the expected number of wrong imputations that an answer prevents: of the label
-    itself, of other missing labels of its row, and of the label in other rows. Row 1 is the first
-    row below the header.
+    The value is the expected number of wrong imputations that an answer prevents in this entry, in
+    other missing labels of its row, and in this label of other rows. Row 1 is the first row below
+    the header.
 
     Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50 --keep compound
     """

@@ -86,7 +86,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
     "--calibration",
     type=click.Choice(["sigmoid", "isotonic"]),
     default="sigmoid",
-    help="How DM2L scores become probabilities, with --kernel.",
+    help="Method that converts scores of DM2L to probabilities; requires --kernel.",
 )
 @click.option(
     "--estimate-folds",
@@ -224,8 +224,8 @@ def evaluate_command(
     """Measure how well hidden labels of TABLE are imputed.
 
     Each repetition hides observed labels, fits all methods to the other labels, and compares their
-    answers with the hidden labels. The automatic model (DM2L with --kernel) uses the features and
-    the known labels of a row, as dm2l complete does. It is compared with the same model without
+    predictions with the hidden labels. The automatic model (DM2L with --kernel) uses the features
+    and the known labels of a row, as dm2l complete does. It is compared with the same model without
     the known labels, with ridge on the observed labels, and with ridge that reads missing labels as
     negative. Below each mean is its 95 % confidence interval over the repetitions.
 

@@ -23,7 +23,7 @@ _unchosen_option = click.option(
     "--unchosen",
     type=click.Choice(["no", "skip"]),
     default="no",
-    help="How to read a choice that an annotator did not select: as no, or as not answered.",
+    help="How to read a choice that an annotator did not select: as no, or as unanswered.",
 )
 _save_option = shared.file_option(
     "REFITTED", "Write the model to this file after each refit.", "--save-model"
@@ -176,7 +176,7 @@ def _import(
     if not quiet:
         say(f"{n_answers} new answers from {annotated} saved: {session.journal.path}", err=True)
         if n_others:
-            say(f"{n_others} tasks are not rows of {session.table.path} and ignored.", err=True)
+            say(f"Ignored {n_others} tasks that are not rows of {session.table.path}.", err=True)
     return {"answers": n_answers, "other_tasks": n_others}
 
 
@@ -263,8 +263,7 @@ def _open_session(
 @click.option(
     "--host",
     default="127.0.0.1",
-    help="Address of the server. With any other than 127.0.0.1 and ::1, other machines can reach "
-    "it.",
+    help="Address of the server. Other machines can reach all addresses except 127.0.0.1 and ::1.",
 )
 @shared.port_option(9090)
 @shared.reading_options

@@ -133,8 +133,8 @@ reading_options = _options(
         multiple=True,
         metavar="MARK",
         type=unquoted,
-        help="Another mark of a missing label, such as -1 or unknown. Blank cells, ? and NA are "
-        "always missing.",
+        help="Additional text that marks a missing label, such as -1 or unknown. "
+        "Blank cells, ? and NA are always missing.",
     ),
     click.option(
         "--separator",
@@ -254,7 +254,7 @@ label_options = _options(
         metavar="COLUMN=KIND",
         type=unquoted,
         help='Kind of a column or of a pattern of columns such as "fp_*". By default it is '
-        f"detected. Kinds are {', '.join(KINDS)}.",
+        f"detected. Possible kinds: {', '.join(KINDS)}.",
     ),
     click.option(
         "--drop",
@@ -347,7 +347,8 @@ def check_outputs(
         folder = path.resolve().parent  # of the target, if the path is a link
         if not folder.is_dir():
             raise click.UsageError(
-                f"{path.name} cannot be written: there is no folder {folder}. Create the folder."
+                f"{path.name} cannot be written, because the folder {folder} does not exist. "
+                "Create it."
             )
 
 

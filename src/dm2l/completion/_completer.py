@@ -405,7 +405,7 @@ class CompletionMixin:
         correlation = self._completer.correlation
         if correlation is None:
             raise AttributeError(
-                f"This {type(self).__name__} has no label_covariance_: fit it to a label matrix "
+                f"This {type(self).__name__} has no label_covariance_. Fit it to a label matrix "
                 "with coupling='residual' or coupling='joint'."
             )
         return correlation.covariance
@@ -443,7 +443,10 @@ class CompletionMixin:
     def _parse_like(self: Any, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
         """Labels of new rows, which need the columns of the training labels."""
         if self._labels.kind != "multilabel":
-            raise ValueError(f"{method} needs a label matrix, but the model was fitted to a 1-D y.")
+            raise ValueError(
+                f"{method} needs a label matrix, but the model was fitted to a 1-D y. Fit it to "
+                "y.reshape(-1, 1)."
+            )
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         n_features = getattr(self, "n_features_in_", None)
         return parse_new_rows(X, y, self._labels, n_features, label_mask=label_mask, **marks)

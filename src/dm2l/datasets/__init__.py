@@ -56,7 +56,8 @@ def content_hash(X: Any, Y: Any) -> str:
     Y = label_targets(Y.toarray() if sp.issparse(Y) else Y, None, "Y")
     if Y.ndim != 2 or len(Y) != X.shape[0]:
         raise ValueError(
-            f"X and Y must be matrices with the same rows; got the shapes {X.shape} and {Y.shape}."
+            f"X and Y must be matrices with the same number of rows; got the shapes {X.shape} and "
+            f"{Y.shape}."
         )
     digest = sha256(b"dm2l-content-1\n")
     digest.update(np.array([*X.shape, Y.shape[1]], dtype="<i8").tobytes())
@@ -183,7 +184,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
         raise ValueError(f"name must be a data set such as 'Arts', not a path; got {name!r}.")
     card = catalogue().get(name)
     if verify and card is None:
-        raise ValueError(f"{name!r} is not in the catalogue, so there is no hash to compare.")
+        raise ValueError(f"{name!r} is not in the catalogue, so its hash cannot be checked.")
     folder = os.environ.get(_VARIABLE)
     if folder and not Path(folder).is_dir():
         raise FileNotFoundError(
@@ -353,8 +354,7 @@ def make_missing_multilabel(
     most = (n_labels // 2) * (n_labels - n_labels // 2)
     if n_implications > most:
         raise ValueError(
-            f"{n_labels} labels allow at most {most} implications between the first and the "
-            f"second half, got n_implications={n_implications}."
+            f"n_implications must be at most {most} for {n_labels} labels, got {n_implications}."
         )
     check_number("noise", noise)
     check_choice("mask", mask, *_MASKS)

@@ -222,7 +222,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if not solution.converged:
             warnings.warn(
                 f"The solver stopped after max_iter={self.max_iter} iterations before the "
-                f"objective settled to tol={self.tol}. Raise max_iter, or scale the features.",
+                f"objective converged to tol={self.tol}. Raise max_iter, or scale the features.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -388,5 +388,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             wrong += weights[rows] @ ((T != 0) & ((S > 0) != (T > 0))).sum(axis=1)
             total += weights[rows] @ (T != 0).sum(axis=1)
         if not total:
-            raise ValueError("No label in y is observed, so there is nothing to score against.")
+            raise ValueError(
+                "All labels in y are missing, but score needs at least one observed label."
+            )
         return float(1.0 - wrong / total)

@@ -161,7 +161,7 @@ def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, lis
                 raise ValueError(f"expected {known}, found {text[:40]!r}; is this ARFF?")
         except ValueError as error:
             raise DataFileError(path, str(error), place=f"line {number}") from None
-    raise DataFileError(path, "it ends before @data: not an ARFF file, or an incomplete one")
+    raise DataFileError(path, "it ends before @data, so it is not an ARFF file or is incomplete")
 
 
 def _attribute(text: str) -> _Attribute:
@@ -254,7 +254,7 @@ class _Coding:
             return ((self.start, value),)
         if text not in self.codes:
             name = self.names[0].partition("=")[0]
-            raise ValueError(f"{name!r} declares {sorted(self.codes)[:8]}, found {text!r}")
+            raise ValueError(f"{name!r} has the values {sorted(self.codes)[:8]}, found {text!r}")
         return (self.codes[text],)
 
 

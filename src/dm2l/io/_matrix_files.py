@@ -165,7 +165,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
     """Return features and labels with one row per sample, transposed only if necessary."""
     for key in (x_key, y_key):
         if isinstance(found[key], str):
-            raise DataFileError(path, f"{key!r} is not a matrix of numbers ({found[key]})")
+            raise DataFileError(path, f"{key!r} is not a matrix of numbers, but {found[key]}")
     # Sparse matrices stay in CSC format: in CSR format, every declared row would take memory.
     X, Y = (found[key].astype(np.float64, copy=False) for key in (x_key, y_key))
     if sp.issparse(Y):
@@ -358,7 +358,7 @@ def _names(
     if names is None:
         return None
     if names.shape != (size,):
-        raise DataFileError(path, f"{part} is of shape {names.shape} for {size} columns")
+        raise DataFileError(path, f"{part} has shape {names.shape}, but there are {size} columns")
     return [str(name) for name in names]
 
 
@@ -426,7 +426,7 @@ def _header(
     """Return an array's shape, order and type, after checking them against its size."""
     version = npy.read_magic(member)
     if version not in ((1, 0), (2, 0)):
-        raise DataFileError(path, f"{info.filename} is an array of version {version}")
+        raise DataFileError(path, f"{info.filename} has an unknown version, {version}")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, fortran, dtype = read(member)
     if dtype.hasobject:

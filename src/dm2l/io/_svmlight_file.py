@@ -91,7 +91,7 @@ def read_svmlight(
         what = f"lacks labels of the file: {unknown[:5]}" if unknown else "has a label twice"
         raise ValueError(f"{path}: labels= {what}.")
     if not columns:
-        raise DataFileError(path, "no row has a label; is it a multi-label svmlight file?")
+        raise DataFileError(path, "no row has labels, as rows of multi-label svmlight files do")
     n, c = len(listed), len(columns)
     check_memory(path, 9 * n * c, f"a table of {c} labels for {n} rows")
     positive = MultiLabelBinarizer(classes=columns).fit_transform(listed).astype(np.int8)

@@ -43,7 +43,7 @@ class Parts:
         self.path, self.packed = path, check_regular(path)
         self._archive, self._factor, self._taken = archive, factor, 0.0
         self.members = {info.filename: info for info in archive.infolist()}
-        self._marks = marks + _MARKS_PER_BYTE * self.packed
+        self._marks = self._most_marks = marks + _MARKS_PER_BYTE * self.packed
         self._bytes = _BYTES + _BYTES_PER_BYTE * self.packed
 
     def refuse(self, reason: str, place: str = "") -> NoReturn:
@@ -64,12 +64,12 @@ class Parts:
             return
         self._bytes -= info.file_size  # zipfile unpacks no more than this
         if self._bytes < 0:
-            self.refuse("its content would expand to more than is usual for tables")
+            self.refuse(f"it expands to more than {_BYTES + _BYTES_PER_BYTE * self.packed} bytes")
         self._taken += info.file_size * self._factor
         check_memory(self.path, self._taken, "a sheet of this size")
         if info.compress_type not in _PACKINGS:
             self.refuse(f"{name} is compressed by a method that Excel does not use")
-        parser, reason = expat.ParserCreate(), "there is a DOCTYPE declaration; it can hide attacks"
+        parser, reason = expat.ParserCreate(), "it has a DOCTYPE declaration, which is not allowed"
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = lambda *_: self.refuse(reason)
         parser.StartElementHandler = lambda tag, given: start(tag.rpartition(":")[2], given)
@@ -81,7 +81,7 @@ class Parts:
             while piece := file.read(_PIECE):
                 self._marks -= piece.count(b"<") + piece.count(b"=")
                 if self._marks < 0:
-                    self.refuse("it has more tags than is usual for a table of its size")
+                    self.refuse(f"it has more than {self._most_marks} tags and attributes")
                 parser.Parse(piece)
                 fed += len(piece)
                 if fed - parser.CurrentByteIndex > _LONGEST:
@@ -220,7 +220,7 @@ class _Sheet:
         if made > self._most:
             raise DataFileError(path, "it does not fit into memory", place=place, hint=MEMORY_HINT)
         if made > _SMALL + _SPARSE * self._held:
-            self._parts.refuse("nearly all cells are blank", place)
+            self._parts.refuse(f"only {self._held} of its {made} cells have values", place)
         row += [None] * (len(self.names) - size)
         for column, value in zip(self.columns, row, strict=True):
             column.append(value)
@@ -250,7 +250,8 @@ class _Sheet:
             text = self._strings[int(text)]
         self._letters -= len(text)
         if self._letters < 0:
-            self._parts.refuse("its cells hold more text than is usual for a file of its size")
+            most = _LETTERS + _LETTERS_PER_BYTE * self._parts.packed
+            self._parts.refuse(f"its cells have more than {most} characters")
         return text or None
 
 
@@ -342,9 +343,9 @@ def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
 
 
 def _check_format(parts: Parts, given: dict[str, str]) -> None:
-    """Refuse a number format so long that openpyxl's regular expressions would take long."""
+    """Reject a number format on which regular expressions of openpyxl would take very long."""
     if len(given.get("formatCode", "")) > _MOST_LETTERS_OF_A_FORMAT:
-        parts.refuse("a number format is longer than Excel allows")
+        parts.refuse(f"a number format has more than {_MOST_LETTERS_OF_A_FORMAT} characters")
 
 
 def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
@@ -367,7 +368,7 @@ def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
 
 
 class _EditCheck:
-    """Refuses parts for which openpyxl, which keeps every cell, would need too much memory."""
+    """Rejects parts for which openpyxl would need too much memory, because it keeps every cell."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -384,7 +385,8 @@ class _EditCheck:
             with suppress(expat.ExpatError):
                 self._parts.parse(name, self._start, None, self._text)
             if self._sharing * self._longest > _SHARED + self._parts.packed:
-                self._parts.refuse("its formulas are longer than is usual for tables")
+                most = _SHARED + self._parts.packed
+                self._parts.refuse(f"its shared formulas have more than {most} characters")
 
     def _start(self, tag: str, given: dict[str, str]) -> None:
         packed = self._parts.packed
@@ -392,16 +394,19 @@ class _EditCheck:
         self._cells += tag == "c"
         self._objects += tag != "c" and tag not in _LIGHT
         if self._cells > _CELLS + packed or self._objects > _OBJECTS + packed // 2:
-            self._parts.refuse("it has more tags than is usual for a table of its size")
+            self._parts.refuse(
+                f"it has more than {_CELLS + packed} cells or {_OBJECTS + packed // 2} other "
+                "objects"
+            )
         if tag == "mergeCell":
             first, top, last, bottom = self._boundaries(given.get("ref", ""))
             self._merged += (last - first + 1) * (bottom - top + 1)
             if self._merged > _MERGED + packed:
-                self._parts.refuse("merged cells cover more than is usual for a table of its size")
+                self._parts.refuse(f"its merged cells cover more than {_MERGED + packed} cells")
         elif tag == "f":
             self._sharing += given.get("t") == "shared"
         elif len(given.get("sqref", "")) > _MOST_LETTERS:
-            self._parts.refuse("a rule applies to more ranges than is usual for tables")
+            self._parts.refuse(f"a rule lists its ranges in more than {_MOST_LETTERS} characters")
         _check_format(self._parts, given)
 
     def _text(self, data: str) -> None:
@@ -409,7 +414,9 @@ class _EditCheck:
         if self._tag == "f":
             self._longest = max(self._longest, self._length)
         elif self._length > _MOST_LETTERS_OF_A_FORMAT and self._tag.endswith(("Header", "Footer")):
-            self._parts.refuse("a page header or footer is longer than Excel allows")
+            self._parts.refuse(
+                f"a page header has more than {_MOST_LETTERS_OF_A_FORMAT} characters"
+            )
 
 
 def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:

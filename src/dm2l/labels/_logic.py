@@ -120,8 +120,8 @@ class RuleLogic:
             cycle = error.args[1][::-1]  # from a child to its parents
             steps = [rules[pair] for pair in pairwise(cycle)]
             raise ValueError(
-                f"Implications form a cycle: {_listed(steps)}. Labels that are always equal are "
-                "one label: remove one of them, or one of these rules."
+                f"Implications form a cycle: {_listed(steps)}. The rules make these labels equal. "
+                "Remove one of the labels or one of the rules."
             ) from error
 
     def _probe(self) -> None:

@@ -34,8 +34,8 @@ from dm2l.labels._parsing import (
 Kind = Literal["multilabel", "binary", "multiclass"]
 
 _NOTHING = (
-    "Y has nothing observed: every entry is missing. At least one label of one row is needed; "
-    "check missing_label and label_mask."
+    "All labels in Y are missing, but at least one must be observed. Check missing_label and "
+    "label_mask."
 )
 _ZERO_WEIGHTS = "All observed labels have weight zero: at least one weight must be positive."
 
@@ -345,7 +345,7 @@ def parse_new_rows(
         fix = "Reorder" if same else "Rename or choose"
         raise ValueError(
             f"Column {off} of Y is {labels.names[off]!r}, but the model was fitted with "
-            f"{names[off]!r} as that column. {fix} the columns to match model.label_names_."
+            f"{names[off]!r} there. {fix} the columns to match model.label_names_."
         )
     return labels
 
@@ -506,9 +506,8 @@ class LabelForm:
         if known.kind == "multilabel":
             if coding is not None and self._coding not in (None, coding):
                 raise ValueError(
-                    f"This block writes negatives as {coding}, but earlier ones as "
-                    f"{self._coding}. Use one coding, or pass missing_label if one of them marks "
-                    "missing labels."
+                    f"This block writes negatives as {coding}, but earlier ones as {self._coding}. "
+                    "Use one coding, or pass missing_label if 0 or -1 marks missing labels."
                 )
             self._coding = self._coding if coding is None else coding
             dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)

@@ -46,7 +46,7 @@ def read_values(
             column = column_text(int(where[1]), names) if len(where) == 2 else "y"
             raise ValueError(
                 f"Y has nan in row {where[0]}, {column}, but missing_label={missing_label!r}. Use "
-                "one of the two for all missing labels, or pass label_mask."
+                "either NaN or missing_label for all missing labels, or pass label_mask."
             )
         observed &= ~equals(values, missing_label)
     return values, observed, names
@@ -186,8 +186,8 @@ def refuse_shuffled(names: Any, others: Any, what: str) -> None:
     for j, (name, other) in enumerate(zip(names, others, strict=True)):
         if other != name and other in known:
             raise ValueError(
-                f"Column {j} of {what} is {other!r}, but that of Y is {name!r}. Columns are "
-                f"matched by position: pass {what}[Y.columns]."
+                f"Column {j} is {other!r} in {what}, but {name!r} in Y. Columns are matched by "
+                f"position: pass {what}[Y.columns]."
             )
 
 
@@ -257,7 +257,7 @@ def parse_classes(
     """Classes of a 1-D ``y``, and the index of the class of each observed entry."""
     seen = values[observed]
     if not len(seen):
-        raise ValueError("y has nothing observed: at least one entry must not be missing.")
+        raise ValueError("All labels in y are missing, but at least one must be observed.")
     if seen.dtype.kind == "f" and np.isinf(seen).any():
         raise ValueError(
             "Input y contains infinity or a value too large for dtype('float64'). Classes must be "

@@ -252,7 +252,7 @@ def _parse(line: str) -> RuleText | None:
             names.append(name)
             name = ""
         elif token in ("=>", ","):
-            raise ValueError(f"unexpected {token!r}. {_FORMAT} Quote names that contain it")
+            raise ValueError(f"unexpected {token!r}. {_FORMAT} Quote names that contain {token!r}")
         else:
             name += token
     names.append(name)

@@ -183,7 +183,7 @@ class _Handler(Handler):
     def admitted(self, path: str) -> str:
         # Only web pages send an Origin; Label Studio does not.
         if "Origin" in self.headers:
-            raise AccessError(403, "Web pages may not use this server.")
+            raise AccessError(403, "Requests from web pages are not allowed.")
         first, slash, rest = path.removeprefix("/").partition("/")
         # Connections send the token as a password, webhooks as a part of the address.
         for given, name in ((first, rest), (self._secret(), f"{first}{slash}{rest}")):

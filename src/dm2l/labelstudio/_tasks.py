@@ -105,8 +105,8 @@ def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
         labels = _labels(tag, set(label_names))
         if twice := seen & set(labels.values()):
             raise ValueError(
-                f"The label {min(twice)!r} is a choice of two tags of the labelling configuration. "
-                "Remove one of them."
+                f"Two tags of the labelling configuration have the choice {min(twice)!r}. Remove "
+                "one of them."
             )
         seen |= set(labels.values())
         if labels:
@@ -127,7 +127,7 @@ def _labels(tag: ET.Element, names: set[str]) -> dict[ChoicePath, str]:
         if path not in found and words[-1] in names - taken:
             found[path] = words[-1]
     if len(set(found.values())) < len(found):
-        raise ValueError("A label is in two places of the taxonomy. Name labels by their paths.")
+        raise ValueError("A label occurs twice in the taxonomy. Use full paths as label names.")
     return found
 
 

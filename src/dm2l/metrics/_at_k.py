@@ -267,7 +267,8 @@ def _find_places(given: Given, k: int) -> _Places:
 def _check_list(scores: tuple[Any, ...], n: int, c: int) -> NDArray[np.intp]:
     if len(scores) != 2:
         raise ValueError(
-            f"A tuple y_score must be a pair (indices, scores); got {len(scores)} parts."
+            f"If y_score is a tuple, it must be a pair (indices, scores); got {len(scores)} "
+            "elements."
         )
     labels, values = (np.asarray(to_numpy(part)) for part in scores)
     if labels.ndim != 2 or len(labels) != n or labels.shape != values.shape:

@@ -120,8 +120,8 @@ def observation_rates(T: Signs, rates: Any = None) -> tuple[Array, Array]:
     if isinstance(rates, tuple):
         if len(rates) != 2:
             raise ValueError(
-                "A tuple of rates must be a pair, for positives and for negatives; got "
-                f"{len(rates)} parts."
+                f"If rates is a tuple, it must be a pair (positives, negatives); got {len(rates)} "
+                "elements."
             )
         positive, negative = (_given(part, T) for part in rates)
         return np.where(T > 0, positive, negative), np.ones(len(T))

@@ -167,7 +167,9 @@ def evaluate_positive_unlabelled(
     share = observed.mean(axis=0)
     use = (share > 0) & (share < 1)
     if not use.any():
-        raise ValueError("At least one label needs both observed positives and unlabelled rows.")
+        raise ValueError(
+            "At least one label must have both observed positives and unlabelled rows."
+        )
     # By chance, the share of observed positives in test rows may exceed the prior.
     prior = np.clip(prior, share, 1.0)
     n_positive = observed.sum(axis=0)[use]

@@ -93,8 +93,8 @@ class Given:
         lacking = ~defined | empty
         if self.undefined == "raise" and not len(values):
             raise ValueError(
-                "The metric is undefined because no label is observed. undefined='skip' returns "
-                "nan instead."
+                "The metric is undefined, because no label is observed. Pass undefined='skip' to "
+                "get nan."
             )
         self._refuse(lacking, unit)
         fill = self._fill(fill)
@@ -116,8 +116,8 @@ class Given:
         rows: Any = self.complete
         if self.undefined == "raise":
             raise ValueError(
-                "undefined='raise' requires estimate=False: with missing labels it is unknown on "
-                "which rows the metric is undefined."
+                "undefined='raise' requires estimate=False, because missing labels hide on which "
+                "rows the metric is undefined."
             )
         fill = self._fill(fill)
         lacking = float((rows.weights * (1 - counted)).sum())
@@ -299,7 +299,7 @@ def check_scores(labels: LabelMatrix, y_score: Any, what: str = "y_score") -> Ar
     if not np.isfinite(S).all():
         row, column = np.argwhere(~np.isfinite(S))[0]
         raise ValueError(
-            f"{what} has {S[row, column]} in row {row}, column {column}; all its entries must be "
+            f"{what} has {S[row, column]} in row {row}, column {column}; all entries must be "
             "finite numbers."
         )
     return S

@@ -60,7 +60,7 @@ def _columns(
     names, where = tables[0], str(files[0])
     for other, path in zip(tables, files, strict=True):
         if other != names:
-            raise DataFileError(path, "its columns differ from those of the first file")
+            raise DataFileError(path, "its columns differ from the columns of the first file")
     chosen = choose_labels(names, labels, where)
     features = split_columns(names, chosen, drop, where)
     return [names[j] for j in features], [names[j] for j in chosen]
@@ -164,7 +164,7 @@ def _features(frame: Any, names: list[str], path: Path) -> NDArray[np.float64]:
         except ValueError as error:
             raise DataFileError(
                 path,
-                f"feature {name!r} is not a number in every row ({error})",
+                f"feature {name!r} has a value that is not a number ({error})",
                 hint="Leave it out with drop=, name it in labels=, or convert it to numbers first.",
             ) from error
     return table

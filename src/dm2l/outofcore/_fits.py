@@ -144,8 +144,9 @@ class Stream:
             )
         if feature_map.n_coefficients != statistics.n_features:
             raise ValueError(
-                f"The statistics have {statistics.n_features} features, but the approximation has "
-                f"{feature_map.n_coefficients}. Gather them from the features of this estimator."
+                f"The statistics have {statistics.n_features} features, but the kernel "
+                f"approximation returns {feature_map.n_coefficients}. Gather statistics with an "
+                "equal estimator, or let fit gather them."
             )
         return cls(fitting, feature_map, statistics)
 
@@ -193,7 +194,7 @@ def fit_arrays(
 ) -> SolverResult:
     """Fit to rows in memory by statistics or by passes."""
     if is_non_numpy(X):
-        raise TypeError("Statistics need numpy arrays; move X to the host.")
+        raise TypeError("Gram statistics need numpy arrays. Convert X to numpy.")
     refuse(fitting.needs_rows)
     rows = block_rows(None, X.shape[1])
     slices = [slice(i, i + rows) for i in range(0, len(T), rows)]

@@ -80,8 +80,8 @@ class GramProblem:
         W, settled = ridge_by_steps(self)
         if not settled:
             warnings.warn(
-                "Conjugate gradients did not reach a relative gradient of 1e-8, because the ridge "
-                "is small for features of such different scales. Scale the features, or use "
+                "Conjugate gradients did not reach a relative gradient of 1e-8, because alpha is "
+                "small for features of such different scales. Scale the features, or use "
                 "strategy='statistics'.",
                 ConvergenceWarning,
                 stacklevel=2,

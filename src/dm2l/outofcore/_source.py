@@ -46,7 +46,7 @@ def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) ->
     """Check ``(X, Y, label_mask, sample_weight)`` of a block; the last two are optional."""
     X, Y, mask, sample_weight = [*parts, None, None][:4]
     if is_non_numpy(X):
-        raise TypeError("Row blocks must be numpy arrays or sparse matrices; move X to the host.")
+        raise TypeError("Row blocks must be numpy arrays or sparse matrices. Convert X to numpy.")
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=0)
     T = form.read(Y, mask)
     if X.shape[0] != len(T):
@@ -304,8 +304,8 @@ class RowBlocks:
         before = (count, total) if self._passed is None else self._passed
         if not total:
             raise ValueError(
-                "This pass over the row blocks returned no rows. If an earlier pass did, its "
-                "generator is used up; pass a function that returns a new one each time."
+                "This pass over the row blocks returned no rows. A generator can be used only "
+                "once: pass a function that returns a new generator for each pass."
             )
         if (count, total) != before:
             raise ValueError(

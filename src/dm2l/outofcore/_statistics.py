@@ -137,7 +137,8 @@ class RowStatistics:
             if more.any():
                 raise ValueError(
                     f"Label {np.argmax(more)} has fewer positives or negatives than the block, so "
-                    "the block is not part of these statistics. Subtract only rows that were added."
+                    "these statistics do not contain the block. Subtract only rows that were "
+                    "added."
                 )
         if not self._begun:
             self.offset, self._begun = other.offset.copy(), other._begun
@@ -155,9 +156,9 @@ class RowStatistics:
             rows.combine(further, sign, self.learnable)
         if not self.sample.combine(other.sample, sign):
             warnings.warn(
-                "Some subtracted rows differ slightly from the rows that were added, so the sample "
-                "of rows for label correlations may still hold them. The sample is discarded: "
-                "until you gather statistics again, complete uses the features only.",
+                "Some subtracted rows differ slightly from the added rows, so the sample of rows "
+                "for label correlations may still contain them. The sample is discarded: until you "
+                "gather statistics again, complete uses the features only.",
                 stacklevel=3,
             )
         return self
@@ -187,16 +188,16 @@ class RowStatistics:
             column = int(np.argmax(excess))
             name = "the column of ones" if column == self.n_features else f"feature {column}"
             raise ValueError(
-                f"The sum of squares of {name} would be negative, so the block is not part of "
-                "these statistics. Subtract only rows that were added."
+                f"The sum of squares of {name} would be negative, so these statistics do not "
+                "contain the block. Subtract only rows that were added."
             )
         kept = np.maximum(left[:-1], 0.0)
         kept += kept.sum() / max(float(left[-1]), 1.0)  # roughly the default ridge
         # If a single row is left, it may equal the offset and have no squares.
         if left[-1] >= 1.5 and (_EPS * before[:-1] > 0.1 * kept).any():
             raise ValueError(
-                "The subtracted rows are so large that only rounding errors of the other rows "
-                "would be left. Gather statistics again from the other rows."
+                "The subtracted rows are so large that rounding errors would dominate the other "
+                "rows. Gather statistics again from the other rows."
             )
 
     def move(self, offset: Array) -> None:
@@ -370,7 +371,7 @@ class GramStatistics(RowStatistics):
         try:
             state = read_members(path, _MEMBERS)
             if state["format"] != _FORMAT:
-                raise ValueError(f"its format is {state['format']}, but must be {_FORMAT}")
+                raise ValueError(f"its format is {state['format']}, expected {_FORMAT}")
             size = int(state["n_features"]) + 1
             state |= {name: _whole(state[name], size) for name in filter(_symmetric, state)}
             return cls.from_state(state)._checked()

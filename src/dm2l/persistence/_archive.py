@@ -85,7 +85,7 @@ class Archive:
         infos = self._zip.infolist()
         if len(infos) != n_members:
             raise ModelFileError(
-                f"its zip directory announces {n_members} members, but lists {len(infos)}."
+                f"its zip directory should have {n_members} members, but lists {len(infos)}."
             )
         self.sizes: dict[str, int] = {}
         for info in infos:
@@ -94,7 +94,7 @@ class Archive:
                 raise ModelFileError(f"it has two members with the name {info.filename!r}.")
             self.sizes[info.filename] = info.file_size
         if sum(self.sizes.values()) > size:
-            raise ModelFileError("its members announce more bytes than the file has.")
+            raise ModelFileError("its members would have more bytes than the file.")
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield the content of a member in pieces."""
@@ -138,9 +138,9 @@ class Archive:
 
 
 def _count_members(file: IO[bytes], size: int) -> int:
-    """Return the number of members that the end of the file announces.
+    """Return the number of members that is given at the end of the file.
 
-    zipfile reads the directory of members as a whole, so that its size has to be checked before.
+    zipfile reads the whole directory of members at once, so its size must be checked before.
     """
 
     def unpack(form: struct.Struct, place: int) -> tuple[Any, ...]:
@@ -162,17 +162,17 @@ def _count_members(file: IO[bytes], size: int) -> int:
         n_members, length, start = end64[7:]
     if n_members > MAX_MEMBERS or length > _MAX_DIRECTORY:
         raise ModelFileError(
-            f"it announces {n_members} members in a directory of {length} bytes, but can have at "
-            f"most {MAX_MEMBERS} members."
+            f"its zip directory has {n_members} members and {length} bytes; at most {MAX_MEMBERS} "
+            f"members and {_MAX_DIRECTORY} bytes are allowed."
         )
     if start + length != after:
-        raise ModelFileError("its zip directory is not at the announced position.")
+        raise ModelFileError("its zip directory is not where the end of the file locates it.")
     return n_members
 
 
 def _check_info(info: zipfile.ZipInfo) -> None:
-    """Refuse members of a kind that model files do not have."""
-    # zipfile cuts a name at a zero byte, so that the original name is checked.
+    """Reject kinds of members that model files do not have."""
+    # zipfile cuts names at a zero byte, so the original name is checked.
     name = info.orig_filename
     wrong = ""
     if not _NAME.fullmatch(name) or ".." in name:

@@ -153,7 +153,7 @@ def _encoder(record: Record) -> None:
     state, enabled = record.state, record.state["_infrequent_enabled"]
     widths = [len(values) for values in state["categories_"]]
     stored = len(_INFREQUENT & state.keys())
-    _refuse(stored != 2 * enabled, "stores infrequent categories in part, or although it has none")
+    _refuse(stored != 2 * enabled, "has incomplete or unexpected data on infrequent categories")
     parts = [state[name] for name in sorted(_INFREQUENT)] if enabled else [[], []]
     for j, (columns, indices) in enumerate(zip(*parts, strict=True)):
         _refuse((indices is None) != (columns is None), "has infrequent categories without columns")
@@ -173,7 +173,7 @@ def _imputer(record: Record) -> None:
     record.state.setdefault("_fill_dtype", record.state["_fit_dtype"])
     indicator = record.state["indicator_"]
     other = (indicator is not None) != record.state["add_indicator"]
-    _refuse(other, "has an indicator although it needs none, or none although it needs one")
+    _refuse(other, "has an unexpected missing-value indicator, or lacks it")
     extra = 0 if indicator is None else len(indicator.state["features_"])
     record.sizes["e"] = record.sizes["d"] + extra
 
@@ -190,9 +190,9 @@ def _columns(record: Record) -> None:
     fitted = state["transformers_"]
     names, found = ([name for name, *_ in part] for part in (state["transformers"], fitted))
     other = found not in (names, [*names, "remainder"]) or len(set(found)) < len(found)
-    _refuse(other, "was fitted with steps of other names")
+    _refuse(other, "was fitted with steps that have other names")
     other = state["output_indices_"].keys() != {*names, "remainder"}
-    _refuse(other, "has output columns for steps of other names")
+    _refuse(other, "has output columns for steps that have other names")
     known = state.get("feature_names_in_")
     places: dict[str, list[int]] = {}
     width: int | None = 0
@@ -209,7 +209,7 @@ def _columns(record: Record) -> None:
             fits = first.state.get("n_features_in_") == count and names_in == wanted
         else:
             fits = before in (None, count)
-        _refuse(not fits, f"passes other columns to the step {name!r} than this step was fitted to")
+        _refuse(not fits, f"passes columns to the step {name!r} that it was not fitted to")
         width = None if width is None or after is None else width + after
     # These attributes follow from the steps. They are derived here instead of read from the file.
     state["_columns"] = [columns for *_, columns in fitted[: len(names)]]
@@ -294,7 +294,7 @@ def _labelled(record: Record) -> None:
         _refuse(unlabelled and lacks, "has no class prior")
     one = state["_labels"].state["classes"]
     shape = (record.sizes["c"], 2) if one is None else one.shape
-    _refuse(state["classes_"].shape != shape, "has classes of a wrong shape")
+    _refuse(state["classes_"].shape != shape, "has an array of classes with a wrong shape")
 
 
 @_check("DM2LClassifier")
@@ -323,9 +323,9 @@ def _one_vs_rest(record: Record) -> None:
     state, d = record.state, record.sizes.get("d")
     models = [model for model in state["estimators_"] if model is not None]
     other = [model is not None for model in state["estimators_"]] != state["_learnable"].tolist()
-    _refuse(other, "has models for other labels than the learnable ones")
+    _refuse(other, "has models for labels that are not learnable")
     other = len(state["_columns"]) != len(models)
-    _refuse(other, "lists the columns of a wrong number of models")
+    _refuse(other, "lists columns for a wrong number of models")
     for model, columns in zip(models, state["_columns"], strict=True):
         count = d if columns is None else len(columns)
         before = widths(model)[0]
@@ -342,7 +342,7 @@ def _auto(record: Record) -> None:
         return
     # The linear model is kept even if its weight is zero, because it explains predictions.
     inputs = inputs if "linear" in inputs else {"linear": "features"} | inputs
-    _refuse(list(inputs) != list(state["models_"]), "has models and inputs of different names")
+    _refuse(list(inputs) != list(state["models_"]), "has models and inputs with different names")
     _refuse(not {"stack_", "_features"} <= state.keys(), "has no ensemble weights or features")
     stack, features = state["stack_"], state["_features"]
     _refuse(features.sizes["d"] != d, "has features that do not match its columns")

@@ -100,7 +100,8 @@ def write_file(path: str | os.PathLike[str], root: Any, arrays: dict[str, NDArra
     """Write a manifest and its arrays without a check of their contents."""
     if len(arrays) + 2 > MAX_MEMBERS:
         raise ValueError(
-            f"The model has {len(arrays)} arrays, but a file has at most {MAX_MEMBERS} members."
+            f"The model has {len(arrays)} arrays, but a model file can have at most {MAX_MEMBERS}. "
+            "Save parts of the model separately."
         )
     with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
         hashes = {name: write_array(archive, name, array) for name, array in arrays.items()}
@@ -174,7 +175,9 @@ def load_model(
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > max_bytes:
-                raise ModelFileError(f"it has {size} bytes, more than max_bytes={max_bytes}.")
+                raise ModelFileError(
+                    f"it has {size} bytes, but max_bytes={max_bytes} is the limit."
+                )
             return _load(Archive(file, size), frozenset(names), like)
     except ModelFileError as error:
         text = textwrap.shorten(str(error)[: 2 * _MAX_MESSAGE], _MAX_MESSAGE, placeholder=" ...")

@@ -284,7 +284,7 @@ class Reader:
         index = node.get("object")
         if type(index) is not int or not 0 <= index < len(self._records):
             raise ModelFileError(
-                f"its manifest refers to the object {brief(index)}, which does not come before."
+                f"its manifest refers to the object {brief(index)}, which is not defined before it."
             )
         return self._records[index]
 
@@ -425,7 +425,7 @@ def _is_one(entry: Entry, form: Alternative) -> bool:
 def _bind(sizes: dict[str, int], name: str, size: int, place: str) -> None:
     wanted = int(name) if name.isdigit() else sizes.setdefault(name, size)
     if name != "..." and wanted != size:
-        raise ModelFileError(f"{place} has size {size}, but the rest of the model has {wanted}.")
+        raise ModelFileError(f"{place} has size {size}, but the other arrays require {wanted}.")
 
 
 def _read_dtype(name: Any) -> np.dtype[Any]:

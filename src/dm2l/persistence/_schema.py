@@ -156,7 +156,7 @@ def _forms(node: ast.expr) -> Spec:
         case ast.Name(name):
             form = Alternative(name)
         case _:
-            raise ValueError(f"{ast.unparse(node)!r} is not a form of the table.")
+            raise ValueError(f"{ast.unparse(node)!r} is not a valid type in the allow-list.")
     return (form,)
 
 

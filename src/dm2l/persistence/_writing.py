@@ -56,7 +56,7 @@ class Writer:
             wrong = [key for key in value if type(key) is not str]
             if wrong:
                 raise TypeError(
-                    f"{place} has the key {wrong[0]!r}; keys must be texts to be saved."
+                    f"{place} has the key {wrong[0]!r}, but only dicts with text keys can be saved."
                 )
             items = {k: self.write(v, f"{place}[{k!r}]", inside=inside) for k, v in value.items()}
             return {"kind": "dict", "items": items}
@@ -159,7 +159,9 @@ class Writer:
 def _name(value: Any, place: str) -> str:
     name = f"{value.__module__}.{value.__qualname__}"
     if "<" in name or "." in value.__qualname__ or named(name) is not value:
-        raise TypeError(f"{place} is {value!r}, which no module has by name. It cannot be saved.")
+        raise TypeError(
+            f"{place} is {value!r}, which is not a name of a module. It cannot be saved."
+        )
     return name
 
 

@@ -373,7 +373,7 @@ class ReliabilityDisplay(Display):
             )
         seen = T != 0
         if not seen.any():
-            raise ValueError("Y has nothing observed. Pass labels with observed entries.")
+            raise ValueError("All labels in Y are missing. Pass labels with observed entries.")
         check_count("n_bins", n_bins)
         check_choice("strategy", strategy, "uniform", "quantile")
         p, yes = P[seen], T[seen] > 0

@@ -83,7 +83,7 @@ def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict
     except (ValueError, RecursionError) as error:  # Python limits the depth of nesting
         raise damaged(path, number, f"{short} is not JSON ({error})") from error
     if not isinstance(seal, str):
-        raise damaged(path, number, f"{short} is not a line of an answers file")
+        raise damaged(path, number, f"{short} is not a record of an answers file")
     if seal != sealed:
         raise damaged(path, number, "this line, or one before it, was changed or removed")
     return content, seal
@@ -301,13 +301,13 @@ class Journal(AbstractContextManager["Journal"]):
     def _check_head(self, found: Mapping[str, Any], head: Mapping[str, Any]) -> None:
         if found.get("format") != FORMAT:
             raise ValueError(
-                f"{self.path} has format {found.get('format')!r} of another version of dm2l, but "
-                f"must have format {FORMAT}. Start a new file of answers."
+                f"{self.path} has format {found.get('format')!r} of another version of dm2l, "
+                f"expected format {FORMAT}. Start a new file of answers."
             )
         if found.get("labels") != head["labels"]:
             raise ValueError(
                 f"{self.path} has answers for the labels {found.get('labels')}, but "
-                f"{self.table.path} has {head['labels']}. Name the file of answers of this table."
+                f"{self.table.path} has {head['labels']}. Pass the file of answers for this table."
             )
         if found.get("sha256") != head["sha256"]:
             raise ValueError(

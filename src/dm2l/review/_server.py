@@ -318,7 +318,7 @@ class _Handler(Handler):
 
     def post(self, name: str) -> Reply | None:
         if self.headers.get_all("Origin", []) != [f"http://{self.headers['Host']}"]:
-            raise AccessError(403, "Only the page of this server may send answers.")
+            raise AccessError(403, "Answers are accepted only from the page of this server.")
         body, session, output = self.body(), self.server.session, self.server.output
         if name == "answer":
             queue = str(body.pop("queue", "")) if isinstance(body, dict) else ""
@@ -340,7 +340,7 @@ class _Handler(Handler):
             return json_reply({"begun": begun}, 202 if begun else 409)
         if name == "export":
             if output is None:
-                raise ValueError("There is no file for the export (-o). Download the table.")
+                raise ValueError("The review has no output file (-o). Download the table instead.")
             n_answers = session.export(output)
             return json_reply({"path": str(output), "n_answers": n_answers})
         return None

@@ -368,7 +368,7 @@ class ReviewSession:
 
     def _check_row(self, row: int, answers: Mapping[str, str]) -> None:
         if not answers:
-            raise ValueError("There is no answer; send one for at least one label.")
+            raise ValueError("The request has no answer. Send an answer for at least one label.")
         for label, answer in answers.items():
             self.journal.check(row, label, answer)
 

@@ -91,7 +91,7 @@ def load_bundle(path: str | Path) -> TableModel:
     record = getattr(pipeline[-1] if hasattr(pipeline, "steps") else None, "table_", None)
     if not isinstance(record, dict):
         raise ValueError(
-            f"{path} holds a model that was not fitted to a table. Use a file from dm2l fit."
+            f"{path} contains a model that was not fitted to a table. Use a file from dm2l fit."
         )
     try:
         model = TableModel(pipeline, **_record_values(record))

@@ -93,9 +93,9 @@ def check_form(table: Table, output: Path) -> None:
         wanted = PARQUET if suffix in PARQUET else EXCEL
     else:
         raise ValueError(
-            "A table made from a data frame cannot be written to a file. Assign "
-            "completion.positive to the data frame where completion.missing is True, and write "
-            "the data frame."
+            "A table that was made from a data frame cannot be completed as a file. Assign "
+            "completion.positive to the data frame where completion.missing is True, and write the "
+            "data frame."
         )
     if output.suffix.lower() not in wanted:
         raise ValueError(
@@ -227,8 +227,8 @@ def _misread(table: Table, row: int, k: int, cell: Any) -> ValueError:
 def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool) -> None:
     if len(rows) != table.n_rows:
         raise ValueError(
-            f"{table.path} was read as {table.n_rows} rows, but its text has {len(rows)}. Check "
-            "the quotes in the file, and pass its separator with --separator."
+            f"{table.path} was read as {table.n_rows} rows, but its text has {len(rows)} rows. "
+            "Check the quotes in the file, and pass its separator with --separator."
         )
     for number, record in enumerate(rows, 1):
         size = len(record.cells)
@@ -250,8 +250,9 @@ def _write_sheet(
     merged = require("openpyxl.cell.cell", "excel").MergedCell
     if len(rows) != table.n_rows:
         raise ValueError(
-            f"{table.path} was read as {table.n_rows} rows, but its sheet has {len(rows)}. Some "
-            "formulas may have no stored values: open and save the file in a spreadsheet program."
+            f"{table.path} was read as {table.n_rows} rows, but its sheet has {len(rows)} rows. "
+            "Some formulas may have no stored values: open and save the file in a spreadsheet "
+            "program."
         )
 
     def put(row: int, column: int, value: Any) -> None:

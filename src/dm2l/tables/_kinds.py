@@ -79,7 +79,7 @@ def column_kinds(
     for asked, kind in sorted((kinds or {}).items(), key=lambda item: item[0] in names):
         if kind not in KINDS:
             raise ValueError(
-                f"{kind!r} is not a kind of column ({asked!r}). Choose one of {', '.join(KINDS)}."
+                f"Kind {kind!r} of column {asked!r} is unknown. Choose one of {', '.join(KINDS)}."
             )
         meant = match_columns(names, asked, "The table without its labels")
         wanted.update(dict.fromkeys((names[j] for j in meant), kind))
@@ -140,7 +140,7 @@ def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1)
 
 
 def check_given_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
-    """Refuse a kind that was given for a column without any value of that kind."""
+    """Reject a kind that was given for a column without any value of that kind."""
     for use in uses if kinds else ():
         if use.kind not in _VALUES or not use.note:
             continue

@@ -243,7 +243,7 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         (inspect_command, (tmp_path / "none.csv", "--labels", "a"), "does not exist"),
         (fit_command, (table, "--labels", "topic_*"), "-o"),
         (fit_command, (table, "--labels", "t", "-o", model), "--force"),
-        (fit_command, (table, "--labels", "t", "-o", tmp_path / "no" / "m"), "no folder"),
+        (fit_command, (table, "--labels", "t", "-o", tmp_path / "no" / "m"), "does not exist"),
         (fit_command, (table, "--labels", "t", "-o", tmp_path / "m", "--kind", "a=b"), "'a=b'"),
         (complete_command, (model, table, "-o", paths["out.csv"]), "--force"),
         (inspect_command, (table, "--labels", "t", "--separator", ""), "one character"),
@@ -388,7 +388,7 @@ def test_a_link_stays_a_link_to_what_is_written(journey, tmp_path):
     link.symlink_to(tmp_path / "none" / "target")
     result = invoke(*arguments)
     assert result.exit_code == 2
-    assert "no folder" in result.stderr
+    assert "does not exist" in result.stderr
 
 
 def test_details_go_to_a_second_file(journey, tmp_path):

@@ -136,7 +136,7 @@ def test_every_nan_is_the_same_nan():
         (
             np.eye(3),
             np.eye(2),
-            r"the same rows; got the shapes \(3, 3\) and \(2, 2\)",
+            r"the same number of rows; got the shapes \(3, 3\) and \(2, 2\)",
         ),
         (np.eye(2), 2 * np.eye(2), "label 1 holds 2"),
     ],

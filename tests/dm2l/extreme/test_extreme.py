@@ -348,7 +348,7 @@ def test_a_fit_that_does_not_fit_names_a_rank_that_does(rng):
         ([[1, 0], [0, 1], [1, 0]], None, "positives only.*'unlabelled'"),
         ([[1, -1], [0, 1], [1, 0]], "negative", "-1 in row 0, column 1.*Do not pass missing_as"),
         ([[1, 0], [0, 2], [1, 0]], "negative", "stores 2 in row 1, column 1"),
-        ([[0, 0], [0, 0], [0, 0]], "missing", "nothing observed"),
+        ([[0, 0], [0, 0], [0, 0]], "missing", "All labels in Y are missing"),
         ([[1, 0], [0, 1], [1, 0]], "no", "missing_as must be one of.*got 'no'"),
     ],
 )
@@ -516,7 +516,7 @@ def test_score_is_one_minus_hamming_loss_over_observed_entries(data, rng):
     judged = ExtremeDM2LClassifier(rank=4).fit(X, holes)
     expected = 1 - hamming_loss(holes, judged.decision_function(X) > 0, estimate=False)
     assert judged.score(X, signed(Y, observed)) == pytest.approx(expected)
-    with pytest.raises(ValueError, match="nothing observed"):
+    with pytest.raises(ValueError, match="All labels in . are missing"):
         judged.score(X, signed(Y, np.zeros_like(observed)))
 
 

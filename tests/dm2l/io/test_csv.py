@@ -81,7 +81,7 @@ def test_a_signed_column_is_a_label_and_a_mixed_one_is_not(write):
         ('f,g,y\n1,2,1\n""\n', {"labels": 1}, "line 3: row 2 has 1 cells"),
         ("f,y,y\n1,0,0\n", {"labels": ["y"]}, "several columns named 'y'"),
         ("", {"labels": 1}, "is empty. Add a header line"),
-        ("f,y\n", {"labels": 1}, "a header, but there are no rows"),
+        ("f,y\n", {"labels": 1}, "no rows below the header"),
         (TABLE, {"labels": "skin_*"}, "no column 'skin_\\*'.*Columns: name, mass"),
         (TABLE, {"labels": "tox_*", "drop": ["tox_skin"]}, "'tox_skin' is a label and in drop="),
         ("f,y\n1,0\n", {"labels": "y", "drop": "f"}, "no features are left"),

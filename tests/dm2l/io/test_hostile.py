@@ -69,7 +69,7 @@ def test_an_error_of_a_file_says_file_place_reason_and_way_out_also_elsewhere():
 
 def test_what_libraries_throw_is_turned_and_what_the_system_says_is_not():
     for fault in (ValueError("x"), EOFError(), SystemError("x"), zipfile.BadZipFile("x")):
-        with pytest.raises(DataFileError, match=r"a.bin: not a box, or a damaged one"):  # noqa: SIM117
+        with pytest.raises(DataFileError, match=r"a.bin: not a box, or a file is damaged"):  # noqa: SIM117
             with translate_errors("a.bin", "a box"):
                 raise fault
     with (
@@ -192,7 +192,7 @@ def test_an_array_that_announces_more_than_there_is_is_refused(tmp_path, shape):
 def test_a_damaged_npy_file_is_refused(tmp_path, content):
     (tmp_path / "x.npy").write_bytes(content)
     np.save(tmp_path / "y.npy", np.eye(2))
-    with pytest.raises(DataFileError, match=r"x\.npy: not an npy file, or a damaged one"):
+    with pytest.raises(DataFileError, match=r"x\.npy: not an npy file, or a file is damaged"):
         RowBlocks.open(tmp_path / "x.npy", tmp_path / "y.npy")
 
 
@@ -317,7 +317,7 @@ def test_what_is_no_parquet_file_is_refused(tmp_path, content):
     path = tmp_path / "set.parquet"
     path.write_bytes(content)
     for read in (read_parquet, read_table, RowBlocks.open):
-        refused(read, path, 1, match="not a Parquet file, or a damaged one")
+        refused(read, path, 1, match="not a Parquet file, or a file is damaged")
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no endless device")
@@ -373,7 +373,7 @@ def test_a_packed_table_is_unpacked_up_to_what_memory_holds(tmp_path, monkeypatc
         refused(read, path, 1, match="its unpacked content does not fit into memory")
     path.write_bytes(gzip.compress(b"x,y\n1,0\n")[:-4])
     for read in (read_csv, read_table):
-        refused(read, path, 1, match=r"set\.csv\.gz: not a \.gz file, or a damaged one")
+        refused(read, path, 1, match=r"set\.csv\.gz: not a \.gz file, or a file is damaged")
 
 
 @pytest.mark.parametrize("packed", ["", ".gz"])
@@ -415,9 +415,9 @@ def test_indices_of_a_matlab_file_that_point_elsewhere_are_refused(tmp_path, par
     ("code", "message"),
     [
         ("import os; os.kill(os.getpid(), 11)", "reading it ended with Segmentation fault"),
-        ("raise MemoryError", "damaged one .*MemoryError"),
+        ("raise MemoryError", "file is damaged .*MemoryError"),
         ("print('{')", "set.mat"),
-        ("import os; os.write(1, b'{\"there\": [], ')", "damaged one"),
+        ("import os; os.write(1, b'{\"there\": [], ')", "file is damaged"),
     ],
 )
 def test_a_reader_of_matlab_files_that_dies_takes_nothing_with_it(

@@ -73,7 +73,7 @@ def test_svmlight_columns_are_the_labels_asked_for(write):
         ("1,2 1:1\n", {"labels": [1]}, r"labels= lacks labels of the file: \[2.0\]"),
         ("1,2 1:1\n", {"labels": [1, 2, 2]}, "has a label twice"),
         ("1,2 1:1\n", {"missing_as": "maybe"}, "got 'maybe'"),
-        ("1:1\n2:1\n", {}, "no row has a label"),
+        ("1:1\n2:1\n", {}, "no row has labels"),
         ("hello\n", {}, "line 1: .*could not convert"),
         ("1 1:1\n# note\n2 1:x\n", {}, "line 3: .*could not convert"),
         ("1 1:1\n2 2:1 1:1\n", {}, "line 2: .*sorted"),

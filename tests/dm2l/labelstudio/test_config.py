@@ -79,7 +79,7 @@ def test_the_configuration_that_is_made_is_read_and_holds_any_name():
         ("", "not valid XML"),
         ("<View/>", "No choice"),
         (CHOICES.replace("bill", "x").replace("login", "y"), "No choice"),
-        (f"<View>{CHOICES}{CHOICES}</View>", "two tags"),
+        (f"<View>{CHOICES}{CHOICES}</View>", "Two tags"),
         ('<!DOCTYPE v [<!ENTITY a "b">]><View/>', "document type"),
         ("<View>" * 100_000, "not valid XML"),
     ],
@@ -90,7 +90,7 @@ def test_what_is_no_configuration_for_the_model_is_refused(text, reason):
 
 
 def test_a_label_in_two_places_of_a_taxonomy_is_refused():
-    with pytest.raises(ValueError, match="two places"):
+    with pytest.raises(ValueError, match="twice in the taxonomy"):
         read_config(TAXONOMY, ("cats",))
 
 

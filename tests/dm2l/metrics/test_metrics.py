@@ -456,7 +456,7 @@ def test_scores_with_columns_of_y_in_other_places_are_refused(rng):
     scores = pd.DataFrame(rng.random((20, 3)), columns=list("abc"))
     assert metrics.label_auc(Y, scores) == metrics.label_auc(Y, scores.to_numpy())
     assert metrics.label_auc(Y, scores) == metrics.label_auc(Y, scores.set_axis([0, 1, 2], axis=1))
-    with pytest.raises(ValueError, match="Column 0 of y_score is 'c', but that of Y is 'a'"):
+    with pytest.raises(ValueError, match="Column 0 is 'c' in y_score, but 'a' in Y"):
         metrics.label_auc(Y, scores[list("cba")])
 
 

@@ -210,7 +210,7 @@ def test_a_generator_that_is_used_up_is_named_as_the_cause(ahead, data):
     generator = ((X[i : i + 5], Y[i : i + 5]) for i in range(0, N, 5))
     source = RowBlocks(lambda: generator, ahead=ahead)
     assert len(list(source)) == 5
-    with pytest.raises(ValueError, match="used up"):
+    with pytest.raises(ValueError, match="only once"):
         list(source)
     with pytest.raises(TypeError, match="lambda"):
         RowBlocks(generator)

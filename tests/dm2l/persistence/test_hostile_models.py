@@ -239,7 +239,7 @@ def test_a_vectoriser_with_fewer_weights_than_words_is_refused(tmp_path):
     vectoriser = TfidfVectorizer().fit(["some words", "words"])
     vectoriser._tfidf.idf_ = vectoriser._tfidf.idf_[:1]
     save_unchecked(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
-    with pytest.raises(ModelFileError, match="has size 1, but the rest of the model has 2"):
+    with pytest.raises(ModelFileError, match="has size 1, but the other arrays require 2"):
         load_model(path)
 
 
@@ -374,9 +374,9 @@ def start_processes(found):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (rename_step, "was fitted with steps of other names"),
-        (rename_output, "has output columns for steps of other names"),
-        (rename_column, "passes other columns to the step 'category' than"),
+        (rename_step, "was fitted with steps that have other names"),
+        (rename_output, "has output columns for steps that have other names"),
+        (rename_column, "passes columns to the step 'category' that"),
         (nest_name, r"feature_names_in_\[0\] is .*not allowed there"),
         (nest_category, r"categories_\[0\]\[0\] is .*not allowed there"),
         (start_processes, "n_jobs is 4, which is not allowed there"),

@@ -473,7 +473,7 @@ def test_files_larger_than_the_first_zip_format_allows(data, path, monkeypatch):
 
 def test_more_arrays_than_a_file_may_have(data, path, monkeypatch):
     monkeypatch.setattr(_model, "MAX_MEMBERS", 8)
-    with pytest.raises(ValueError, match="arrays, but a file has at most 8 members"):
+    with pytest.raises(ValueError, match="arrays, but a model file can have at most 8"):
         save_model(DM2LClassifier().fit(*data), path)
     assert not path.exists()
 

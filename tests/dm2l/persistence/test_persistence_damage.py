@@ -155,9 +155,9 @@ def test_an_untouched_file_loads(content, model, path):
         (lambda c: c[:-1], "not a zip file, or it is incomplete"),
         (lambda c: c[: len(c) // 2], "not a zip file, or it is incomplete"),
         (lambda c: c + b"\0", "not a zip file, or it is incomplete"),
-        (lambda c: b"#!/bin/sh\n" + c, "not at the announced position"),
-        (lambda c: c[:100] + c[101:], "not at the announced position"),
-        (lambda c: c[-22:], "not at the announced position"),
+        (lambda c: b"#!/bin/sh\n" + c, "not where the end of the file"),
+        (lambda c: c[:100] + c[101:], "not where the end of the file"),
+        (lambda c: c[-22:], "not where the end of the file"),
         (lambda c: pack([]), f"no member '{MANIFEST}'"),
         (lambda c: pack([("notes.txt", b"hello")]), f"no member '{MANIFEST}'"),
     ],
@@ -246,7 +246,7 @@ def directory_entry(content, name):
 def test_sizes_beyond_the_file(size, content, path):
     spoilt = bytearray(content)
     struct.pack_into("<2L", spoilt, directory_entry(content, "arrays/2.npy") + 20, size, size)
-    refused(path, bytes(spoilt), "announce more bytes than the file has")
+    refused(path, bytes(spoilt), "would have more bytes than the file")
 
 
 def test_members_that_share_their_bytes(content, path):
@@ -264,7 +264,7 @@ def test_members_that_announce_more_together_than_there_is(content, path):
         struct.pack_into(
             "<2L", spoilt, directory_entry(content, f"arrays/{k}.npy") + 20, size, size
         )
-    refused(path, bytes(spoilt), "announce more bytes than the file has")
+    refused(path, bytes(spoilt), "would have more bytes than the file")
 
 
 def test_members_that_announce_less_than_they_have(content, path):
@@ -285,12 +285,12 @@ def test_directories_that_promise_too_much(content, path, monkeypatch):
     refused(path, content, "more than max_bytes=1000", max_bytes=1000)
     end = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 10**12, 10**12, 46, 0)
     locator = struct.pack("<4sLQL", b"PK\6\7", 0, len(content) - 22, 1)
-    refused(path, content[:-22] + end + locator + content[-22:], "announces 1000000000000 members")
+    refused(path, content[:-22] + end + locator + content[-22:], "has 1000000000000 members")
     wrong = struct.pack("<4sLQL", b"PK\6\7", 0, 5, 1)
     refused(path, content[:-22] + end + wrong + content[-22:], "end of its zip directory")
     spoilt = bytearray(content)
     struct.pack_into("<H", spoilt, len(content) - 12, 7)
-    refused(path, bytes(spoilt), "announces 7 members, but lists")
+    refused(path, bytes(spoilt), "should have 7 members, but lists")
     monkeypatch.setattr(_archive, "MAX_MEMBERS", 5)
     refused(path, content, "at most 5 members")
 

@@ -320,7 +320,7 @@ def test_one_array_a_label_as_of_scikit_learn(data):
     [
         ({"probabilities": [[0.5], [1.5]]}, r"1.5 in row 1, column 0.*predict_proba"),
         ({"probabilities": [[0.5], [NAN]]}, "probabilities has nan in row 1"),
-        ({"Y": [[NAN], [NAN]]}, "nothing observed"),
+        ({"Y": [[NAN], [NAN]]}, "All labels in Y are missing"),
         ({"n_bins": 0}, "n_bins must be an integer >= 1, got 0"),
         ({"strategy": "log"}, "strategy must be one of 'uniform', 'quantile'; got 'log'"),
     ],

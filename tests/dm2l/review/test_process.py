@@ -198,7 +198,7 @@ def test_misuse_is_refused_before_anything_is_written(files, tmp_path):
     assert "the same file" in run(*usual, "-o", table, "--force").output
     assert "the same file" in run(*usual, "-o", answers).output
     assert "the same file" in run(*usual, "--save-model", model, "--force").output
-    assert "no folder" in run(model, table, "--answers", tmp_path / "none" / "a.jsonl").output
+    assert "does not exist" in run(model, table, "--answers", tmp_path / "none" / "a.jsonl").output
     assert run(*usual, "--port", "70000").exit_code == 2
     assert not answers.exists()
     result = run(*usual, "-o", tmp_path / "out.parquet")
