@@ -50,7 +50,7 @@ def compute(data: str, rate: float, seed: int, effort: str, limit: float) -> dic
     return row | {"parts": {name: round(float(weight), 3) for name, weight in weights}}
 
 
-def summarise(rows: list[dict[str, Any]], out: Path, ran_on: str | None) -> None:
+def summarize(rows: list[dict[str, Any]], out: Path, ran_on: str | None) -> None:
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[SETS[row["data"]], row["rate"]].append(row)
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=LIMIT)
     given = parser.parse_args()
     if given.summary:
-        summarise(resumable.stored(given.out), results, given.ran_on)
+        summarize(resumable.stored(given.out), results, given.ran_on)
         return
     cells = [
         {"data": data, "rate": rate, "seed": seed, "effort": given.effort, "limit": given.limit}

@@ -36,7 +36,7 @@ from typing import Any
 import completion_methods as methods
 import numpy as np
 import scipy.sparse as sp
-from completion_summary import KEY, summarise
+from completion_summary import KEY, summarize
 from record import machine
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler
@@ -276,7 +276,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.summary:
         default = Path(__file__).parent / "results" / "completion.json"
-        summarise(stored(arguments.summary), arguments.out or default)
+        summarize(stored(arguments.summary), arguments.out or default)
         return
     if arguments.part is None or arguments.out is None:
         parser.error("a part and --out, or --summary")

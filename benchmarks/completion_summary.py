@@ -131,7 +131,7 @@ def promises(rows: Rows) -> dict[str, Any]:
             key = row["method"], row["mask"], level, row["data"], row["rate"]
             groups[key].append((wrong / max(filled, 1), yes))
     table = {key: np.array(cell) for key, cell in groups.items()}
-    print("\npromises: realised share wrong, mean over cells and worst; cells significantly above")
+    print("\npromises: realized share wrong, mean over cells and worst; cells significantly above")
     found: dict[str, Any] = {"levels": {}, "above": [], "right_yes": {}}
     counts = [len(cell) for key, cell in table.items() if key[0] == "coupled"]
     found["repetitions"] = [min(counts), max(counts)]
@@ -178,7 +178,7 @@ def doubtful(rows: Rows) -> dict[str, Any]:
     return {"means": listed(table)}
 
 
-def summarise(rows: Rows, out: Path) -> None:
+def summarize(rows: Rows, out: Path) -> None:
     """Print tables of all parts that there are, and store them."""
     machines = [row for row in rows if row["part"] == "machine"]
     rows = [row for row in rows if row["part"] != "machine"]

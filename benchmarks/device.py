@@ -6,7 +6,7 @@
 60 % of the rows, rbf with gamma="scale", 30 % of the labels observed. The kernel matrix is computed
 on the device and timed apart; a fit then gets it as kernel="precomputed". Fits have the default
 tolerance, except where scores are compared with those of numpy on this machine's processor, where
-both run to tol=1e-10. The device is synchronised before and after whatever is timed; the first fit
+both run to tol=1e-10. The device is synchronized before and after whatever is timed; the first fit
 of each dtype is not counted.
 """
 

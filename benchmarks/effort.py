@@ -63,7 +63,7 @@ def compute(data: str, kernel: str, rate: float, seed: int) -> dict[str, Any]:
     return {"score": float(scores[best]), "efforts": found}
 
 
-def summarise(rows: list[dict[str, Any]], path: Path, ran_on: str | None) -> None:
+def summarize(rows: list[dict[str, Any]], path: Path, ran_on: str | None) -> None:
     table = []
     for name in rows[0]["efforts"]:
         cells = [row["efforts"][name] for row in rows]
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--kernels", nargs="+", choices=list(GRIDS), default=list(GRIDS))
     given = parser.parse_args()
     if given.summary:
-        summarise(resumable.stored(given.out), results, given.ran_on)
+        summarize(resumable.stored(given.out), results, given.ran_on)
         return
     names = ("data", "kernel", "rate", "seed")
     parts = (given.sets or SETS, given.kernels, given.rates or RATES[1:3], range(given.seeds))

@@ -97,7 +97,7 @@ def compute(data: str, mask: str, rate: float, seed: int) -> dict[str, Any]:
     }
 
 
-def summarise(rows: list[dict[str, Any]], out: Path) -> None:
+def summarize(rows: list[dict[str, Any]], out: Path) -> None:
     groups = defaultdict(list)
     for row in rows:
         for name, (value, error) in row["estimate"].items():
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--masks", nargs="+", choices=MASKS, default=MASKS)
     given = parser.parse_args()
     if given.summary:
-        summarise(resumable.stored(given.out), results)
+        summarize(resumable.stored(given.out), results)
         return
     wanted = itertools.product(
         range(given.seeds), given.sets or SETS, given.masks, given.rates or RATES

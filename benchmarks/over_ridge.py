@@ -7,7 +7,7 @@ without coupling, which Ridge has nothing like, "whole" the estimator as it is. 
 at the stop lies above the lowest J known, relative: that of a fit with ``tol=1e-8`` and so many
 iterations as --iterations says.
 
-"bound" is the certificate. With the concave term linearised at the solution W, which it never lies
+"bound" is the certificate. With the concave term linearized at the solution W, which it never lies
 above, J becomes convex, and for every smoothing mu
 
     J(W) - min J_W  <=  J_W(W) - J_W,mu(W) + 1/2 <g, H^-1 g>,
@@ -68,7 +68,7 @@ def problem_of(model: DM2LClassifier, X: Any, Y: Any) -> tuple[Problem, Any]:
 
 def bound(problem: Problem, W: Any) -> float:
     """The certificate, relative to the objective."""
-    factor, linear = Preconditioner(problem), problem.linearise(W)
+    factor, linear = Preconditioner(problem), problem.linearize(W)
 
     def hessian(V: Any) -> Any:
         return factor.hessian(problem, V.reshape(W.shape)).ravel()

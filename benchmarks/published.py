@@ -3,12 +3,12 @@
     python benchmarks/published.py [--limit 600] [--svd full thin] [--out FILE.json] [--quick]
                                    [--data Corel16k001 --alpha 1 --lambda-d 1]
 
-Both minimise the same J: same ridge, intercept and covered rows. The published algorithm is
+Both minimize the same J: same ridge, intercept and covered rows. The published algorithm is
 Algorithm 1 from the identity, with the subgradients of Algorithm 2 and nonlinear conjugate
 gradients restarted every 20 steps, in the variables of the paper: W, or A with F = KA. "full" is
 the SVD of the paper, with the n x n factor behind its O(n^2 c + c^3); "thin" does without.
 
-Its early stopping is left out: it linearises afresh at every restart and runs until J is within
+Its early stopping is left out: it linearizes afresh at every restart and runs until J is within
 1e-5 of the lowest J of the default solver, until its subgradient is no descent direction any more
 ("stuck": more time would not help), or until the limit. In the last two cases the ratio is a lower
 bound. The time to follow its J is not counted.
@@ -48,7 +48,7 @@ GOAL = 1e-5
 def masked(name: str, rho: float, seed: int, rows: int | None = None) -> tuple[Any, Any]:
     """60 % of the rows of a data set, dense, and their labels with holes.
 
-    Labels of which only one class is left are dropped: what remains is what a fit minimises over.
+    Labels of which only one class is left are dropped: what remains is what a fit minimizes over.
     """
     data = load_dataset(name)
     order = np.random.RandomState(seed).permutation(len(data.target))
@@ -101,7 +101,7 @@ class PaperObjective:
             local = sum(nuclear_norm(F[rows]) for rows in self.groups)
             return value + self.lambda_d * (local - nuclear_norm(F[self.covered]))
 
-    def linearised(self, W: Any) -> Any:
+    def linearized(self, W: Any) -> Any:
         """Subgradient of the global norm at the scores of ``W`` (Algorithm 2)."""
         F = self.smooth_part(W)[1]
         D = np.zeros_like(F)
@@ -165,7 +165,7 @@ def run_published(objective: PaperObjective, goal: float, limit: float) -> Cours
             raise StopIteration
 
     while not course.over:
-        D = objective.linearised(W)
+        D = objective.linearized(W)
 
         def both(w: Any, D: Any = D) -> tuple[float, Any]:
             value, gradient = objective.surrogate(w.reshape(shape), D)
@@ -232,7 +232,7 @@ def fast(model: DM2LClassifier, X: Any, Y: Any, repeats: int, iterations: int) -
 
 
 def check(model: DM2LClassifier, X: Any, paper: PaperObjective, gamma: float | None) -> None:
-    """Stop if the two do not minimise the same function."""
+    """Stop if the two do not minimize the same function."""
     F = model.decision_function(X)
     residual = np.where(paper.T != 0, F - paper.T, 0.0)
     if gamma is None:

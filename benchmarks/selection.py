@@ -150,7 +150,7 @@ def compute(data: str, kernel: str, rate: float, seed: int) -> dict[str, Any]:
     return {"regret": regret, "picked": picked, "best": best, "table": table}
 
 
-def summarise(rows: list[dict[str, Any]], out: Path, ran_on: str | None) -> None:
+def summarize(rows: list[dict[str, Any]], out: Path, ran_on: str | None) -> None:
     """Means over repetitions, then sets; the measures are those of the test rows."""
     record: dict[str, Any] = {"cells": len(rows), "tests": list(TESTS), "mean_regret": {}}
     for rate in sorted({row["rate"] for row in rows}):
@@ -187,7 +187,7 @@ def main() -> None:
     parser.add_argument("--kernels", nargs="+", choices=list(GRIDS), default=list(GRIDS))
     given = parser.parse_args()
     if given.summary:
-        summarise(resumable.stored(given.out), results, given.ran_on)
+        summarize(resumable.stored(given.out), results, given.ran_on)
         return
     names = ("data", "kernel", "rate", "seed")
     wanted = itertools.product(

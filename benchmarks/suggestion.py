@@ -84,7 +84,7 @@ def compute(name: str, seed: int, way: str, rows: int, out: Path) -> str:
     return f"{name} {seed} {way}: error {line['error']:.4f}, {line['seconds']:.0f} s"
 
 
-def summarise(lines: list[dict[str, Any]]) -> None:
+def summarize(lines: list[dict[str, Any]]) -> None:
     for name in SETS:
         by = {(line["seed"], line["way"]): line for line in lines if line["data"] == name}
         seeds = sorted({seed for seed, _ in by if all((seed, way) in by for way in WAYS)})
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
     if arguments.summary:
-        summarise(stored(arguments.summary))
+        summarize(stored(arguments.summary))
         return
     if arguments.out is None:
         parser.error("--out or --summary")

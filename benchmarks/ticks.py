@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import normalize
-from ticks_summary import PUBLISHED, summarise
+from ticks_summary import PUBLISHED, summarize
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._solvers.features import ridge_value
@@ -207,7 +207,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     args = parser.parse_args()
     if args.summary:
-        summarise(stored(args.out))
+        summarize(stored(args.out))
         return
     cells = [
         {"data": data, "mask": mask, "seed": seed, "method": method}

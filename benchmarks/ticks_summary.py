@@ -17,7 +17,7 @@ NAMES = {"ticks": "ours", "negative": "absent is negative", "missing": "absent i
 Rows = list[dict[str, Any]]
 
 
-def summarise(rows: Rows) -> None:
+def summarize(rows: Rows) -> None:
     """Print what rows say, and store it."""
     rows = [row | {"method": NAMES.get(row["method"], row["method"])} for row in rows]
     left_out = {(r["method"], r["data"], r["reason"]) for r in rows if "reason" in r}

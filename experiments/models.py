@@ -79,7 +79,7 @@ def _grid_search(estimator: Any, grid: dict[str, Any]) -> Pipeline:
 
 
 def quality(Y: Any, scores: Any) -> float:
-    """Average precision (the top of a ranking) minus ranking loss (all of it), to be maximised."""
+    """Average precision (the top of a ranking) minus ranking loss (all of it), to be maximized."""
     precision: Any = metrics.label_ranking_average_precision(Y, scores, estimate=False)
     return float(precision + neg_ranking_loss(Y, scores))
 

@@ -47,7 +47,7 @@ def contract() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of few steps, in settings that are meant to be quick
             found = check_missing_label_estimator(estimator, on_fail="return")
-        # Dense columns are standardised by it and sparse ones are not: other models.
+        # Dense columns are standardized by it and sparse ones are not: other models.
         apart = {"check_sparse_features"} if "Auto" in type(estimator).__name__ else set()
         bad = [one for one in found if one.status == "failed" and one.name not in apart]
         if bad:

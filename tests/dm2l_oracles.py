@@ -210,7 +210,7 @@ def masked_ridge(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ridge regression of every label on its own observed rows, by dense least squares.
 
-    The intercept is not penalised. Where the answer is not unique (``alpha = 0``), the one whose
+    The intercept is not penalized. Where the answer is not unique (``alpha = 0``), the one whose
     weights have the smallest norm.
     """
     d, c = Phi.shape[1], T.shape[1]
@@ -240,7 +240,7 @@ def convex_optimum(
 ) -> tuple[float, np.ndarray]:
     """The minimum of the convex problem (no global term, or ``-<G, F>`` in its place), by cvxpy.
 
-    Returns the minimum, computed anew from the minimiser, and the scores at it.
+    Returns the minimum, computed anew from the minimizer, and the scores at it.
     """
     n, d = Phi.shape
     c = T.shape[1]
@@ -277,10 +277,10 @@ def cccp(
     start: np.ndarray,
     n_iter: int,
 ) -> list[float]:
-    """Algorithm 1 with every surrogate minimised by cvxpy; ``start`` holds scores, n x c.
+    """Algorithm 1 with every surrogate minimized by cvxpy; ``start`` holds scores, n x c.
 
     Returns the exact objective of each iterate, from the subgradient at the iterate: at the
-    minimiser F of the surrogate, ``J = surrogate + lambda_d (<G, F> - ||F_C||_*)``.
+    minimizer F of the surrogate, ``J = surrogate + lambda_d (<G, F> - ||F_C||_*)``.
     """
     F, values = start, []
     for _ in range(n_iter):

@@ -1,7 +1,7 @@
 """Brute-force definitions of the metrics, to test ``dm2l.metrics`` against.
 
 Plain Python loops over lists, one function a metric, written from the definitions and not from the
-library. Slow on purpose: nothing here is vectorised, sorted or cached.
+library. Slow on purpose: nothing here is vectorized, sorted or cached.
 
 ``Y`` is n x c with 1 = positive, 0 or -1 = negative, NaN = not observed. A metric is a mean over
 *units* (rows; labels for `label_auc` and `f1_macro`; entries for `hamming_loss`; the whole table

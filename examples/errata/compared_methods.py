@@ -3,7 +3,7 @@
 python examples/errata/compared_methods.py [--check] [--published FILE] [--seeds 1 2 3]
 
 Arts, masks per row. Each method as its row of the tables can be reproduced, and as its own authors
-mean it or with a regulariser that was left out of the grid. One setting serves all splits; the
+mean it or with a regularizer that was left out of the grid. One setting serves all splits; the
 larger weights of LEML and ML-LRC were chosen on a part of the training rows of the first.
 """
 

@@ -68,12 +68,12 @@ class Surrogate:
         self.Phi, self.T, self.lambda_d, self.norm = Phi, T, lambda_d, norm
         self.groups = [np.flatnonzero(column) for column in members.T if column.any()]
         self.shape = (Phi.shape[1], T.shape[1])
-        self.linearise(self.start())
+        self.linearize(self.start())
 
     def start(self) -> Array:
         return np.eye(*self.shape).ravel()
 
-    def linearise(self, w: Array) -> None:
+    def linearize(self, w: Array) -> None:
         """Replace the global norm by its tangent at these weights."""
         self._tangent = self.norm(self.Phi @ w.reshape(self.shape))[1]
         self._at: Array | None = None
@@ -101,10 +101,10 @@ class Surrogate:
 
 
 def steepest_descent(surrogate: Surrogate, steps: int) -> Iterator[Array]:
-    """Weights after each round: linearise, then one line search along the negative gradient."""
+    """Weights after each round: linearize, then one line search along the negative gradient."""
     w = surrogate.start()
     for _ in range(steps):
-        surrogate.linearise(w)
+        surrogate.linearize(w)
         value, gradient = surrogate.both(w)
         w = w - _step(surrogate, w, value, gradient) * gradient
         yield w.reshape(surrogate.shape)

@@ -48,7 +48,7 @@ def brackets(seeds: tuple[int, ...], draws: int) -> Figures:
                 Y[np.arange(30), random.integers(6, size=30)] = 1  # every row has a label
                 hidden = hide(Y, 0.3, random_state=int(random.integers(2**31)))
                 T = np.nan_to_num(2 * hidden - 1).astype(np.int8)
-                # Scores that are large on some rows: what an optimiser is free to try.
+                # Scores that are large on some rows: what an optimizer is free to try.
                 F = random.standard_normal((30, 6)) * np.exp(2 * random.standard_normal((30, 1)))
                 for rows, values in lowest.items():
                     values.append(Objective(T, 1.0, global_rows=rows).bracket(F))

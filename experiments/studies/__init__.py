@@ -52,7 +52,7 @@ class Study:
 def study(dataset: str, repetitions: int = 3) -> Study:
     """Compute what the paper shows of one data set beside its tables.
 
-    Splits and masks are those of the protocols. The solvers minimise the objective of DM2L-l, which
+    Splits and masks are those of the protocols. The solvers minimize the objective of DM2L-l, which
     has no ridge; the sensitivity is that of DM2L with ridge and intercept, run to convergence.
     """
     one = (Method("DM2L", DM2LClassifier),)

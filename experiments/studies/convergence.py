@@ -118,7 +118,7 @@ def convergence(
 
 
 def _check_common_objective(estimator: DM2LClassifier, T: Signs) -> None:
-    """Refuse what the published solver would minimise another objective for than the others."""
+    """Refuse what the published solver would minimize another objective for than the others."""
     if estimator.kernel != "linear" and estimator.alpha != 0:
         raise ValueError(
             f"With a kernel and alpha={estimator.alpha!r} the published solver has another ridge, "

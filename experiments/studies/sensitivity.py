@@ -77,7 +77,7 @@ def sensitivity(
     """Ranking loss, AUC, coverage and average precision on test rows over a grid.
 
     Fits see the features of the training rows and their observed labels only. They share
-    factorisations as those of :class:`dm2l.DM2LClassifierCV` do, whose parameters the settings
+    factorizations as those of :class:`dm2l.DM2LClassifierCV` do, whose parameters the settings
     are, and run to convergence. Without an ``approximation`` the kernel matrix has all rows.
     """
     T = parse_labels(Y, label_mask=label_mask).signs

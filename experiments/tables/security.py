@@ -12,9 +12,9 @@ def last() -> str:
     """The last long run."""
     run = load("last", FUZZ)
     lines = [
-        f"The last long run ({run['started']}) took {run['minutes']:.0f} minutes on {run['jobs']} cores "
-        f"({_versions(run)}). It had {run['cases']:,} cases, starting with number {run['seed']}, and "
-        f"{run['findings']} findings.",
+        f"The last long run ({run['started']}) took {run['minutes']:.0f} minutes on {run['jobs']} "
+        f"cores ({_versions(run)}). It had {run['cases']:,} cases, starting with number "
+        f"{run['seed']}, and {run['findings']} findings.",
         "",
         "| kind | cases | accepted | rejected | longest time | most memory |",
         "|---|---|---|---|---|---|",

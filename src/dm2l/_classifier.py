@@ -61,7 +61,7 @@ class DM2LParameters(PositiveUnlabelledClassifier):
 class DM2LClassifier(DM2LParameters, StreamingClassifier):
     r"""Discriminant multi-label learning with missing labels.
 
-    Minimises the following objective over the weights ``W`` and the intercepts ``b`` of the scores
+    Minimizes the following objective over the weights ``W`` and the intercepts ``b`` of the scores
     ``F = Phi W + 1 b'``:
 
     .. math:: \tfrac12 \|R_\Omega(F) - \tilde Y\|_F^2 + \tfrac{\alpha}{2} \|W\|_F^2
@@ -100,7 +100,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     n_components : int, default=1000
         Number of features of the approximation.
     fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalised.
+        Whether scores have an intercept, which is not penalized.
     local : bool, default=True
         False removes all nuclear norms, which gives masked ridge.
     discriminant : bool, default=True
@@ -422,7 +422,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         if self.missing_as == "unlabelled":
             self._keep_prior(result.prior)
         solution = result.solution
-        if solution is None:  # constant labels, and nothing to minimise
+        if solution is None:  # constant labels, and nothing to minimize
             solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
         if not solution.converged:
             warnings.warn(

@@ -443,7 +443,7 @@ class Trainer:
         start: Any,
         preconditioner: Preconditioner | None = None,
     ) -> Solution:
-        """Minimise the objective; ``ridge`` returns the solution without norms."""
+        """Minimize the objective; ``ridge`` returns the solution without norms."""
         if not problem.lambda_d:
             W = ridge()
             value = problem.exact(W)

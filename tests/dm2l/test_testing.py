@@ -39,7 +39,7 @@ def test_label_contract(estimator, check):
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_sparse_features_give_about_the_scores_of_dense_ones(estimator):
     if isinstance(estimator, AutoClassifier):
-        pytest.skip("it standardises dense columns and leaves sparse ones uncentred: other models")
+        pytest.skip("it standardizes dense columns and leaves sparse ones uncentred: other models")
     trial = _Trial(estimator)
     trial.X[np.abs(trial.X) < 0.5] = 0
     sparse = sp.csr_array(trial.X)
@@ -509,8 +509,16 @@ MUTANTS = [
     (GuessesTheUnseen(), ["check_label_with_nothing_observed"], "as in the first row"),
     (OneClassMeansNo(), ["check_label_with_one_class_observed"], r"expected 1.0 at \[0\], got 0.0"),
     (GivesUp(), ["check_label_with_one_class_observed"], r"both classes predicted for label 0"),
-    (TakesNothing(), ["check_nothing_observed_is_refused"], "fit must raise a ValueError, but raised no error"),
-    (Rounds(), ["check_other_values_are_refused"], "ValueError that names 3.25, but raised no error"),
+    (
+        TakesNothing(),
+        ["check_nothing_observed_is_refused"],
+        "fit must raise a ValueError, but raised no error",
+    ),
+    (
+        Rounds(),
+        ["check_other_values_are_refused"],
+        "ValueError that names 3.25, but raised no error",
+    ),
     (Mumbles(), ["check_other_values_are_refused"], "names 3.25, got: Bad labels"),
     (
         WrongType(),

@@ -1,1 +1,1 @@
-"""Search for ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation on shared factorisations."""
+"""Search for ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation on shared factorizations."""

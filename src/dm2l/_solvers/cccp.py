@@ -3,7 +3,7 @@
 The published runs take few descent steps from the identity. Linear model: at most 24 rounds of one
 line search along the negative subgradient of the surrogate. Kernel model: at most 9 rounds of
 Polak-Ribiere conjugate gradients, restarted every 20 steps and ended by a relative-change test.
-Neither converges: the limit of steps acts as the regulariser that the objective lacks.
+Neither converges: the limit of steps acts as the regularizer that the objective lacks.
 """
 
 import warnings
@@ -37,12 +37,12 @@ def solve_cccp(
     max_iter: int,
     report: Report | None = None,
 ) -> Solution:
-    """Linearise the concave part at ``W_t`` and minimise the surrogate, while ``J`` falls."""
+    """Linearize the concave part at ``W_t`` and minimize the surrogate, while ``J`` falls."""
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
     converged = False
     for _ in range(max_iter):
-        linear = problem.linearise(W) if problem.concave else None
+        linear = problem.linearize(W) if problem.concave else None
         inner = solve_lbfgs(
             problem,
             preconditioner,
@@ -85,7 +85,7 @@ def solve_published(
 
     history: list[float] = [problem.exact(weights(w))]
     for _ in range(max_iter):
-        linear = problem.linearise(weights(w), DELTA) if problem.concave else None
+        linear = problem.linearize(weights(w), DELTA) if problem.concave else None
         surrogate = _Surrogate(problem, linear, weights)
         fresh = _descend(surrogate, w) if steepest else _conjugate_gradients(surrogate, w)
         if fresh is None:
@@ -123,7 +123,7 @@ class _Surrogate:
         return self._result
 
     def best_step(self, gradient: NDArray[np.float64]) -> float:
-        """Step along the negative gradient that minimises the squared loss."""
+        """Step along the negative gradient that minimizes the squared loss."""
         change = self._problem.features.scores(self._weights(gradient))
         seen = change * self._problem.objective.observed
         bend = float(self._problem.features.xp.sum(seen * change))

@@ -209,7 +209,7 @@ def without_zeros(X: Any) -> Any:
     """``X`` as a sparse matrix if it is a dense numpy array with few nonzero entries."""
     if not is_numpy_array(X):
         return X
-    some = X[:: 1 + len(X) // 64]  # recognises most dense matrices by some of their rows
+    some = X[:: 1 + len(X) // 64]  # recognizes most dense matrices by some of their rows
     if np.count_nonzero(some) > 2 * FEW * some.size or np.count_nonzero(X) > FEW * X.size:
         return X
     sparse = sp.csr_array(X)

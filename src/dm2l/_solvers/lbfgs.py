@@ -55,7 +55,7 @@ def solve_lbfgs(
     report: Report | None = None,
     known: Known | None = None,
 ) -> Solution:
-    """Minimise the objective by L-BFGS with falling smoothing, in ``V = R'W``."""
+    """Minimize the objective by L-BFGS with falling smoothing, in ``V = R'W``."""
     # In these variables, the Hessian of loss and ridge is near the identity and that of the norms
     # near I (x) lambda_d Q / rho, with Q the mean curvature of a row: quasi-Newton models start
     # from their sum. The solver stops when the sum of predicted gains is below tol. (scipy's
@@ -121,7 +121,7 @@ class _Memory:
     """The last steps ``s`` and gradient changes ``y`` of L-BFGS."""
 
     # The two loops of L-BFGS are two triangular systems in the products s_i'y_j, which need few
-    # passes over memory and few synchronisations with an accelerator.
+    # passes over memory and few synchronizations with an accelerator.
     _steps: Any = None
     _changes: Any = None
     order: list[int] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The problems that solvers minimise, their preconditioners, and masked ridge solutions."""
+"""The problems that solvers minimize, their preconditioners, and masked ridge solutions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class SmoothProblem(Protocol):
     def right(self) -> Any: ...  # Phi'T
     def product(self, W: Any) -> Any: ...  # Phi'(O * Phi W): the Hessian of the loss, times W
     def exact(self, W: Any) -> float: ...  # the exact objective
-    def linearise(self, W: Any) -> Any: ...  # a subgradient of the global norm, for evaluate
+    def linearize(self, W: Any) -> Any: ...  # a subgradient of the global norm, for evaluate
     def to_original(self, W: Any) -> Any: ...  # weights of centred as weights of given features
     def from_original(self, W: Any) -> Any: ...  # the inverse of to_original
 
@@ -134,7 +134,7 @@ class Problem:
     def product(self, W: Any) -> Any:
         return self.features.adjoint(self.features.scores(W) * self.objective.observed)
 
-    def linearise(self, W: Any, delta: float = 0.0) -> Any:
+    def linearize(self, W: Any, delta: float = 0.0) -> Any:
         return self.objective.global_subgradient(self.features.scores(W), delta)
 
     def evaluate(
@@ -348,7 +348,7 @@ def ridge_by_steps(problem: SmoothProblem) -> tuple[Any, bool]:
 def _direct(
     features: Features, T: Array, observed: Array, alpha: float, which: Array, weights: Array | None
 ) -> Array:
-    """Masked ridge by factorisations, shared by labels with the same rows and weights."""
+    """Masked ridge by factorizations, shared by labels with the same rows and weights."""
     right = features.adjoint(T.astype(features.Phi.dtype))
     penalty = np.diag(alpha * features.penalized)
     full = features.gram() if weights is None else None

@@ -178,7 +178,7 @@ class LabelFactor:
         found[:, range(H.shape[1]), range(H.shape[1])] += self.penalty
         return found
 
-    def minimise(self, H: Array) -> Array:
+    def minimize(self, H: Array) -> Array:
         """Minimize the objective of each label by Newton steps with step halving."""
         zero = np.zeros_like(H)
         goal = 1e-10 * np.maximum(np.linalg.norm(self.gradients(zero), axis=1), 1e-300)
@@ -305,7 +305,7 @@ class LEMLClassifier(IterativeBaseline):
             inner = InputFactor(inputs, targets, loss, C, H, b)
             W = trust_region_newton(inner, W, tol=share, max_iter=5)
             outputs = LabelFactor(inputs.scores(W), targets, loss, C, intercept)
-            found = outputs.minimise(np.column_stack([H, b]) if intercept else H)
+            found = outputs.minimize(np.column_stack([H, b]) if intercept else H)
             H, b = (found[:, :-1], found[:, -1]) if intercept else (found, b)
             total = 0.5 * float(np.vdot(W, W)) + float(outputs.values(found).sum())
             history.append(self.alpha * total)

@@ -77,7 +77,7 @@ class TrainingRows:
         labels = np.nonzero(known)[1].astype(np.int32)
         return cls(found, starts, labels, T[known].astype(np.int8), F[known].astype(np.float32))
 
-    def recognise(self, X: Any) -> NDArray[np.bool_]:
+    def recognize(self, X: Any) -> NDArray[np.bool_]:
         """Whether each row of ``X`` is a training row."""
         return np.isin(row_digests(X), self.digests)
 
@@ -341,7 +341,7 @@ class CompletionMixin:
 
         With ``coupling``, missing labels are predicted from the features *and* the known labels of
         their row: scores are conditional means, and decisions follow calibrated probabilities.
-        Training rows are recognised, and their held-out scores are used. Without ``coupling``, and
+        Training rows are recognized, and their held-out scores are used. Without ``coupling``, and
         in rows without a known label, missing labels are predicted from the features alone.
 
         Parameters
@@ -433,7 +433,7 @@ class CompletionMixin:
         X = self._check_X(X)
         scores = np.array(to_numpy(self._all_scores(X)))
         rows = self._completer.training_rows
-        trained = np.ones(len(scores), dtype=bool) if rows is None else rows.recognise(X)
+        trained = np.ones(len(scores), dtype=bool) if rows is None else rows.recognize(X)
         if trained.any():
             some = np.flatnonzero(trained)
             inputs = X if trained.all() else take_rows(X, some)

@@ -146,7 +146,7 @@ class Combiner:
 
     def predict(self, T: Signs, *inputs: Floats) -> Floats:
         """Probability of every entry; known entries are treated as missing."""
-        return np.asarray(expit(self._margins(T.astype(np.float64), self._standardised(*inputs))))
+        return np.asarray(expit(self._margins(T.astype(np.float64), self._standardized(*inputs))))
 
     def _scale(self, T: Signs, *inputs: Floats) -> None:
         known = T != 0
@@ -159,7 +159,7 @@ class Combiner:
         self.scale_ = np.where(spread > 1e-12, 1 / np.sqrt(spread + 1e-300), 0.0)
 
     def _learn(self, T: Signs, *inputs: Floats) -> None:
-        signs, Z, c = T.astype(np.float64), self._standardised(*inputs), T.shape[1]
+        signs, Z, c = T.astype(np.float64), self._standardized(*inputs), T.shape[1]
         # One model of all labels, in which each has an intercept, then one model for each label.
         self.with_labels_, self.weights_ = False, np.zeros((c, SCORES))
         self.weights_[:, 0] = np.log(((T > 0).sum(axis=0) + 0.5) / ((T < 0).sum(axis=0) + 0.5))
@@ -180,7 +180,7 @@ class Combiner:
         scores = (F - self.middle_) * inverse, (mean - self.middle_) * inverse, inverse
         return np.stack(scores)
 
-    def _standardised(self, *inputs: Floats) -> Floats:
+    def _standardized(self, *inputs: Floats) -> Floats:
         scores = self._scores(*inputs)
         return (scores - self.centre_[:, None]) * self.scale_[:, None]
 

@@ -299,7 +299,7 @@ def em_dense(
 ) -> tuple[DenseCovariance, list[float]]:
     r"""Covariance by EM, with an inverse Wishart prior, and the objective of each round.
 
-    With :math:`\nu = 0.3 n` and the start :math:`S_0`, EM maximises
+    With :math:`\nu = 0.3 n` and the start :math:`S_0`, EM maximizes
     :math:`\sum_i \log N(e_{iO}; 0, S_{OO}) - \nu (\log |S| + \mathrm{tr}(S^{-1} S_0)) / 2`, which
     no round decreases. A round computes
     :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed residuals R
@@ -325,7 +325,7 @@ def em_factor(
 ) -> tuple[FactorCovariance, list[float]]:
     r"""Low-rank factors by EM, and the objective of each round.
 
-    EM maximises the log-likelihood of the known residuals minus
+    EM maximizes the log-likelihood of the known residuals minus
     :math:`\tfrac12 \sum_j \left( \kappa \|l_j\|^2 / \psi_j + \log \psi_j + d_j / \psi_j \right)`,
     with the ridge :math:`\kappa` and the variances d of the residuals. No round decreases it.
     """

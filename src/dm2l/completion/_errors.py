@@ -107,7 +107,7 @@ FEWEST_POSITIVES = 5
 def best_f1_thresholds(
     scores: Floats, T: Signs, weights: Floats | None = None, min_positives: int = FEWEST_POSITIVES
 ) -> Floats:
-    """Threshold of each label that maximises F1 on held-out scores; 0 with few positives."""
+    """Threshold of each label that maximizes F1 on held-out scores; 0 with few positives."""
     thresholds = np.zeros(T.shape[1])
     weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
     for k in range(T.shape[1]):
@@ -340,7 +340,7 @@ class LabelErrors:
     .. math:: k = e + (1 - 2e) u, \qquad u = 1 / (1 + \exp(a + b m)),
 
     where u is the rate of unexpected labels that are correct. For each e from 0.001 to 0.3, with
-    equal prior probabilities, a and b maximise the likelihood. A label that contradicts its
+    equal prior probabilities, a and b maximize the likelihood. A label that contradicts its
     prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior of e.
 
     Parameters

@@ -60,7 +60,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
     Scores are :math:`F = t_0 + (\Phi W + 1 b') B'`, where the columns of ``B`` (labels x rank) are
     orthonormal and :math:`t_0` is the target of an entry that is not stored. The estimator
-    minimises
+    minimizes
 
     .. math:: \tfrac12 \sum_{ij} v_{ij} (F_{ij} - t_{ij})^2 + \tfrac{\alpha}{2} \|W\|_F^2
               + \lambda_d \Bigl(\sum_k \|F_k - t_0\|_* - \|F_C - t_0\|_*\Bigr).
@@ -91,7 +91,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     min_rows : int, default=2
         Minimum number of observed positives for a label to have a local norm.
     discriminant, fit_intercept : bool, default=True
-        Whether to use the global norm, and the intercept ``b``, which is not penalised.
+        Whether to use the global norm, and the intercept ``b``, which is not penalized.
     max_memory : float, default=2e9
         Maximum number of bytes that a fit uses besides ``X`` and ``Y``, and a prediction besides
         its result. A fit that needs more raises an error before it starts.

@@ -259,7 +259,7 @@ class LowRankProblem:
             value -= self.lambda_d * nuclear_norm(F) if self.concave else 0.0
         return value
 
-    def linearise(self, W: Array) -> Array:
+    def linearize(self, W: Array) -> Array:
         G = np.asarray(self.features.scores(W))
         slope = np.zeros_like(G)
         norm = thresholded_nuclear_norm(self._covered(G)[:-1], 0.0)

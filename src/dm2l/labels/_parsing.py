@@ -137,7 +137,7 @@ def is_null(value: Any) -> bool:
     """Whether a scalar is None, NaN or pandas.NA."""
     if isinstance(value, (float, np.floating)):
         return bool(np.isnan(value))
-    # pandas.NA is recognised by name: pandas is not a dependency.
+    # pandas.NA is recognized by name: pandas is not a dependency.
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 

@@ -151,7 +151,7 @@ class GramProblem:
             value += self.lambda_d * (local - (everyone if self.concave else 0.0))
         return value
 
-    def linearise(self, W: Array) -> Array:
+    def linearize(self, W: Array) -> Array:
         at = self.scores(W, True)
         eigenvalues, vectors = np.linalg.eigh(at.grams[-1])
         # Smaller eigenvalues of a Gram matrix are rounding errors.

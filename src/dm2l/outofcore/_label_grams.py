@@ -26,7 +26,7 @@ MAX_PENDING = 16
 
 def square(Phi: Any) -> Array:
     """``Phi'Phi`` as a dense matrix."""
-    product = Phi.T @ Phi  # numpy recognises the transpose and does half the work
+    product = Phi.T @ Phi  # numpy recognizes the transpose and does half the work
     return np.asarray(product.toarray() if sp.issparse(product) else product)
 
 

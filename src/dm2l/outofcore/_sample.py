@@ -41,7 +41,7 @@ class RowSample:
 
     # The rank of a row, between 0 and 1, is a hash of the row. The sample therefore does not depend
     # on the order or the blocks of the rows, equal rows are stored once with a weight, and a row
-    # that is subtracted is recognised. The limit only falls, so that the sample holds all rows
+    # that is subtracted is recognized. The limit only falls, so that the sample holds all rows
     # below it. With forgetting, a row of weight w has its hash divided by w as its rank (priority
     # sampling).
 

@@ -178,7 +178,7 @@ def _boosting(cls: Any, state: State) -> Any:
     return made
 
 
-def _vectoriser(cls: Any, state: State) -> Any:
+def _vectorizer(cls: Any, state: State) -> Any:
     if "vocabulary_" in state:
         state["vocabulary_"] = {word: place for place, word in enumerate(state["vocabulary_"])}
     return _plain(cls, state)
@@ -258,7 +258,7 @@ def _without_times(value: Any) -> State:
 # For each class, a function that returns its stored state and one that makes it from this state.
 SPECIAL: dict[str, tuple[Callable[[Any], State], Callable[[Any, State], Any]]] = {
     "AutoClassifier": (_without_times, _plain),
-    "CountVectorizer": (_vectoriser_state, _vectoriser),
+    "CountVectorizer": (_vectoriser_state, _vectorizer),
     "DM2LClassifierCV": (_without_times, _plain),
     "HistGradientBoostingClassifier": (_attributes, _boosting),
     "Interval": (lambda value: value._asdict(), lambda cls, state: cls(**state)),
@@ -266,7 +266,7 @@ SPECIAL: dict[str, tuple[Callable[[Any], State], Callable[[Any, State], Any]]] =
     "LabelRules": (_rules_state, _rules),
     "PUCompleter": (lambda value: value.state(), lambda cls, state: cls(**state)),
     "RandomState": (_random_state_state, _random_state),
-    "TfidfVectorizer": (_vectoriser_state, _vectoriser),
+    "TfidfVectorizer": (_vectoriser_state, _vectorizer),
     "Tree": (_tree_state, _tree),
     "TreePredictor": (_predictor_state, _plain),
 }

@@ -138,7 +138,7 @@ def _logistic(record: Record) -> None:
 
 
 @_check("CountVectorizer", "TfidfVectorizer")
-def _vectoriser(record: Record) -> None:
+def _vectorizer(record: Record) -> None:
     words, (low, high) = record.state["vocabulary_"], record.state["ngram_range"]
     _refuse(len(set(words)) != len(words), "contains a word twice")
     _refuse(low > high, f"has ngram_range={(low, high)}")

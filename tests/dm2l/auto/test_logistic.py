@@ -1,4 +1,4 @@
-"""Newton's method for held logistic regressions, against a general minimiser."""
+"""Newton's method for held logistic regressions, against a general minimizer."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def by_l_bfgs(label, Z, t, goal, firm, rate, intercept, start, shared):
 
 
 @pytest.mark.parametrize(("m", "useless"), [(1, False), (3, False), (3, True)])
-def test_weights_are_those_of_a_general_minimiser(m, useless):
+def test_weights_are_those_of_a_general_minimizer(m, useless):
     c = 4
     label, Z, t, count = problem(m, m, c, 300, useless)
     held = Shrinkage(np.full(m, 1 / m), np.zeros(c), 1.0, 20.0, 3.0)

@@ -98,8 +98,8 @@ def brute_value(case, U, V, W, Z):
             predicted = sum(case.X[i, p] * W[p, a] for p in range(case.X.shape[1]))
             total += 0.5 * lam * (V[i, a] - predicted) ** 2 + 0.5 * lam3 * V[i, a] ** 2
     total += 0.5 * lam4 * sum(u**2 for u in U.ravel())
-    penalised = W[:-1] if case.ones else W
-    total += 0.5 * lam5 * sum(w**2 for w in penalised.ravel())
+    penalized = W[:-1] if case.ones else W
+    total += 0.5 * lam5 * sum(w**2 for w in penalized.ravel())
     scores = case.X @ W @ U.T
     for group, Zm in zip(sorted(set(case.groups)), Z, strict=True) if Z else ():
         share = np.mean(case.groups == group)
@@ -172,7 +172,7 @@ def test_value_is_the_formula_entry_by_entry(seed, ones, tie):
     assert found == pytest.approx(brute_value(case, case.U, case.V, case.W, case.Z), rel=1e-12)
 
 
-def test_intercepts_are_not_penalised():
+def test_intercepts_are_not_penalized():
     heavy = draw_case(0, weights=(0.7, 0.4, 0.9, 0.3, 0.2, 1e6))
     free = draw_case(0, weights=(0.7, 0.4, 0.9, 0.3, 0.2, 0.0))
     W = np.zeros_like(heavy.W)

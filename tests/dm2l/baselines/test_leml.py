@@ -167,7 +167,7 @@ def test_weighted_grams_are_sums_over_all_rows_however_many_columns_there_are():
 @pytest.mark.parametrize("alpha", [0.01, 2.0])
 def test_squared_label_factor_is_solved_by_the_normal_equations_of_its_rows(seed, alpha):
     factor, Z, T = label_factor("squared", False, seed, C=1 / alpha)
-    H = factor.minimise(np.random.default_rng(seed).standard_normal((4, 3)))
+    H = factor.minimize(np.random.default_rng(seed).standard_normal((4, 3)))
     for j in range(4):
         rows = oracle.observed_rows(T, j)
         matrix = Z[rows].T @ Z[rows] + alpha / 2 * np.eye(3)
@@ -176,9 +176,9 @@ def test_squared_label_factor_is_solved_by_the_normal_equations_of_its_rows(seed
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_intercept_of_a_squared_label_factor_is_not_penalised(seed):
+def test_intercept_of_a_squared_label_factor_is_not_penalized(seed):
     factor, Z, T = label_factor("squared", True, seed, C=0.05)
-    H = factor.minimise(np.zeros((4, 4)))
+    H = factor.minimize(np.zeros((4, 4)))
     for j in range(4):
         rows = oracle.observed_rows(T, j)
         ones = np.column_stack([Z[rows], np.ones(len(rows))])
@@ -190,7 +190,7 @@ def test_intercept_of_a_squared_label_factor_is_not_penalised(seed):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_logistic_label_factor_is_scikit_learns_logistic_regression(C, intercept):
     factor, Z, T = label_factor("logistic", intercept, C=C)
-    H = factor.minimise(np.random.default_rng(0).standard_normal((4, 3 + intercept)))
+    H = factor.minimize(np.random.default_rng(0).standard_normal((4, 3 + intercept)))
     peer = LogisticRegression(
         C=C, fit_intercept=intercept, solver="newton-cholesky", tol=1e-10, max_iter=1000
     )
@@ -204,7 +204,7 @@ def test_logistic_label_factor_is_scikit_learns_logistic_regression(C, intercept
 @pytest.mark.parametrize("C", [0.1, 5.0])
 def test_squared_hinge_label_factor_is_scikit_learns_linear_svm(C):
     factor, Z, T = label_factor("squared_hinge", False, C=C)
-    H = factor.minimise(np.zeros((4, 3)))
+    H = factor.minimize(np.zeros((4, 3)))
     peer = LinearSVC(C=C, dual=False, fit_intercept=False, tol=1e-12, max_iter=100_000)
     for j in range(4):
         rows = oracle.observed_rows(T, j)
@@ -218,7 +218,7 @@ def test_label_factor_is_minimised_from_any_start(name, intercept, start):
     factor, Z, T = label_factor(name, intercept, seed=2, C=2.0)
     size = 3 + intercept
     begin = start * np.random.default_rng(3).standard_normal((4, size))
-    H = factor.minimise(begin)
+    H = factor.minimize(begin)
     assert np.all(factor.values(H) <= factor.values(begin))
     Z = np.column_stack([Z, np.ones(len(Z))])[:, :size]
     penalty = np.array([1.0, 1.0, 1.0, 0.0])[:size]
@@ -235,7 +235,7 @@ def test_squared_hinge_is_minimised_from_where_it_has_no_curvature():
     start = np.array([[50.0, 0.0]])
     assert factor.values(start) == pytest.approx(0.5 * 50**2)  # no entry has a loss there
     # By symmetry b = 0, and only x = 1 and x = -1 bind: h = 4 (1 - h).
-    np.testing.assert_allclose(factor.minimise(start), [[0.8, 0.0]], atol=1e-8)
+    np.testing.assert_allclose(factor.minimize(start), [[0.8, 0.0]], atol=1e-8)
 
 
 # -------------------------------------------------------------------------- trust-region steps
@@ -715,7 +715,7 @@ def test_newton_steps_for_H_never_ascend_from_the_point_they_start_at(name):
         _, T = baseline.draw_rows(seed, 12, 3, 4, 0.8)
         Z = rng.standard_normal((12, 3)) * 10.0 ** rng.uniform(-1, 3, 3)
         visited.append([])
-        Watched(Z, ImputedTargets(T, "ignore"), LOSSES[name], 10.0, True).minimise(np.zeros((4, 4)))
+        Watched(Z, ImputedTargets(T, "ignore"), LOSSES[name], 10.0, True).minimize(np.zeros((4, 4)))
     rises = [np.diff(points, axis=0).max() for points in visited if len(points) > 1]
     assert max(map(len, visited)) > 5  # steps that had to be halved among them
     scale = max(points[0].max() for points in visited)

@@ -246,7 +246,7 @@ def test_a_part_that_was_given_up_says_why():
     assert f"depth 6; {DISCARDED}" in shown
 
 
-def test_arguments_that_are_swapped_are_recognised(visits, tmp_path):
+def test_arguments_that_are_swapped_are_recognized(visits, tmp_path):
     model = tmp_path / "m.dm2l"
     run("fit", visits, "--labels", "dx_*", *QUICK, "-o", model)
     for command in ("complete", "predict", "suggest", "audit"):

@@ -21,7 +21,7 @@ def table(n=400, c=3, rate=0.7, seed=0):
     return Y, T, F, *conditional_moments(S, T, F)
 
 
-def standardised(T, F, mean, variance, j):
+def standardized(T, F, mean, variance, j):
     """Inputs of a label's model at its known entries, and its signs there."""
     rows, s = T[:, j] != 0, np.sqrt(variance[:, j])
     middle = F[rows, j].mean()
@@ -33,7 +33,7 @@ def test_it_minimises_the_penalised_loss(monkeypatch):
     monkeypatch.setattr("dm2l.completion._correlation.TOL", 1e-9)
     _, T, F, mean, variance = table()
     model = Combiner().fit(T, F, mean, variance)
-    labels = [standardised(T, F, mean, variance, j) for j in range(3)]
+    labels = [standardized(T, F, mean, variance, j) for j in range(3)]
 
     def all_labels(w):
         loss = 1.5 * w[3:] @ w[3:]

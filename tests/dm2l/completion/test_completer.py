@@ -56,8 +56,8 @@ def test_it_does_with_scores_what_an_estimator_does_that_has_them(scored):
 def test_training_rows_get_held_out_scores_and_others_their_own(scored):
     X, _, T, model, held_out = scored
     rows = fitted(scored).training_rows
-    assert rows.recognise(X[5:9]).all()
-    assert not rows.recognise(X[5:9] + 1e-9).any()
+    assert rows.recognize(X[5:9]).all()
+    assert not rows.recognize(X[5:9] + 1e-9).any()
     scores = model.decision_function(X)
     if len(rows.scores):
         found = rows.hold_out(X, T, scores)

@@ -1,4 +1,4 @@
-"""Covariances of residuals with holes: EM against direct maximisation, and what must hold."""
+"""Covariances of residuals with holes: EM against direct maximization, and what must hold."""
 
 from __future__ import annotations
 

@@ -86,5 +86,5 @@ def test_a_saved_model_knows_its_rows_and_a_stiff_one_keeps_no_scores(bent, tmp_
     )
     stiff = DM2LClassifier(0.0, 1e9).fit(X, Y)._completer.training_rows
     assert not len(stiff.scores)
-    assert stiff.recognise(X).all()
-    assert not stiff.recognise(X + 1.0).any()
+    assert stiff.recognize(X).all()
+    assert not stiff.recognize(X + 1.0).any()

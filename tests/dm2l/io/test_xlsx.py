@@ -153,7 +153,10 @@ HOSTILE = {
 }
 EDITED = {
     "many cells": ({"rows": f"<row>{'<c/>' * 9000}</row>"}, "tags and attributes"),
-    "many styles": ({"styles": "<cellXfs>" + "<xf/>" * 150_000 + "</cellXfs>"}, "tags and attributes"),
+    "many styles": (
+        {"styles": "<cellXfs>" + "<xf/>" * 150_000 + "</cellXfs>"},
+        "tags and attributes",
+    ),
     "merged cells": (
         {"after": "<mergeCells><mergeCell ref='A5:XFD1048576'/></mergeCells>"},
         "merged cells cover more",

@@ -123,10 +123,10 @@ def test_a_tree_inside_of_a_set(tmp_path):
 
 def test_a_vectoriser_inside_of_a_set(tmp_path):
     """It opens the files that the columns of the model are named after."""
-    vectoriser = CountVectorizer(input="filename", analyzer="char")
-    vectoriser.vocabulary_ = {"a": 0, "b": 1, "c": 2}
+    vectorizer = CountVectorizer(input="filename", analyzer="char")
+    vectorizer.vocabulary_ = {"a": 0, "b": 1, "c": 2}
     union = FeatureUnion([("v", CountVectorizer())])
-    union.transformer_list = {("v", vectoriser)}
+    union.transformer_list = {("v", vectorizer)}
     evil = Pipeline([("l", FunctionTransformer(func=list)), ("u", union)])
     found = outcome(bundle_with(evil), tmp_path / "m.dm2l", "/etc/hosts /etc/passwd")
     assert found in REFUSED

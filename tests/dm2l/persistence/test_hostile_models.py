@@ -226,19 +226,19 @@ def test_a_vectoriser_that_does_harm_is_refused(made, name, value, tmp_path):
 def test_a_vectoriser_that_puts_words_outside_of_its_columns_is_not_saved(made, place, tmp_path):
     """A file cannot say it: it lists the words in the order of their columns."""
     path = tmp_path / "texts.dm2l"
-    vectoriser = made().fit(["some words", "words"])
-    save_model(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
+    vectorizer = made().fit(["some words", "words"])
+    save_model(make_pipeline(vectorizer, MaskedRidgeClassifier()), path)
     assert load_model(path)[0].vocabulary_ == {"some": 0, "words": 1}
-    vectoriser.vocabulary_["some"] = place
+    vectorizer.vocabulary_["some"] = place
     with pytest.raises(TypeError, match="does not number its words from 0"):
-        save_model(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
+        save_model(make_pipeline(vectorizer, MaskedRidgeClassifier()), path)
 
 
 def test_a_vectoriser_with_fewer_weights_than_words_is_refused(tmp_path):
     path = tmp_path / "texts.dm2l"
-    vectoriser = TfidfVectorizer().fit(["some words", "words"])
-    vectoriser._tfidf.idf_ = vectoriser._tfidf.idf_[:1]
-    save_unchecked(make_pipeline(vectoriser, MaskedRidgeClassifier()), path)
+    vectorizer = TfidfVectorizer().fit(["some words", "words"])
+    vectorizer._tfidf.idf_ = vectorizer._tfidf.idf_[:1]
+    save_unchecked(make_pipeline(vectorizer, MaskedRidgeClassifier()), path)
     with pytest.raises(ModelFileError, match="has size 1, but the other arrays require 2"):
         load_model(path)
 

@@ -152,7 +152,7 @@ def features_of(kind, X):
 @pytest.mark.parametrize("kind", ["dense", "csr", "csr matrix", "wide"])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(
-    ("discriminant", "linearised", "rows"),
+    ("discriminant", "linearized", "rows"),
     [
         (True, False, "covered"),
         (True, False, "all"),
@@ -160,7 +160,7 @@ def features_of(kind, X):
         (False, False, "covered"),
     ],
 )
-def test_gradient_in_the_weights_is_the_derivative(kind, intercept, discriminant, linearised, rows):
+def test_gradient_in_the_weights_is_the_derivative(kind, intercept, discriminant, linearized, rows):
     n, d, c = (6, 9, 4) if kind == "wide" else (12, 4, 5)
     X, T = oracle.draw_problem(5, n, d, c)
     T[3] = 0
@@ -168,7 +168,7 @@ def test_gradient_in_the_weights_is_the_derivative(kind, intercept, discriminant
         X = X * (np.random.default_rng(1).random(X.shape) < 0.5)
     rng = np.random.default_rng(2)
     W = rng.standard_normal((d + intercept, c))
-    G = rng.standard_normal((n, c)) if linearised else None
+    G = rng.standard_normal((n, c)) if linearized else None
     lambda_d, alpha = 0.4, 0.3
     objective = Objective(T, lambda_d, discriminant=discriminant, global_rows=rows)
     problem = Problem(Features(features_of(kind, X), intercept), objective, alpha)
@@ -177,7 +177,7 @@ def test_gradient_in_the_weights_is_the_derivative(kind, intercept, discriminant
         at = problem.features.to_original(at)
         weights, b = (at[:-1], at[-1]) if intercept else (at, np.zeros(c))
         settings = {"lambda_d": lambda_d, "alpha": alpha, "norm": norm}
-        if linearised:
+        if linearized:
             return oracle.surrogate(X, weights, b, T, G, **settings)
         terms = {"discriminant": discriminant, "global_rows": rows}
         return oracle.objective(X, weights, b, T, **settings, **terms)
@@ -185,7 +185,7 @@ def test_gradient_in_the_weights_is_the_derivative(kind, intercept, discriminant
     found = problem.evaluate(W, SmoothNorm(MU), G)
     assert found.value == pytest.approx(brute(W), rel=1e-9)
     assert found.exact == pytest.approx(brute(W, oracle.nuclear_norm), rel=1e-6)
-    if not linearised:
+    if not linearized:
         assert problem.exact(W) == pytest.approx(brute(W, oracle.nuclear_norm), rel=1e-11)
     expected = oracle.central_differences(brute, W, 1e-6)
     np.testing.assert_allclose(found.gradient, expected, rtol=1e-6, atol=1e-6)
@@ -235,7 +235,7 @@ def test_products_stay_in_the_dtype_of_the_features():
     np.testing.assert_array_equal(features.adjoint(G)[:3], features.adjoint(G.astype("f"))[:3])
 
 
-def test_the_intercept_is_not_penalised():
+def test_the_intercept_is_not_penalized():
     X, T = oracle.draw_problem(0, 8, 3, 2)
     W = np.zeros((4, 2))
     W[-1] = 5.0
@@ -299,7 +299,7 @@ def test_a_row_that_carries_every_label_collects_the_gradient_of_every_group():
     )
 
 
-# --------------------------------------------------------------------- the linearised global term
+# --------------------------------------------------------------------- the linearized global term
 
 
 @laws

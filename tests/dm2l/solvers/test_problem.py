@@ -86,7 +86,7 @@ def test_fewer_columns_are_what_the_norms_see(rng, monkeypatch):
 def test_the_surrogate_keeps_all_labels(rng):
     problem = make_problem(rng)
     W = rng.standard_normal((N_FEATURES + 1, N_LABELS))
-    linear = problem.linearise(W)
+    linear = problem.linearize(W)
     at = problem.evaluate(W, SmoothNorm(1e-9), linear)
     assert at.exact == pytest.approx(problem.exact(W), rel=1e-7)
 

@@ -396,7 +396,7 @@ def test_conjugate_gradients_converge_to_masked_ridge(observed, intercept, alpha
     assert np.linalg.norm(few - found) <= 0.02 * np.linalg.norm(found)
 
 
-# -------------------------------------------------------------------------- kernel factorisation
+# -------------------------------------------------------------------------- kernel factorization
 
 
 def kernel_matrices():
