@@ -434,9 +434,9 @@ def test_score_looks_only_where_label_mask_is_true(estimator, data):
 def test_score_against_nothing_is_an_error(estimator, data):
     X, Y, _ = data
     model = estimator.fit(X, Y)
-    with pytest.raises(ValueError, match="All labels in . are missing"):
+    with pytest.raises(ValueError, match=r"All labels in . are missing"):
         model.score(X, np.full(Y.shape, np.nan))
-    with pytest.raises(ValueError, match="All labels in . are missing"):
+    with pytest.raises(ValueError, match=r"All labels in . are missing"):
         model.score(X, Y, label_mask=np.zeros(Y.shape, dtype=bool))
 
 

@@ -312,7 +312,7 @@ def test_errors_of_the_folds_name_the_number():
         next(MultilabelKFold(2).split(Y, None))
     with pytest.raises(ValueError, match="inconsistent"):
         next(MultilabelKFold(2).split(np.zeros((5, 1)), Y))
-    with pytest.raises(ValueError, match="All labels in . are missing"):
+    with pytest.raises(ValueError, match=r"All labels in . are missing"):
         next(MultilabelKFold(2).split(Y, np.full((4, 4), np.nan)))
     with pytest.raises(ValueError, match="contains 2"):
         next(MultilabelKFold(2).split(Y, 2 * Y))

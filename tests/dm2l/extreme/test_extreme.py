@@ -516,7 +516,7 @@ def test_score_is_one_minus_hamming_loss_over_observed_entries(data, rng):
     judged = ExtremeDM2LClassifier(rank=4).fit(X, holes)
     expected = 1 - hamming_loss(holes, judged.decision_function(X) > 0, estimate=False)
     assert judged.score(X, signed(Y, observed)) == pytest.approx(expected)
-    with pytest.raises(ValueError, match="All labels in . are missing"):
+    with pytest.raises(ValueError, match=r"All labels in . are missing"):
         judged.score(X, signed(Y, np.zeros_like(observed)))
 
 

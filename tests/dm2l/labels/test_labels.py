@@ -470,7 +470,7 @@ def test_missing_label_minus_one_is_never_read_as_an_observed_negative_of_a_spar
 
 
 def test_a_sparse_matrix_with_nothing_stored_has_nothing_observed():
-    with pytest.raises(ValueError, match="All labels in . are missing"):
+    with pytest.raises(ValueError, match=r"All labels in . are missing"):
         parse_labels(sp.csr_array((3, 2)))
 
 
@@ -576,7 +576,7 @@ def test_a_masked_nan_is_masked_whatever_missing_label_says():
     ids=["NaN", "masked", "None", "-1", "pandas", "polars", "label_mask", "1-D", "no rows", "[]"],
 )
 def test_nothing_observed_is_refused(Y, options):
-    with pytest.raises(ValueError, match="All labels in . are missing"):
+    with pytest.raises(ValueError, match=r"All labels in . are missing"):
         parse_labels(Y, **options)
 
 

@@ -79,7 +79,7 @@ def test_classes_are_an_array_of_classes_and_score_like_them(y):
 
 def test_a_matrix_with_nothing_observed_is_refused_by_fit_only():
     nothing = LabelMatrix.from_array(np.full((3, 2), np.nan))
-    with pytest.raises(ValueError, match="All labels in . are missing"):
+    with pytest.raises(ValueError, match=r"All labels in . are missing"):
         DM2LClassifier().fit(np.eye(3), nothing)
 
 

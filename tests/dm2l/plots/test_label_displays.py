@@ -161,7 +161,7 @@ def test_wrong_options_of_the_map(options, message):
 
 
 def test_labels_without_an_observed_entry_are_refused():
-    with pytest.raises(ValueError, match="All labels in . are missing"):
+    with pytest.raises(ValueError, match=r"All labels in . are missing"):
         MissingnessDisplay.from_labels(np.full((80, 5), NAN))
 
 
