@@ -165,7 +165,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
     """Return features and labels with one row per sample, transposed only if necessary."""
     for key in (x_key, y_key):
         if isinstance(found[key], str):
-            raise DataFileError(path, f"{key!r} is not a matrix of numbers, but {found[key]}")
+            raise DataFileError(path, f"{key!r} is not a matrix of numbers ({found[key]})")
     # Sparse matrices stay in CSC format: in CSR format, every declared row would take memory.
     X, Y = (found[key].astype(np.float64, copy=False) for key in (x_key, y_key))
     if sp.issparse(Y):

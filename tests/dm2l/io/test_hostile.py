@@ -69,7 +69,7 @@ def test_an_error_of_a_file_says_file_place_reason_and_way_out_also_elsewhere():
 
 def test_what_libraries_throw_is_turned_and_what_the_system_says_is_not():
     for fault in (ValueError("x"), EOFError(), SystemError("x"), zipfile.BadZipFile("x")):
-        with pytest.raises(DataFileError, match=r"a.bin: not a box, or a file is damaged"):  # noqa: SIM117
+        with pytest.raises(DataFileError, match=r"a.bin: not a box, or the file is damaged"):  # noqa: SIM117
             with translate_errors("a.bin", "a box"):
                 raise fault
     with (
@@ -127,9 +127,9 @@ def sparse_parts(**changes):
         ({"Y": np.eye(2) * 1j}, "Y is of type complex"),
         ({"Y": np.array([["0", "1"], ["1", "0"]])}, "Y is of type <U1"),
         ({"label_names": np.array(["a", "a"])}, "several labels named 'a'"),
-        ({"label_names": np.array(["a"])}, r"label_names is of shape \(1,\) for 2 columns"),
-        ({"label_names": np.array("ab")}, r"label_names is of shape \(\)"),
-        ({"feature_names": np.array([["a", "b", "c"]])}, "feature_names is of shape"),
+        ({"label_names": np.array(["a"])}, r"label_names has shape \(1,\), but there are 2 columns"),
+        ({"label_names": np.array("ab")}, r"label_names has shape \(\)"),
+        ({"feature_names": np.array([["a", "b", "c"]])}, "feature_names has shape"),
         ({"train_index": np.array([0, 2])}, "train_index must hold row numbers from 0 to 1"),
         ({"test_index": np.array([0.5])}, "test_index must hold row numbers"),
     ],
@@ -192,7 +192,7 @@ def test_an_array_that_announces_more_than_there_is_is_refused(tmp_path, shape):
 def test_a_damaged_npy_file_is_refused(tmp_path, content):
     (tmp_path / "x.npy").write_bytes(content)
     np.save(tmp_path / "y.npy", np.eye(2))
-    with pytest.raises(DataFileError, match=r"x\.npy: not an npy file, or a file is damaged"):
+    with pytest.raises(DataFileError, match=r"x\.npy: not an npy file, or the file is damaged"):
         RowBlocks.open(tmp_path / "x.npy", tmp_path / "y.npy")
 
 
@@ -317,7 +317,7 @@ def test_what_is_no_parquet_file_is_refused(tmp_path, content):
     path = tmp_path / "set.parquet"
     path.write_bytes(content)
     for read in (read_parquet, read_table, RowBlocks.open):
-        refused(read, path, 1, match="not a Parquet file, or a file is damaged")
+        refused(read, path, 1, match="not a Parquet file, or the file is damaged")
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no endless device")
@@ -373,7 +373,7 @@ def test_a_packed_table_is_unpacked_up_to_what_memory_holds(tmp_path, monkeypatc
         refused(read, path, 1, match="its unpacked content does not fit into memory")
     path.write_bytes(gzip.compress(b"x,y\n1,0\n")[:-4])
     for read in (read_csv, read_table):
-        refused(read, path, 1, match=r"set\.csv\.gz: not a \.gz file, or a file is damaged")
+        refused(read, path, 1, match=r"set\.csv\.gz: not a \.gz file, or the file is damaged")
 
 
 @pytest.mark.parametrize("packed", ["", ".gz"])

@@ -164,7 +164,7 @@ def test_packed_tables_are_read_inspected_and_completed(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.npz", b"PK\3\4hello", "not an npz archive, or a damaged one"),
+        ("t.npz", b"PK\3\4hello", "not an npz archive, or the file is damaged"),
         ("t.svm", b"1 1:1 99999999999:1\n", "line 1: not an svmlight file"),
         ("t.mat", b"hello", "not a MATLAB file"),
         ("t.parquet", b"PAR1", "not a Parquet file"),

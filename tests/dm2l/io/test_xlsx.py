@@ -64,7 +64,7 @@ def test_what_is_no_table_is_refused(sheet, tmp_path):
         read_sheet(sheet([["a", "a"], [1, 2]]))
     path = tmp_path / "broken.xlsx"
     path.write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(DataFileError, match="not an Excel file, or a damaged one"):
+    with pytest.raises(DataFileError, match="not an Excel file, or the file is damaged"):
         read_sheet(path)
 
 
@@ -152,7 +152,7 @@ HOSTILE = {
     ),
 }
 EDITED = {
-    "many cells": ({"rows": f"<row>{'<c/>' * 9000}</row>"}, "tags and attributes"),
+    "many cells": ({"rows": f"<row>{'<c/>' * 9000}</row>"}, "cells or \\d+ other"),
     "many styles": (
         {"styles": "<cellXfs>" + "<xf/>" * 150_000 + "</cellXfs>"},
         "tags and attributes",

@@ -318,7 +318,7 @@ def test_csv_knows_words_and_names_what_it_cannot_read(tmp_path):
     source = RowBlocks.open(path, labels="tag", drop="note", rows=2)
     blocks = list(source)
     np.testing.assert_array_equal(np.concatenate([b.T for b in blocks]), [[1], [0], [-1]])
-    with pytest.raises(ValueError, match="feature 'note' is not a number"):
+    with pytest.raises(ValueError, match="feature 'note' has a value that is not a number"):
         list(RowBlocks.open(path, labels="tag"))
     path.write_text("a,tag\n1,perhaps\n")
     with pytest.raises(ValueError, match="label 'tag' holds 'perhaps'"):
