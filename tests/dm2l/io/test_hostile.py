@@ -127,7 +127,10 @@ def sparse_parts(**changes):
         ({"Y": np.eye(2) * 1j}, "Y is of type complex"),
         ({"Y": np.array([["0", "1"], ["1", "0"]])}, "Y is of type <U1"),
         ({"label_names": np.array(["a", "a"])}, "several labels named 'a'"),
-        ({"label_names": np.array(["a"])}, r"label_names has shape \(1,\), but there are 2 columns"),
+        (
+            {"label_names": np.array(["a"])},
+            r"label_names has shape \(1,\), but there are 2 columns",
+        ),
         ({"label_names": np.array("ab")}, r"label_names has shape \(\)"),
         ({"feature_names": np.array([["a", "b", "c"]])}, "feature_names has shape"),
         ({"train_index": np.array([0, 2])}, "train_index must hold row numbers from 0 to 1"),
