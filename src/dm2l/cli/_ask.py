@@ -13,6 +13,7 @@ from dm2l._utils.files import printable
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.io._columns import PROBABILITY, SCORE, as_number
+from dm2l.io._label_columns import label_columns
 from dm2l.tables import (
     Table,
     audit_table,
@@ -164,22 +165,25 @@ def predict_command(
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
     with shared.opened({"--output": output}, labels=False, **given) as (model, table, tell):
-        ends = ("", PROBABILITY, SCORE)
-        names = [name + end for name in model.label_names for end in ends]
+        ends = (PROBABILITY, SCORE)
+        names = [*label_columns(model), *(name + end for name in model.label_names for end in ends)]
         columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
         columns |= _kept(table, keep, names)
         tell("predicting")
         rows, warnings = model.inputs(table)
         answer = model.answer(rows)
         blank = np.isnan(answer.scores[:, 0])
-        for k, name in enumerate(model.label_names):
-            pair = np.array(_values(*model.words.written.get(name, ("1", "0"))), dtype=object)
-            p, scores = answer.probabilities[:, k].round(6), answer.scores[:, k].round(6)
-            values = (pair[(~answer.positive[:, k]).astype(int)], p, scores)
-            for end, column in zip(ends, values, strict=True):
-                cells = column.astype(object)
-                cells[blank] = None
-                columns[name + end] = cells.tolist()
+        for name, (labels, group) in label_columns(model).items():
+            if group is None:
+                pair = np.array(_values(*model.words.written.get(name, ("1", "0"))), dtype=object)
+                values = pair[(~answer.positive[:, labels[0]]).astype(int)]
+            else:
+                cells = list(map(group.cell, answer.positive[:, labels]))
+                values = np.array(_numbers(cells), dtype=object)
+            columns[name] = _unless(blank, values)
+            for k in labels:
+                for end, numbers in ((PROBABILITY, answer.probabilities), (SCORE, answer.scores)):
+                    columns[model.label_names[k] + end] = _unless(blank, numbers[:, k].round(6))
         write_columns(output, columns, safe=safe_csv)
     same = ": the prediction is the same in every row, because {lack} in the training table"
     shared.warn([*warnings, *constant_warnings(model.classifier, model.label_names, same)])
@@ -191,14 +195,24 @@ def predict_command(
         say(f"{table.n_rows} rows, {len(model.label_names)} labels: {output}")
 
 
-def _values(yes: str, no: str) -> tuple[Any, Any]:
+def _values(yes: str, no: str) -> list[Any]:
     """The two values of a label as booleans or numbers if the training table held such."""
-    if (yes, no) == ("True", "False"):
-        return True, False
-    a, b = as_number(yes), as_number(no)
-    if a is None or b is None:
-        return yes, no
-    return (int(a), int(b)) if a.is_integer() and b.is_integer() else (a, b)
+    return [True, False] if (yes, no) == ("True", "False") else _numbers([yes, no])
+
+
+def _numbers(texts: list[str]) -> list[Any]:
+    """Convert texts to numbers if all are numbers."""
+    numbers = [number for text in texts if (number := as_number(text)) is not None]
+    if len(numbers) < len(texts):
+        return texts
+    return list(map(int, numbers)) if all(map(float.is_integer, numbers)) else numbers
+
+
+def _unless(blank: Any, values: Any) -> list[Any]:
+    """The values as a list, with None for blank cells."""
+    cells = values.astype(object)
+    cells[blank] = None
+    return cells.tolist()
 
 
 def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:

@@ -126,7 +126,7 @@ def fit_command(
         )
         tell("writing the model")
         save_bundle(model, output)
-    missing, grouped = fit.missing_as == "missing", columns["groups"] is not None
+    missing, grouped = fit.by_label["*"] == "missing", columns["groups"] is not None
     shared.warn(fit_warnings(table, model.uses, grouped=grouped, missing=missing))
     if as_json:
         shared.echo_json(

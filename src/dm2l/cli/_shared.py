@@ -110,6 +110,11 @@ def _positive(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str,
     return found
 
 
+def _by_label(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str, str]:
+    """Return values by label; "*" stands for all labels."""
+    return {label or "*": text for label, _, text in (value.rpartition("=") for value in values)}
+
+
 def _checked(check: Callable[[Any], None]) -> Callable[[Any, Any, Any], Any]:
     def callback(_context: Any, _option: Any, value: str | None) -> str | None:
         value = "\t" if value == "\\t" else value
@@ -186,10 +191,13 @@ search_options = _options(
     ),
     click.option(
         "--missing-as",
-        type=click.Choice(["missing", "unlabelled", "negative"]),
-        default="missing",
-        help="How to read a blank label: missing (unknown), unlabelled (negative or an overlooked "
-        "positive), or negative.",
+        multiple=True,
+        callback=_by_label,
+        metavar="[LABEL=]HOW",
+        type=unquoted,
+        help="How to read a blank label: missing (unknown, the default), unlabelled (negative or "
+        "an overlooked positive), or negative. LABEL is a name or pattern. In a column of tags, "
+        "this is how absent tags are read; blank cells are missing.",
     ),
     click.option(
         "--groups",
@@ -245,6 +253,23 @@ label_options = _options(
         type=unquoted,
         help="Threshold of labels that are numbers, by name or pattern, with >=, >, <= or <: "
         '"fold_*>=2" reads values of at least 2 as positive. The model stores it.',
+    ),
+    click.option(
+        "--values",
+        multiple=True,
+        metavar="LABEL[=LOW<HIGH]",
+        type=unquoted,
+        help="A label column with several values, which become a label each. Columns with 3 to 50 "
+        'values are recognized. "pain=low<mid<high" declares an order. The model stores it.',
+    ),
+    click.option(
+        "--split",
+        multiple=True,
+        callback=_by_label,
+        metavar="[LABEL=]TEXT",
+        type=unquoted,
+        help='Text between two tags in a cell of a label column, such as ",". Each tag becomes a '
+        "label. Columns of JSON lists are recognized. The model stores it.",
     ),
     click.option(
         "--kind",

@@ -3,8 +3,8 @@
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import inf
 from typing import Any
@@ -180,6 +180,7 @@ _PAIRS = (
 _WORDS = {word: 1.0 - side for pair in _PAIRS[2:6] for side, word in enumerate(pair)}
 # Check marks are positive in a column that holds no other answers.
 _CHECK_MARKS = frozenset({"x", "*", "✓", "✔", "☑"})
+_UNCHECKED = "not "  # before a check mark: a negative entry
 _MANY_ZEROS = 0.1  # from this share of leading zeros on, numerals are codes
 
 
@@ -200,6 +201,12 @@ def is_check_mark(text: str) -> bool:
     return text.strip().casefold() in _CHECK_MARKS
 
 
+def is_unchecked(text: str) -> bool:
+    """Whether a text is the negative beside check marks."""
+    word = text.strip().casefold()
+    return word.startswith(_UNCHECKED) and is_check_mark(word.removeprefix(_UNCHECKED))
+
+
 def parse_mark_or_boolean(text: str) -> float | None:
     """Read a cell of a column that may hold check marks."""
     return 1.0 if is_check_mark(text) else parse_boolean(text)
@@ -209,7 +216,9 @@ class MissingMarkers:
     """A set of words and numbers, in which case, spaces and the format of a number do not count."""
 
     def __init__(self, marks: Iterable[Any] = (), *, usual: bool = True) -> None:
-        self._words = {str(mark).strip().casefold() for mark in marks}
+        listed = [str(mark).strip() for mark in marks]
+        self.first = listed[0] if listed else ""
+        self._words = {mark.casefold() for mark in listed}
         self._numbers = {value for word in self._words if (value := as_number(word)) is not None}
         self._words |= MISSING_WORDS if usual else set()
 
@@ -234,6 +243,10 @@ def _other(cell: Any, side: int) -> Any:
     if not isinstance(cell, str):
         return type(cell)(side == 0)
     word = cell.strip().strip('"').strip()
+    if is_check_mark(word):  # a 0 beside check marks would be ambiguous
+        return cell.replace(word, _UNCHECKED + word, 1)
+    if is_unchecked(word):
+        return cell.replace(word, word[len(_UNCHECKED) :], 1)
     other = next((pair[side] for pair in _PAIRS if word.casefold() == pair[1 - side]), "10"[side])
     if word.isupper():
         other = other.upper()
@@ -273,20 +286,12 @@ def as_number(text: str) -> float | None:
         return None
 
 
-_AMONG = ", among its labels,"
-_NAME_A_MARK = "mark missing labels with --missing (missing= in Python)"
-_SPELLINGS = (
-    "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, and "
-    "blank where missing. Correct the entry or remove the column from the labels. Options: "
-    "--missing for a mark of missing labels, --positive LABEL=VALUE for the positive value of "
-    "another pair, --cutoff for numbers (missing=, positive=, cutoffs= in Python)."
-)
-_NO = (-1.0, 0.0)
+AMONG_LABELS = ", among its labels,"
 _SIDES = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _OTHER = {">=": "<", "<=": ">", ">": "<=", "<": ">="}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _REQUEST = re.compile(rf"(?P<column>.+?)\s*(?P<side>>=|<=|>|<)\s*(?P<value>{_NUMBER})\s*")
-_CELL = re.compile(rf"(?P<side>>=|<=|>|<)?\s*(?P<value>{_NUMBER})")
+BOUND = re.compile(rf"(?P<side>>=|<=|>|<)?\s*(?P<value>{_NUMBER})")
 
 
 @dataclass(frozen=True)
@@ -303,7 +308,7 @@ class Cutoff:
 
     def parse(self, text: str, decimal: str = ".") -> float | None:
         """Return 1 or 0, or None if the text is no number or a bound that allows both answers."""
-        cell = _CELL.fullmatch(text.strip().replace(decimal, "."))
+        cell = BOUND.fullmatch(text.strip().replace(decimal, "."))
         if cell is None:
             return None
         # A bound such as <10 stands for an interval. Its ends are pairs of a number and -1, 0 or 1
@@ -327,174 +332,10 @@ def cutoffs_of(names: Sequence[str], asked: Iterable[str], where: str) -> dict[i
                 f"'fold_*>=2'; got {one!r}."
             )
         cutoff = Cutoff(parts["side"], parts["value"])
-        for j in match_columns(names, parts["column"], where + _AMONG):
+        for j in match_columns(names, parts["column"], where + AMONG_LABELS):
             if found.setdefault(j, cutoff) != cutoff:
                 raise ColumnRequestError(f"Label {names[j]!r} has two cutoffs; pass only one.")
     return found
-
-
-@dataclass(frozen=True)
-class LabelVocabulary:
-    """Positive values and cutoffs of labels, and how their columns spell yes and no."""
-
-    positive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by name or pattern
-    cutoffs: tuple[str, ...] = ()
-    # The most frequent spellings of yes and no, by label.
-    written: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-
-
-class LabelReader:
-    """Reads the label columns of a table; ``written`` has spellings from an earlier table."""
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        where: str,
-        *,
-        missing: Any = None,
-        positive: Any = None,
-        cutoffs: str | Iterable[str] = (),
-        written: Mapping[str, tuple[str, str]] | None = None,
-        decimal: str = ".",
-    ) -> None:
-        self._where = where
-        cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
-        if not isinstance(positive, Mapping):
-            positive = {"*": positive} if as_list(positive) else {}
-        by_label = {str(one): tuple(map(str, as_list(values))) for one, values in positive.items()}
-        self._vocabulary = LabelVocabulary(by_label, cutoffs)
-        positives: dict[int, MissingMarkers] = {}
-        # Patterns come first, so that the exact name of a label overrides them.
-        for label in sorted(by_label, key=lambda label: (label in names, label != "*")):
-            meant = match_columns(names, label, where + _AMONG)
-            positives.update(dict.fromkeys(meant, MissingMarkers(by_label[label], usual=False)))
-        bounds, pairs = cutoffs_of(names, cutoffs, where), written or {}
-        mark = MissingMarkers(as_list(missing))
-        self._columns = [
-            _LabelColumn(
-                name, where, decimal, mark, positives.get(j), bounds.get(j), pairs.get(name)
-            )
-            for j, name in enumerate(names)
-        ]
-
-    def read(self, columns: Sequence[Any]) -> NDArray[np.float64]:
-        """Return the labels in pandas columns; later calls read further rows of the same file."""
-        size = len(columns[0]) if columns else 0
-        values = np.full((size, len(columns)), np.nan)
-        for j, (label, column) in enumerate(zip(self._columns, columns, strict=True)):
-            values[:, j] = label.read(column)
-        # Both -1 and 0 are negative, but where a table has both, one may mark missing labels.
-        zero, minus = (
-            [(c.first[number], repr(c.name)) for c in self._columns if number in c.first]
-            for number in (0.0, -1.0)
-        )
-        if zero and minus:
-            raise _mixed(self._where, zero[0], minus[0])
-        return values
-
-    @property
-    def words(self) -> LabelVocabulary:
-        """Options with which labels were read, and the spellings of yes and no found."""
-        pairs = {label.name: pair for label in self._columns if (pair := label.pair()) is not None}
-        return replace(self._vocabulary, written=pairs)
-
-
-@dataclass
-class _LabelColumn:
-    """Reads one label column, whose rows may come in several calls."""
-
-    name: str
-    where: str
-    decimal: str
-    missing: MissingMarkers
-    positive: MissingMarkers | None
-    cutoff: Cutoff | None
-    written: tuple[str, str] | None
-
-    def __post_init__(self) -> None:
-        self.first: dict[float, int] = {}  # the first rows of the numbers 0 and -1
-        self.other = None if self.written is None else self.written[1]  # the negative value
-        self.yes: Counter[str] = Counter()
-        self.no: Counter[str] = Counter()
-        self.has_plus = False  # where + occurs, - is a no
-        # In a column that holds x and blanks only, x is a check mark: a yes.
-        self.checks = self.written is not None and is_check_mark(self.written[0])
-        self.only_checks = False
-        self.check_mark = ""  # a check mark in a column that may also hold a no
-        self.rows = 0
-
-    def read(self, column: Any) -> NDArray[np.float64]:
-        """Read the next rows."""
-        try:
-            codes, distinct = column.factorize()
-        except TypeError:  # cells such as lists are not hashable
-            codes, distinct = column.map(str, na_action="ignore").factorize()
-        texts = [str(value) for value in distinct]
-        self.has_plus = self.has_plus or "+" in map(str.strip, texts)
-        if self.positive is None and self.cutoff is None and not (self.yes or self.no):
-            words = [text for text in texts if text not in self.missing]
-            checks = [text for text in words if is_check_mark(text)]
-            if checks and all(is_check_mark(text) or parse_boolean(text) in _NO for text in words):
-                self.check_mark = self.check_mark or checks[0].strip()
-            if checks and len(checks) == len(words) and not self.checks:
-                self.checks = self.only_checks = True
-        first = np.empty(len(texts) + 1, dtype=np.int64)  # first rows; the last is for missing ones
-        first[codes[::-1]] = np.arange(self.rows + len(codes), self.rows, -1)
-        answers = list(map(self._parse, texts, first.tolist()))
-        self.rows += len(codes)
-        times = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
-        for text, answer, n in zip(texts, answers, times, strict=True):
-            if answer == answer:
-                (self.yes if answer else self.no)[text.strip()] += n
-        return np.array([*answers, np.nan])[codes]  # a code of -1 is a missing entry
-
-    def pair(self) -> tuple[str, str] | None:
-        """Return how the column spells yes and no; None if it has neither."""
-        if self.cutoff is not None:
-            return self.cutoff.words
-        # With a chosen positive value, the spelling of an answer that did not occur is unknown.
-        known = self.positive is None or (self.yes and self.no)
-        return (commonest_pair(self.yes, self.no) if known else None) or self.written
-
-    def _parse(self, text: str, row: int) -> float:
-        if text in self.missing:
-            return np.nan
-        if self.cutoff is not None:
-            found = self.cutoff.parse(text, self.decimal)
-            if found is None:
-                side = f", which may or may not be {self.cutoff.words[0]}"
-                hint = "Enter a number, or a bound that lies on one side of the cutoff"
-                raise self._unclear(text, row, f"{hint}, or {_NAME_A_MARK}.", side)
-            return found
-        word = text.strip()
-        if self.positive is not None:  # the label has exactly one other value
-            if text in self.positive:
-                return 1.0
-            self.other = word if self.other is None else self.other
-            if text in MissingMarkers([self.other], usual=False):
-                return 0.0
-            beside = f" beside {self.other[:40]!r}, and neither is the positive value"
-            raise self._unclear(text, row, f"A label has two values; {_NAME_A_MARK}.", beside)
-        if self.checks and is_check_mark(word):
-            return 1.0
-        signs = self.has_plus and word in ("+", "-")
-        answer = float(word == "+") if signs else parse_boolean(word)
-        if answer is None or self.only_checks:
-            mark = self.check_mark
-            beside = (
-                f"Among other answers, {mark} may be a yes or mark a missing label: pass "
-                f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
-                f"--missing {mark} (missing=)."
-            )
-            known = mark and (is_check_mark(word) or answer in _NO)
-            raise self._unclear(text, row, beside if known else _SPELLINGS)
-        if answer <= 0 and answer not in self.first and as_number(word) is not None:
-            self.first[answer] = row
-        return max(answer, 0.0)
-
-    def _unclear(self, text: str, row: int, hint: str, more: str = "") -> DataFileError:
-        reason = f"label {self.name!r} holds {text.strip()[:40]!r} in row {row}{more}"
-        return DataFileError(self.where, reason, hint=hint)
 
 
 def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArray[Any]:
@@ -515,7 +356,7 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     zeros, minus = values == 0, values == -1
     if minus.any() and zeros.any():
         (i, j), (k, m) = np.argwhere(zeros)[0], np.argwhere(minus)[0]
-        raise _mixed(where, (i + 1, _called(names, j)), (k + 1, _called(names, m)))
+        raise mixed_signs(where, (i + 1, _called(names, j)), (k + 1, _called(names, m)))
     if not missing.any():
         return (values == 1).astype(np.int8)
     return np.where(missing, np.nan, values == 1)
@@ -528,7 +369,8 @@ def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
     return Bunch(**{"data": data, "target": target, **silent, **known})
 
 
-def _mixed(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFileError:
+def mixed_signs(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFileError:
+    """Error of labels that hold both 0 and -1."""
     return DataFileError(
         where,
         f"the labels mix 0/1 and -1/+1: label {zero[1]} holds 0 in row {zero[0]}, label {minus[1]} "

@@ -27,7 +27,6 @@ from dm2l._utils.files import (
 )
 from dm2l.io._columns import (
     MISSING_WORDS,
-    LabelReader,
     are_codes,
     as_number,
     check_distinct,
@@ -35,6 +34,7 @@ from dm2l.io._columns import (
     make_bunch,
     split_columns,
 )
+from dm2l.io._label_columns import LabelReader
 
 # pandas compares these exactly; other spellings are found when text columns are read.
 _MISSING_SPELLINGS = sorted(
@@ -346,7 +346,8 @@ def read_csv(
     r"""Read features and labels from a CSV file with a header line.
 
     Label columns hold 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-,
-    in upper or lower case, or only check marks (``x``, ``*``, ``✓``) and blanks.
+    in upper or lower case, or only check marks (``x``, ``*``, ``✓``) and blanks. A column with 3 to
+    50 other values becomes a label for each value, such as ``"stage=II"``.
 
     Parameters
     ----------
@@ -439,7 +440,13 @@ def read_parquet(
 
 
 def read_labels(
-    Y: Any, *, missing: Any = None, positive: Any = None, cutoffs: str | Iterable[str] = ()
+    Y: Any,
+    *,
+    missing: Any = None,
+    positive: Any = None,
+    cutoffs: str | Iterable[str] = (),
+    values: str | Iterable[str] = (),
+    split: Any = None,
 ) -> Any:
     """Convert labels that are words or numbers to 1, 0 and NaN.
 
@@ -449,12 +456,20 @@ def read_labels(
         The labels. Columns of an array are named ``"0"``, ``"1"`` and so on.
     missing, positive, cutoffs
         As in :func:`read_csv`.
+    values : str or list of str, default=()
+        Label columns whose values become a label each although they look like other columns, by
+        name or pattern. ``"pain=low<mid<high"`` declares an order and gives the labels
+        ``"pain>=mid"`` and ``"pain>=high"``.
+    split : str or mapping, default=None
+        The text between two tags, such as ``","``, in label columns that contain it; a mapping
+        gives it for some columns. Each tag becomes a label, which is missing where it is absent.
+        Columns of JSON lists are recognized.
 
     Returns
     -------
-    pandas.DataFrame or ndarray of shape (n, c), float64
-        Labels as 1, 0 and NaN (missing). A data frame gives a data frame with the same columns
-        and index.
+    pandas.DataFrame or ndarray, float64
+        Labels as 1, 0 and NaN (missing). A data frame gives a data frame with the same index, and
+        the same columns except for those with several labels.
 
     Examples
     --------
@@ -463,16 +478,21 @@ def read_labels(
     [[1.0, 1.0], [nan, 0.0]]
     >>> read_labels([[1, 2.5], [2, None]], positive=2, cutoffs="1>=2").tolist()
     [[0.0, 1.0], [1.0, nan]]
+    >>> import pandas as pd
+    >>> read_labels(pd.DataFrame({"stage": ["I", "II", "III", "II"]})).columns.tolist()
+    ['stage=I', 'stage=II', 'stage=III']
     """
     if hasattr(Y, "to_pandas"):  # polars
         Y = Y.to_pandas()
     frame = Y if hasattr(Y, "iloc") else require("pandas", "io").DataFrame(Y)
     names = [str(name) for name in frame.columns]
-    reader = LabelReader(names, "Y", missing=missing, positive=positive, cutoffs=cutoffs)
-    values = reader.read([frame.iloc[:, j] for j in range(len(names))])
+    words = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
+    reader = LabelReader(names, "Y", values=values, split=split, **words)
+    target = reader.read([frame.iloc[:, j] for j in range(len(names))])
     if frame is not Y:
-        return values
-    return frame.__class__(values, index=frame.index, columns=frame.columns)
+        return target
+    columns = frame.columns if reader.names == names else reader.names
+    return frame.__class__(target, index=frame.index, columns=columns)
 
 
 def _bunch(
@@ -504,7 +524,7 @@ def _bunch(
     return make_bunch(
         data,
         target if np.isnan(target).any() else target.astype(np.int8),
-        target_names=label_names,
+        target_names=reader.names,
         feature_names=[names[j] for j in features],
     )
 

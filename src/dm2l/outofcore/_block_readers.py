@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dm2l._utils import require
 from dm2l._utils.files import PARQUET, TEXT, DataFileError, open_unpacked, suffix_of
 from dm2l._utils.inputs import block_rows, check_count
-from dm2l.io._columns import LabelReader, choose_labels, split_columns
+from dm2l.io._columns import choose_labels, split_columns
+from dm2l.io._label_columns import LabelReader
 from dm2l.io._matrix_files import map_array, map_member
 from dm2l.io._svmlight_file import SvmlightRows
 from dm2l.io._table import CsvFile, open_parquet, translate_arrow_errors
@@ -148,7 +149,7 @@ def csv_blocks(
 
     def read() -> Iterator[Sequence[Any]]:
         for table in tables:
-            reader = LabelReader(named, str(table.path), **words)
+            reader = LabelReader(named, str(table.path), single=True, **words)
             for part in table.frames(length, text, features + named):
                 X = _features(part, features, table.path)
                 yield X, frame(reader.read([part[name] for name in named]), columns=named)

@@ -112,11 +112,6 @@ def _record_types() -> dict[str, Any]:
 
 def _record_values(record: dict[str, Any]) -> dict[str, Any]:
     """Restore the values of a record, and refuse one with other fields or types."""
-    words = record.get("words")
-    if isinstance(words, dict) and isinstance(words.get("positive"), list):
-        # Earlier versions stored the positive values of all labels as a list.
-        positive = {"*": words["positive"]} if words["positive"] else {}
-        record = record | {"words": words | {"positive": positive}}
     values = {}
     for name, form in _record_types().items():
         try:
@@ -160,6 +155,13 @@ def _check_values(model: TableModel) -> None:
         "feature_names": len(set(features)) == len(features),
         "uses": uses is None
         or ([use.name for use in uses] == features and all(use.kind in _KINDS for use in uses)),
+        "words": all(
+            group.kind in ("values", "ordered", "tags")
+            and group.absent in ("missing", "negative")
+            and {*group.labels} <= {*labels}
+            and len({*group.values}) == len(group.values) > (group.kind != "tags")
+            for group in model.words.groups
+        ),
         "settings": settings is None
         or (
             settings.kernel in ("linear", "rbf", "tanimoto")

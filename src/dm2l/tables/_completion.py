@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.completion._errors import CompletionSummary
+from dm2l.io._label_columns import label_columns
 from dm2l.tables._measures import impute
 from dm2l.tables._model import TableModel, constant_warnings
 from dm2l.tables._output import NO, OPEN, YES, Bar, block, grid, lines
@@ -117,6 +118,11 @@ def complete_table(
     learnable = np.asarray(classifier._learnable, dtype=bool)
     answered = missing & learnable & ~unread[:, None]
     left = missing & ~(answered & found.chosen)
+    for labels, group in label_columns(table).values():
+        if group is not None and group.kind != "tags":  # a cell is filled if its value is known
+            sure = ~left[:, labels] & missing[:, labels]
+            sure = (sure & found.positive[:, labels]).any(axis=1) | sure.all(axis=1)
+            left[:, labels] = (missing & (~answered | ~sure[:, None]))[:, labels]
     p = np.where(missing & ~answered, np.nan, found.probabilities)
     near = missing & (np.abs(p - 0.5) <= margin)
     lowest_bound = np.nan

@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,10 @@ from dm2l.io._columns import (
     as_number,
     commonest_pair,
     cutoffs_of,
+    parse_boolean,
     with_point,
 )
+from dm2l.io._label_columns import as_cell, json_list, label_columns, value_of
 from dm2l.io._table import Record, quote, records, unquote
 from dm2l.io._xlsx_file import MOST_COLUMNS, edit_sheet, write_sheet
 from dm2l.tables._completion import Completion
@@ -32,6 +34,17 @@ from dm2l.tables._reading import Table
 _NUMBER = re.compile(r"-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(\.\d+)?")
 
 Spelling = tuple[Any, Any]  # the values with which a column writes positive and negative labels
+
+
+class ColumnAnswers(NamedTuple):
+    """The answers for the cells of a label column: the values that filled cells get."""
+
+    name: str
+    missing: NDArray[np.bool_]  # cells that lack a label
+    filled: NDArray[np.bool_]
+    values: NDArray[Any]
+    probability: NDArray[np.float64]
+    look: NDArray[np.bool_]
 
 
 def write_completion(
@@ -71,15 +84,15 @@ def write_completion(
         check_suffix(Path(details))
     if table.bunch is not None:
         _write_matrix(completion, table, output)
-        spellings: list[Spelling] = [("1", "0")] * len(table.label_names)
+        answers = _answers(completion, table, np.where(table.Y == 1, "1", "0").T.tolist())
     elif suffix_of(table.path) in PARQUET:
-        spellings = _write_parquet(completion, table, inline, output)
+        answers = _write_parquet(completion, table, inline, output)
     elif suffix_of(table.path) in EXCEL:
-        spellings = _write_sheet(completion, table, marks, inline, output)
+        answers = _write_sheet(completion, table, marks, inline, output)
     else:
-        spellings = _write_text(completion, table, marks, inline, output, safe_csv)
+        answers = _write_text(completion, table, marks, inline, output, safe_csv)
     if details is not None:
-        write_columns(Path(details), _details(completion, spellings), safe=safe_csv)
+        write_columns(Path(details), _details(answers), safe=safe_csv)
 
 
 def check_form(table: Table, output: Path) -> None:
@@ -104,18 +117,15 @@ def check_form(table: Table, output: Path) -> None:
         )
 
 
-def _details(completion: Completion, spellings: Sequence[Spelling]) -> dict[str, Any]:
-    rows, labels = np.nonzero(completion.missing)
-    filled, positive = completion.filled, completion.positive
+def _details(answers: Sequence[ColumnAnswers]) -> dict[str, Any]:
+    cells = sorted((i, k) for k, found in enumerate(answers) for i in np.flatnonzero(found.missing))
+    lines = [(int(i), answers[k]) for i, k in cells]
     return {
-        "row": (rows + 1).tolist(),
-        "label": [completion.label_names[k] for k in labels],
-        "answer": [
-            unquote(str(spellings[k][0 if positive[i, k] else 1])) if filled[i, k] else None
-            for i, k in zip(rows.tolist(), labels.tolist(), strict=True)
-        ],
-        "probability": [_shown(p) for p in completion.probabilities[rows, labels]],
-        "look": np.where(completion.look[rows, labels], "yes", "no").tolist(),
+        "row": [i + 1 for i, _ in lines],
+        "label": [found.name for _, found in lines],
+        "answer": [unquote(str(a.values[i])) if a.filled[i] else None for i, a in lines],
+        "probability": [_shown(found.probability[i]) for i, found in lines],
+        "look": ["yes" if found.look[i] else "no" for i, found in lines],
     }
 
 
@@ -123,35 +133,69 @@ def _shown(probability: float) -> float | None:
     return None if np.isnan(probability) else round(float(probability), 4)
 
 
-def _new_names(label_names: Sequence[str], present: Sequence[str], where: str) -> list[str]:
-    names = [name + end for name in label_names for end in (PROBABILITY, LOOK)]
+def _new_names(table: Table, present: Sequence[str]) -> list[str]:
+    names = [name + end for name in label_columns(table) for end in (PROBABILITY, LOOK)]
     known = set(present)
     both = [name for name in names if name in known]
     if both:
         raise ValueError(
-            f"{where} already has a column {both[0]!r}. Write probabilities to a second file with "
-            "--details, or rename the column."
+            f"{table.path} already has a column {both[0]!r}. Write probabilities to a second file "
+            "with --details, or rename the column."
         )
     return names
 
 
-def _spellings(columns: Sequence[Sequence[Any]], table: Table) -> list[Spelling]:
-    """Find the spelling of each column, or take the one of another column, or 1 and 0."""
+def _answers(
+    completion: Completion,
+    table: Table,
+    cells: Sequence[Sequence[Any]],
+    write: Callable[[str], Any] = str,
+) -> list[ColumnAnswers]:
+    """Find the answers for each label column, in the spelling of its ``cells``."""
+    columns, found = label_columns(table), []
     # With a cutoff, the most common positive value would be an arbitrary number.
-    numbers = cutoffs_of(table.label_names, table.words.cutoffs, str(table.path))
-    found = [
-        (None if k in numbers else find_spelling(cells, table.Y[:, k]))
-        or table.words.written.get(name)
-        for k, (name, cells) in enumerate(zip(table.label_names, columns, strict=True))
-    ]
-    usual = next(filter(None, found), ("1", "0"))
-    return [spelling or usual for spelling in found]
+    numbers = cutoffs_of(list(columns), table.words.cutoffs, str(table.path))
+    pairs = {name: table.words.written.get(name) for name in columns}
+    for j, (name, (labels, group)) in enumerate(columns.items()):
+        if group is None and j not in numbers:
+            pairs[name] = find_spelling(cells[j], table.Y[:, labels[0]], pairs[name])
+    usual = next(filter(None, pairs.values()), ("1", "0"))
+    done = completion
+    for (name, (labels, group)), given in zip(columns.items(), cells, strict=True):
+        arrays = (done.missing, done.filled, done.filled & done.positive, done.look)
+        missing, filled, yes, look = (array[:, labels] for array in arrays)
+        chance = done.probabilities[:, labels]
+        if group is None:
+            values = np.array(pairs[name] or usual, dtype=object)[np.where(yes[:, 0], 0, 1)]
+        else:
+            positive = yes
+            if group.kind == "tags":  # which are added to those of the cell
+                filled, look = yes, look & yes
+            else:
+                kept = (table.Y[:, labels] == 1) & ~yes.any(axis=1, keepdims=True)
+                positive = np.where(filled, yes, kept)
+            spelled = {value_of(unquote(str(cell))): cell for cell in given if cell is not None}
+            values = np.full(len(yes), None, dtype=object)
+            for i in np.flatnonzero(filled.any(axis=1)).tolist():
+                before = "" if given[i] is None else unquote(as_cell(given[i]))
+                value = group.cell(positive[i], before)
+                values[i] = spelled[value] if value in spelled else write(value)
+                chance[i] = group.probability(chance[i], positive[i])
+            chance[~filled.any(axis=1)] = np.nan
+        there, given, near = (np.any(mask, axis=1) for mask in (missing, filled, look))
+        found.append(ColumnAnswers(name, there, given, values, chance[:, 0], near))
+    return found
 
 
-def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spelling | None:
-    """Find the most common values of positives and negatives; None without observed entries."""
-    sides = (np.flatnonzero(answers == wanted).tolist() for wanted in (1.0, 0.0))
-    return commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
+def find_spelling(
+    cells: Sequence[Any], answers: NDArray[np.float64], known: Spelling | None = None
+) -> Spelling | None:
+    """Find the most common values of positives and negatives; ``known`` if the cells lack one."""
+    sides = [np.flatnonzero(answers == wanted).tolist() for wanted in (1.0, 0.0)]
+    found = commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
+    if found is None or known is None or all(sides):
+        return found or known
+    return found if tuple(unquote(str(cell)).strip() for cell in found) == known else known
 
 
 def _write_text(
@@ -161,7 +205,7 @@ def _write_text(
     inline: bool,
     path: Path,
     safe: bool,
-) -> list[Spelling]:
+) -> list[ColumnAnswers]:
     file: Any = table.file
     text, separator = file.text(), file.separator
     byte_order_mark = "\ufeff" if text.startswith("\ufeff") else ""
@@ -169,32 +213,33 @@ def _write_text(
     lines = list(records(text, separator))
     header = next(i for i, record in enumerate(lines) if not record.blank)
     names = file.names
-    places = [names.index(name) for name in table.label_names]
+    places = [names.index(name) for name in label_columns(table)]
     rows = [i for i in range(header + 1, len(lines)) if not lines[i].blank]
     _check_rows(table, names, [lines[i] for i in rows], inline)
     columns = [[lines[i].cells[place] for i in rows] for place in places]
-    spellings, filled = _spellings(columns, table), completion.filled
-    for row, i in enumerate(rows):
-        cells, added = lines[i].cells, [""] * (2 * len(places) if inline else 0)
-        for k in np.flatnonzero(completion.missing[row]).tolist():
-            if np.isnan(table.Y[row, k]) and unquote(cells[places[k]]) not in marks:
-                raise _misread(table, row, k, cells[places[k]])
-            if filled[row, k]:
-                cells[places[k]] = spellings[k][0 if completion.positive[row, k] else 1]
-            p = float(completion.probabilities[row, k])
+    answers = _answers(completion, table, columns, lambda value: quote(value, separator))
+    added = [[""] * (2 * len(places) if inline else 0) for _ in rows]
+    for k, (place, answer) in enumerate(zip(places, answers, strict=True)):
+        for row in np.flatnonzero(answer.missing).tolist():
+            cells = lines[rows[row]].cells
+            _check_blank(table, row, answer.name, unquote(cells[place]), marks)
+            if answer.filled[row]:
+                cells[place] = answer.values[row]
+            p = float(answer.probability[row])
             if inline and p == p:
                 number = f"{p:.4f}".replace(".", table.decimal)
-                look = "yes" if completion.look[row, k] else "no"
-                added[2 * k : 2 * k + 2] = quote(number, separator), look
-        cells += added
+                look = "yes" if answer.look[row] else "no"
+                added[row][2 * k : 2 * k + 2] = quote(number, separator), look
+    for i, new in zip(rows, added, strict=True):
+        lines[i].cells.extend(new)
     if inline:
         quoted = all(cell.startswith('"') for cell in lines[header].cells)
-        new = _new_names(table.label_names, names, str(table.path))
+        new = _new_names(table, names)
         lines[header].cells.extend(quote(name, separator, always=quoted) for name in new)
     with atomic_write(path) as partial:
         if path.suffix.lower() in EXCEL:
             write_sheet(partial, (_typed(lines[i].cells, table.decimal) for i in (header, *rows)))
-            return spellings
+            return answers
         if safe:
             for record in lines:
                 for j, text in enumerate(map(unquote, record.cells)):
@@ -203,7 +248,7 @@ def _write_text(
         # Encoded at once, because some encodings begin each text with a byte order mark.
         text = "".join(separator.join(record.cells) + record.end for record in lines)
         partial.write_bytes((byte_order_mark + text).encode(file.encoding))
-    return spellings
+    return answers
 
 
 def _typed(cells: list[str], decimal: str) -> list[Any]:
@@ -216,11 +261,16 @@ def _typed(cells: list[str], decimal: str) -> list[Any]:
     return values
 
 
-def _misread(table: Table, row: int, k: int, cell: Any) -> ValueError:
+def _check_blank(table: Table, row: int, name: str, cell: Any, marks: MissingMarkers) -> None:
+    """Refuse to fill a cell that was read as missing, but is not."""
+    labels, group = label_columns(table)[name]
+    tags = group is not None and group.kind == "tags"
+    if tags or not np.isnan(table.Y[row, labels[0]]) or cell is None or str(cell) in marks:
+        return
     hint = "Save the file in a spreadsheet program" if table.file is None else "Pass --separator"
-    return ValueError(
-        f"{table.path}: label {table.label_names[k]!r} in row {row + 1} was read as missing, but "
-        f"the file holds {cell!r}. {hint} if the file has not changed."
+    raise ValueError(
+        f"{table.path}: label {name!r} in row {row + 1} was read as missing, but the file holds "
+        f"{cell!r}. {hint} if the file has not changed."
     )
 
 
@@ -242,9 +292,10 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
 
 def _write_sheet(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool, path: Path
-) -> list[Spelling]:
+) -> list[ColumnAnswers]:
     # The spelling is found in the values of formulas; the workbook itself holds the formulas.
-    spellings = _spellings([table.cells[name].tolist() for name in table.label_names], table)
+    columns = [table.cells[name].tolist() for name in label_columns(table)]
+    answers = _answers(completion, table, columns)
     book, sheet, (header, *rows) = edit_sheet(table.path)
     names = table.columns
     merged = require("openpyxl.cell.cell", "excel").MergedCell
@@ -266,81 +317,75 @@ def _write_sheet(
         if isinstance(value, str):
             cell.data_type = "s"  # text that begins with = must not become a formula
 
-    for k, name in enumerate(table.label_names):
-        place = names.index(name) + 1
-        for i in np.flatnonzero(completion.missing[:, k]).tolist():
-            held = sheet.cell(rows[i], place).value
-            if np.isnan(table.Y[i, k]) and held is not None and str(held) not in marks:
-                raise _misread(table, i, k, held)
-            if completion.filled[i, k]:
-                put(rows[i], place, spellings[k][0 if completion.positive[i, k] else 1])
-    added = _new_names(table.label_names, names, str(table.path)) if inline else []
+    for answer in answers:
+        place = names.index(answer.name) + 1
+        for i in np.flatnonzero(answer.missing).tolist():
+            _check_blank(table, i, answer.name, sheet.cell(rows[i], place).value, marks)
+            if answer.filled[i]:
+                put(rows[i], place, answer.values[i])
+    added = _new_names(table, names) if inline else []
     if len(names) + len(added) > MOST_COLUMNS:
         raise ValueError(
             f"{table.path} has no room for {len(added)} more columns. Pass --details, which adds "
             "no columns."
         )
     for j, name in enumerate(added):
-        k, last = j // 2, len(names) + j + 1
+        answer, last = answers[j // 2], len(names) + j + 1
         put(header, last, name)
-        p = completion.probabilities[:, k]
-        for i in np.flatnonzero(completion.missing[:, k] & ~np.isnan(p)).tolist():
-            look = "yes" if completion.look[i, k] else "no"
-            put(rows[i], last, look if j % 2 else _shown(p[i]))
+        for i in np.flatnonzero(answer.missing & ~np.isnan(answer.probability)).tolist():
+            look = "yes" if answer.look[i] else "no"
+            put(rows[i], last, look if j % 2 else _shown(answer.probability[i]))
     with atomic_write(path) as partial:
         book.save(partial)
-    return spellings
+    return answers
 
 
 def _write_parquet(
     completion: Completion, table: Table, inline: bool, path: Path
-) -> list[Spelling]:
+) -> list[ColumnAnswers]:
     arrow, parquet = require("pyarrow", "io"), require("pyarrow.parquet", "io")
     content = parquet.read_table(table.path)
     names = list(content.column_names)
-    places = [names.index(name) for name in table.label_names]
+    places = [names.index(name) for name in label_columns(table)]
     columns = [content.column(place).to_pylist() for place in places]
-    spellings = _spellings(columns, table)
-    for k, place in enumerate(places):
+    answers = _answers(completion, table, columns)
+    for place, values, answer in zip(places, columns, answers, strict=True):
         field = content.schema.field(place)
         if arrow.types.is_null(field.type):  # a column of nulls has no type of its own
             field = field.with_type(arrow.int64())
-        spelling = _of_type(spellings[k], field.type, arrow)
-        values = columns[k]
-        for i in np.flatnonzero(completion.filled[:, k]):
-            values[i] = spelling[0 if completion.positive[i, k] else 1]
+        for i in np.flatnonzero(answer.filled):
+            values[i] = _of_type(answer.values[i], field.type, arrow)
         content = content.set_column(place, field, arrow.array(values, type=field.type))
     if inline:
-        added = iter(_new_names(table.label_names, names, str(table.path)))
-        for k in range(len(places)):
-            known = completion.missing[:, k] & ~np.isnan(completion.probabilities[:, k])
-            p = np.where(known, np.round(completion.probabilities[:, k], 4), 0.0)
-            probability = arrow.array(p, mask=~known)
-            look = arrow.array(completion.look[:, k], mask=~known)
-            content = content.append_column(next(added), probability)
-            content = content.append_column(next(added), look)
+        added = iter(_new_names(table, names))
+        for answer in answers:
+            known = answer.missing & ~np.isnan(answer.probability)
+            p = np.where(known, np.round(answer.probability, 4), 0.0)
+            content = content.append_column(next(added), arrow.array(p, mask=~known))
+            content = content.append_column(next(added), arrow.array(answer.look, mask=~known))
     with atomic_write(path) as partial:
         parquet.write_table(content, partial)
-    return spellings
+    return answers
 
 
-def _of_type(spelling: Spelling, kind: Any, arrow: Any) -> Spelling:
-    """Convert a spelling to values that a column of this type can hold."""
+def _of_type(value: Any, kind: Any, arrow: Any) -> Any:
+    """Convert an answer to a value that a column of this type can hold."""
     types = arrow.types
     if types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_boolean(kind):
-        return True, False
-    words = str(spelling[0]), str(spelling[1])
+        return parse_boolean(str(value)) == 1
+    if types.is_list(kind) or types.is_large_list(kind):
+        return json_list(value)
     if not (types.is_integer(kind) or types.is_floating(kind)):
-        return words
-    if words[0].startswith(("<", ">")):
+        return str(value)
+    number = as_number(str(value))
+    if number is None:
         raise ValueError(
-            f"A column of numbers cannot be filled with {words[0]} or {words[1]}, which are not "
-            "numbers. Convert the table to .csv, where a column can hold numbers and text."
+            f"A column of numbers cannot be filled with {value!r}, which is not a number. Convert "
+            "the table to .csv, where a column can hold numbers and text."
         )
-    yes, no = map(as_number, words)
-    return (1, 0) if yes is None or no is None else (yes, no)
+    return number
 
 
 def _write_matrix(completion: Completion, table: Table, path: Path) -> None:

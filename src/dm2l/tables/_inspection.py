@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.io._columns import parse_mark_or_boolean
+from dm2l.io._label_columns import label_columns
 from dm2l.labels._structure import Cooccurrence, Implication
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
 from dm2l.tables._measures import signs_of
@@ -109,7 +110,7 @@ def inspect_table(
     counts, copies = _label_counts(table), _n_duplicates(table, uses)
     return Inspection(
         n_rows=table.n_rows,
-        n_columns=len(table.feature_names) + len(table.label_names),
+        n_columns=len(table.feature_names) + len(label_columns(table)),
         uses=uses,
         labels=counts,
         implications=Cooccurrence.of(T).implications(table.label_names),

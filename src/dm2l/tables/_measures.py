@@ -401,7 +401,7 @@ def evaluate_table(
     options, tell = options or FitOptions(), tell or quiet
     if not 0 < hide < 1:
         raise ValueError(f"hide must be a share between 0 and 1, such as 0.2, got {hide}.")
-    table = replace(table, Y=options.read(table.Y))
+    table = options.read(table)
     inputs, uses, observed, together = table_inputs(table, kinds, drop, groups)
     check_learnable(observed, str(table.path), options)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}

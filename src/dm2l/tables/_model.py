@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._utils.arrays import take_rows
-from dm2l.io._columns import LabelNames, LabelVocabulary
+from dm2l.io._columns import LabelNames
+from dm2l.io._label_columns import LabelVocabulary, label_columns
 from dm2l.labels import ConstantLabelWarning
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import (
@@ -201,7 +202,7 @@ def fit_table(
     options, tell = options or FitOptions(), tell or quiet
     if not table.label_names:
         raise ValueError(f"{table.path} was read without labels. Name its labels with labels=.")
-    names, table = table.label_names, replace(table, Y=options.read(table.Y))
+    names, table = table.label_names, options.read(table)
     check_learnable(table.Y, str(table.path), options)
     inputs, uses, Y, together = table_inputs(table, kinds, drop, groups)
     check_learnable(Y, f"{table.path}, rows with valid SMILES", options)
@@ -252,11 +253,12 @@ def read_for(
     text = ("category", "text", "smiles")
     return read_table(
         path,
-        LabelNames(model.label_names) if labels else None,
+        LabelNames(label_columns(model)) if labels else None,
         missing=[*model.missing, *missing],
         positive=model.words.positive,
         cutoffs=model.words.cutoffs,
         written=model.words.written,
+        groups=model.words.groups,
         as_text=[use.name for use in model.uses or () if use.kind in text],
         n_features=len(model.feature_names),
         zero_based=model.zero_based,

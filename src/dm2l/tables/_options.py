@@ -1,8 +1,8 @@
 """Options of a fit, hyperparameter search on observed labels, and the fitted pipeline."""
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,13 @@ from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._utils import require
+from dm2l.io._columns import ColumnRequestError
+from dm2l.io._label_columns import by_column, label_columns
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.model_selection import MultilabelKFold
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._preparation import codes_of, preparation
+from dm2l.tables._reading import Table
 
 # Kernels are exact up to this many rows, and beyond are approximated with this many components.
 # A search fits dozens of models, so its limits are lower.
@@ -53,9 +56,11 @@ class FitOptions:
         Seed of all folds and masks.
     calibration, coupling, effort
         As in :class:`dm2l.DM2LClassifier` and :class:`dm2l.AutoClassifier`.
-    missing_as : {"missing", "unlabelled", "negative"}
+    missing_as : {"missing", "unlabelled", "negative"}, or mapping
         How to read a missing label: as unknown, as negative or an overlooked positive
-        (:doc:`/guide/positive-unlabelled`; fits DM2L), or as negative.
+        (:doc:`/guide/positive-unlabelled`; fits DM2L), or as negative. A mapping gives it for label
+        columns by name or pattern, where "*" stands for all others. In columns of tags, blank cells
+        stay missing.
     """
 
     kernel: str = "auto"
@@ -67,12 +72,18 @@ class FitOptions:
     random_state: int = 0
     coupling: str | None = "residual"
     effort: str = "normal"
-    missing_as: str = "missing"
+    missing_as: str | Mapping[str, str] = "missing"
+
+    @property
+    def by_label(self) -> dict[str, str]:
+        """How missing labels are read, by label; "*" stands for all others."""
+        given = {"*": self.missing_as} if isinstance(self.missing_as, str) else self.missing_as
+        return {"*": "missing", **given}
 
     @property
     def unlabelled(self) -> bool:
         """Whether labels are positive-unlabelled."""
-        return self.missing_as == "unlabelled"
+        return self.by_label["*"] == "unlabelled"
 
     @property
     def automatic(self) -> bool:
@@ -84,9 +95,23 @@ class FitOptions:
     def _missing_as(self) -> str | None:
         return "unlabelled" if self.unlabelled else None
 
-    def read(self, Y: Floats) -> Floats:
-        """Replace missing labels by 0 if they are read as negative."""
-        return np.nan_to_num(Y) if self.missing_as == "negative" else Y
+    def read(self, table: Table) -> Table:
+        """Replace missing labels by 0 where they are read as negative."""
+        columns, Y, groups = label_columns(table), table.Y.copy(), list(table.words.groups)
+        read = by_column(list(columns), self.by_label, str(table.path))
+        for j, (name, (labels, group)) in enumerate(columns.items()):
+            if read[j] == "negative":
+                missing = np.isnan(Y[:, labels])
+                if group is not None and group.kind == "tags":
+                    missing[missing.all(axis=1)] = False  # blank cells
+                    groups[groups.index(group)] = replace(group, absent="negative")
+                Y[:, labels] = np.where(missing, 0.0, Y[:, labels])
+            elif read[j] not in ("missing", "unlabelled") or read[j] != self.by_label["*"]:
+                raise ColumnRequestError(
+                    f"Missing labels of {name!r} cannot be read as {read[j]!r}. Choose missing, "
+                    "unlabelled or negative; either missing or unlabelled must hold for all labels."
+                )
+        return replace(table, Y=Y, words=replace(table.words, groups=tuple(groups)))
 
     def splitter(self, Y: Floats, groups: NDArray[np.intp] | None = None) -> MultilabelKFold:
         """Make folds, at most as many as there are rows or groups with observed labels."""

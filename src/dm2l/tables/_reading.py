@@ -13,14 +13,13 @@ from dm2l._utils import require
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, DataFileError, suffix_of
 from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
 from dm2l.io._columns import (
-    LabelReader,
-    LabelVocabulary,
     as_list,
     check_distinct,
     choose_labels,
     labels_without,
     matches_pattern,
 )
+from dm2l.io._label_columns import ColumnGroup, LabelReader, LabelVocabulary
 from dm2l.io._table import CsvFile, read_frame
 from dm2l.io._xlsx_file import read_sheet
 
@@ -42,7 +41,8 @@ class Table:
     Y : ndarray of shape (n_rows, n_labels)
         Labels as 1 and 0, and NaN where a label is missing.
     words : LabelVocabulary
-        Positive values and cutoffs with which labels were read.
+        Positive values and cutoffs with which labels were read. Its ``groups`` are the columns with
+        several labels: each has ``column``, ``kind``, ``values`` and ``labels``.
     path, decimal, file, bunch, columns, cells
         The file, its decimal point, its reader (for text), its content (for matrices of numbers),
         the names of all columns, and the raw label columns.
@@ -74,12 +74,15 @@ def read_table(
     missing: Any = (),
     positive: Any = None,
     cutoffs: str | Iterable[str] = (),
+    values: str | Iterable[str] = (),
+    split: Any = None,
     drop: str | Iterable[str] = (),
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str = "utf-8",
     as_text: Iterable[str] = (),
     written: Mapping[str, tuple[str, str]] | None = None,
+    groups: Sequence[ColumnGroup] = (),
     **numbers: Any,
 ) -> Table:
     r"""Read a table and its label columns.
@@ -94,6 +97,8 @@ def read_table(
         itself names, if any.
     missing, positive, cutoffs, separator, decimal, encoding
         As in :func:`dm2l.io.read_csv`.
+    values, split
+        As in :func:`dm2l.io.read_labels`.
     drop : str or list of str, default=()
         Columns that are not labels, even if they match a pattern in ``labels``. Pass the same to
         :func:`fit_table` to leave them out of the features as well.
@@ -101,6 +106,8 @@ def read_table(
         Columns, or patterns of columns, to read as text even if they hold only numbers.
     written : mapping of str to tuple of str, default=None
         The spelling of positives and negatives for labels without observed entries.
+    groups : sequence of ColumnGroup, default=()
+        Columns with several labels, as in another table (``table.words.groups``).
     **numbers
         ``n_features`` and ``zero_based`` of a .svm file, as in :func:`dm2l.io.read_svmlight`;
         ``features_only=True`` reads no labels, even if the file names some.
@@ -131,15 +138,17 @@ def read_table(
     path = Path(path)
     suffix = suffix_of(path)
     if numbers.get("features_only"):
-        labels, positive, cutoffs = None, None, ()
+        labels, positive, cutoffs, values, split = None, None, (), (), None
     if suffix in MATRIX_FORMATS:
-        if as_list(positive) or cutoffs:
+        if as_list(positive) or cutoffs or values or split:
             raise ValueError(
-                f"{path}: --positive and --cutoff (positive=, cutoffs=) are not allowed for "
-                f"{suffix} files, whose labels must be 0 and 1. Omit these options."
+                f"{path}: --positive, --cutoff, --values and --split (positive=, cutoffs=, "
+                f"values=, split=) are not allowed for {suffix} files, whose labels must be 0 and "
+                "1. Omit these options."
             )
         return _read_numbers(path, suffix, labels, encoding, **numbers)
     answers = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "written": written}
+    answers |= {"values": values, "split": split, "groups": groups}
     file = None
     if suffix in EXCEL:
         frame = read_sheet(path)
@@ -167,6 +176,8 @@ def table_from_frame(
     missing: Any = (),
     positive: Any = None,
     cutoffs: str | Iterable[str] = (),
+    values: str | Iterable[str] = (),
+    split: Any = None,
 ) -> Table:
     """Make a table from a data frame.
 
@@ -174,7 +185,7 @@ def table_from_frame(
     ----------
     frame : pandas.DataFrame, or another data frame with ``to_pandas`` such as that of polars
         Features and labels.
-    labels, missing, positive, cutoffs
+    labels, missing, positive, cutoffs, values, split
         As in :func:`read_table`. A list of labels may hold names that are not strings.
 
     Returns
@@ -203,6 +214,7 @@ def table_from_frame(
     chosen = [] if labels is None else choose_labels(names, labels, "the data frame")
     named = frame.set_axis(names, axis=1).reset_index(drop=True)
     answers = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
+    answers |= {"values": values, "split": split}
     return _split_columns(Path("data frame"), named, names, chosen, answers)
 
 
@@ -243,6 +255,7 @@ def _split_columns(
         decimal = text.get("decimal", ".")
         reader = LabelReader(label_names, str(path), decimal=decimal, **answers)
         Y, words = reader.read([cells.iloc[:, k] for k in range(len(chosen))]), reader.words
+        label_names = reader.names
     return Table(
         path=path,
         frame=frame.iloc[:, features],

@@ -50,7 +50,8 @@ def test_a_parquet_column_without_numbers_is_no_feature(tmp_path, column, messag
         read_parquet(tmp_path / "set.parquet", labels=["heart"])
 
 
-def test_a_parquet_column_of_lists_is_no_label(tmp_path):
-    FRAME[["mass"]].assign(y=[[1], [2], [3]]).to_parquet(tmp_path / "set.parquet")
-    with pytest.raises(ValueError, match=r"label 'y' holds '\[1\]' in row 1"):
-        read_parquet(tmp_path / "set.parquet", labels=1)
+def test_a_parquet_column_of_lists_holds_tags(tmp_path):
+    FRAME[["mass"]].assign(y=[["b", "a"], [], ["b"]]).to_parquet(tmp_path / "set.parquet")
+    found = read_parquet(tmp_path / "set.parquet", labels=1)
+    assert found.target_names == ["y=a", "y=b"]
+    np.testing.assert_array_equal(found.target, [[1, 1], [np.nan, np.nan], [np.nan, 1]])

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from dm2l._utils.files import DataFileError
 from dm2l.cli._learn import inspect_command
 from dm2l.io import read_csv, read_parquet
-from dm2l.io._columns import ColumnRequestError, LabelReader, choose_labels, match_columns
+from dm2l.io._columns import ColumnRequestError, choose_labels, match_columns
+from dm2l.io._label_columns import LabelReader
 from dm2l.outofcore import RowBlocks
 from dm2l.tables import (
     FitOptions,

@@ -28,7 +28,8 @@ from dm2l import DM2LClassifier
 from dm2l._search._search import usual_scoring
 from dm2l._utils import files
 from dm2l.io import read_npz
-from dm2l.io._columns import ColumnRequestError, LabelReader, choose_labels
+from dm2l.io._columns import ColumnRequestError, choose_labels
+from dm2l.io._label_columns import LabelReader
 from dm2l.io._table import quote, records, unquote
 from dm2l.persistence import save_model
 from dm2l.tables import (

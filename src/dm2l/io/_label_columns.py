@@ -1,0 +1,432 @@
+"""Read the cells of label columns as labels 1, 0 and NaN."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l._utils.files import DataFileError, check_memory
+from dm2l.io._columns import (
+    AMONG_LABELS,
+    BOUND,
+    Cutoff,
+    MissingMarkers,
+    as_list,
+    as_number,
+    check_distinct,
+    commonest_pair,
+    cutoffs_of,
+    is_check_mark,
+    is_unchecked,
+    match_columns,
+    mixed_signs,
+    parse_boolean,
+)
+
+_NAME_A_MARK = "mark missing labels with --missing (missing= in Python)"
+_SPELLINGS = (
+    "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, and "
+    "blank where missing. Correct the entry or remove the column from the labels. Options: "
+    "--missing for a mark of missing labels, --positive LABEL=VALUE for the positive value of "
+    "another pair, --values LABEL for a column with more values, --cutoff for numbers (missing=, "
+    "positive=, values=, cutoffs= in Python)."
+)
+_NO = (-1.0, 0.0)
+_WHOLE = re.compile(r"[-+]?\d+")
+_FEWEST = 3  # the fewest values of a column that is read as a group of labels
+
+
+# The most values and tags of a column, and characters of one.
+MOST_VALUES, MOST_TAGS, MOST_CHARACTERS = 50, 1000, 100
+_POINT_ZERO = re.compile(r"([-+]?\d+)\.0+")
+
+
+@dataclass(frozen=True)
+class ColumnGroup:
+    """A label column with a label for each value, each step of an order, or each tag.
+
+    ``kind`` is "values" (exactly one label is positive), "ordered" (the labels say "at least") or
+    "tags". ``separator`` is the text between two tags, or blank for JSON lists. ``absent`` says how
+    an absent tag in a cell with tags is read: as "missing" or "negative".
+    """
+
+    column: str
+    kind: str
+    values: tuple[str, ...]
+    separator: str = ""
+    absent: str = "missing"
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the labels."""
+        if self.kind == "ordered":
+            return [f"{self.column}>={value}" for value in self.values[1:]]
+        return [f"{self.column}={value}" for value in self.values]
+
+    @property
+    def about(self) -> str:
+        """The values of the column, in words."""
+        sign = " < " if self.kind == "ordered" else ", "
+        some = sign.join([*self.values[:8], *["..."] * (len(self.values) > 8)])
+        kind = "ordered values" if self.kind == "ordered" else self.kind
+        return f"label column {self.column!r} holds {len(self.values)} {kind}: {some}"
+
+    def read(self, parts: Sequence[Sequence[str]], codes: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the labels of rows, given the values in each distinct cell; none if missing."""
+        place = {value: k for k, value in enumerate(self.values)}
+        Y = np.full((len(codes), len(self.labels)), np.nan)
+        if self.kind != "tags":
+            lines = np.full((len(parts) + 1, Y.shape[1]), np.nan)
+            for line, found in zip(lines, parts, strict=False):
+                if found:
+                    k = place[found[0]]
+                    line[:] = np.arange(Y.shape[1]) == k
+                    if self.kind == "ordered":
+                        line[:] = np.arange(Y.shape[1]) < k
+            return lines[codes]
+        known = [[place[tag] for tag in found if tag in place] for found in parts]
+        if self.absent == "negative":
+            Y[np.array([*map(bool, parts), False])[codes]] = 0.0
+        if parts:
+            rows = np.repeat(np.arange(len(codes)), np.array([*map(len, known), 0])[codes])
+            Y[rows, [k for code in codes.tolist() if code >= 0 for k in known[code]]] = 1.0
+        return Y
+
+    def cell(self, positive: NDArray[np.bool_], before: str = "") -> str:
+        """Return the text of a cell with these positive labels; tags are added to ``before``."""
+        if self.kind != "tags":
+            return self.values[self._place(positive)]
+        old = split_tags(before, self.separator)
+        tags = zip(self.values, positive, strict=True)
+        new = [tag for tag, yes in tags if yes and tag not in old]
+        if not self.separator:
+            return json.dumps([*old, *new], ensure_ascii=False)
+        space = " " if f"{self.separator} " in before else ""
+        return f"{self.separator}{space}".join(filter(None, [before.strip(), *new]))
+
+    def probability(self, p: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
+        """Return the probability of a cell; of tags, the lowest probability of a positive one."""
+        if self.kind == "tags":
+            return float(p[positive].min())
+        shares = np.array([1.0, *p]) - [*p, 0.0] if self.kind == "ordered" else p
+        return float(max(shares[self._place(positive)], 0.0))
+
+    def _place(self, positive: NDArray[np.bool_]) -> int:
+        return int(np.cumprod(positive).sum() if self.kind == "ordered" else np.argmax(positive))
+
+
+def label_columns(table: Any) -> dict[str, tuple[list[int], ColumnGroup | None]]:
+    """Positions of the labels of each column of a table or model, and its group, if any."""
+    owners = {label: group for group in table.words.groups for label in group.labels}
+    found: dict[str, tuple[list[int], ColumnGroup | None]] = {}
+    for k, name in enumerate(table.label_names):
+        group = owners.get(name)
+        found.setdefault(group.column if group else name, ([], group))[0].append(k)
+    return found
+
+
+def value_of(text: str) -> str:
+    """Return a cell as a value: without outer and double spaces, and 2.0 as 2."""
+    word = " ".join(text.split())
+    whole = _POINT_ZERO.fullmatch(word)
+    return word if whole is None else whole[1]
+
+
+def split_tags(text: str, separator: str) -> list[str]:
+    """Return the different tags of a cell; a blank separator reads a JSON list."""
+    parts: Any = text.split(separator) if separator else json_list(text)
+    return list(dict.fromkeys(filter(None, (value_of(str(part)) for part in parts or ()))))
+
+
+def json_list(text: str) -> list[Any] | None:
+    """Return the items of a JSON list of texts and numbers, or None if the text is none."""
+    if not (text := text.strip()).startswith("["):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    plain = isinstance(found, list) and all(type(item) in (str, int, float) for item in found)
+    return found if plain else None
+
+
+def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the declared values by column or pattern; none where the data shall decide."""
+    found: dict[str, tuple[str, ...]] = {}
+    for text in [values] if isinstance(values, str) else values:
+        column, equals, order = text.partition("=")
+        steps = tuple(map(value_of, order.split("<")))
+        if equals and (len({*steps, ""}) <= len(steps) or len(steps) < 2):
+            raise ValueError(
+                f"{text!r} is not COLUMN=LOW<MID<HIGH with different values. Name a column with "
+                "its values in ascending order, or only a column whose values have no order."
+            )
+        found[column.strip()] = steps if equals else ()
+    return found
+
+
+@dataclass(frozen=True)
+class LabelVocabulary:
+    """Positive values and cutoffs of labels, and how their columns spell yes and no."""
+
+    positive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by name or pattern
+    cutoffs: tuple[str, ...] = ()
+    # The most frequent spellings of yes and no, by label.
+    written: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    groups: tuple[ColumnGroup, ...] = ()  # columns with several labels
+
+
+class LabelReader:
+    """Reads the label columns of a table; ``written`` and ``groups`` are from an earlier table.
+
+    With ``single``, every column is one label, as needed if the rows come in several calls.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        where: str,
+        *,
+        missing: Any = None,
+        positive: Any = None,
+        cutoffs: str | Iterable[str] = (),
+        values: str | Iterable[str] = (),
+        split: Any = None,
+        written: Mapping[str, tuple[str, str]] | None = None,
+        groups: Iterable[ColumnGroup] = (),
+        single: bool = False,
+        decimal: str = ".",
+    ) -> None:
+        self._where = where
+        cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
+        if not isinstance(positive, Mapping):
+            positive = {"*": positive} if as_list(positive) else {}
+        by_label = {str(one): tuple(map(str, as_list(values))) for one, values in positive.items()}
+        self._vocabulary = LabelVocabulary(by_label, cutoffs)
+        marks = {label: MissingMarkers(found, usual=False) for label, found in by_label.items()}
+        splits = {"*": split} if isinstance(split, str) else split or {}
+        given = (by_column(names, one, where) for one in (marks, parse_orders(values), splits))
+        found = (cutoffs_of(names, cutoffs, where), *given)
+        options = [[one.get(j) for j in range(len(names))] for one in found]
+        mark, pairs = MissingMarkers(as_list(missing)), written or {}
+        known = {group.column: group for group in groups}
+        self._columns = [
+            _LabelColumn(
+                name, where, decimal, single, mark, pairs.get(name), known.get(name), *by_place
+            )
+            for name, *by_place in zip(names, *options, strict=True)
+        ]
+
+    def read(self, columns: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the labels in pandas columns; later calls read further rows of the same file."""
+        size = len(columns[0]) if columns else 0
+        parts = [label.read(column) for label, column in zip(self._columns, columns, strict=True)]
+        values = np.hstack(parts) if parts else np.empty((size, 0))
+        self.names = [name for column in self._columns for name in column.labels]
+        check_distinct(self.names, self._where, "labels")
+        # Both -1 and 0 are negative, but where a table has both, one may mark missing labels.
+        zero, minus = (
+            [(c.first[number], repr(c.name)) for c in self._columns if number in c.first]
+            for number in (0.0, -1.0)
+        )
+        if zero and minus:
+            raise mixed_signs(self._where, zero[0], minus[0])
+        return values
+
+    @property
+    def words(self) -> LabelVocabulary:
+        """Options with which labels were read, and the spellings and groups found."""
+        pairs = {label.name: pair for label in self._columns if (pair := label.pair()) is not None}
+        groups = tuple(label.group for label in self._columns if label.group is not None)
+        return replace(self._vocabulary, written=pairs, groups=groups)
+
+
+def by_column(names: Sequence[str], asked: Mapping[str, Any], where: str) -> dict[int, Any]:
+    """Return what was asked for labels by position; an exact name overrides patterns."""
+    found: dict[int, Any] = {}
+    for label in sorted(asked, key=lambda label: (label in names, label != "*")):
+        found.update(dict.fromkeys(match_columns(names, label, where + AMONG_LABELS), asked[label]))
+    return found
+
+
+@dataclass
+class _LabelColumn:
+    """Reads one label column, whose rows may come in several calls."""
+
+    name: str
+    where: str
+    decimal: str
+    single: bool
+    missing: MissingMarkers
+    written: tuple[str, str] | None
+    group: ColumnGroup | None
+    cutoff: Cutoff | None
+    positive: MissingMarkers | None
+    order: tuple[str, ...] | None  # declared values; none if the data decides
+    separator: str | None  # between tags
+
+    def __post_init__(self) -> None:
+        self.first: dict[float, int] = {}  # the first rows of the numbers 0 and -1
+        yes, no = self.written or ("", "not ")
+        self.other = None if no == f"not {yes}" else no  # the negative value, unless it is made up
+        self.yes: Counter[str] = Counter()
+        self.no: Counter[str] = Counter()
+        self.has_plus = False  # where + occurs, - is a no
+        # In a column that holds x and blanks only, x is a check mark: a yes.
+        self.checks = self.written is not None and is_check_mark(self.written[0])
+        self.only_checks = False
+        self.check_mark = ""  # a check mark in a column that may also hold a no
+        self.rows = 0
+
+    def read(self, column: Any) -> NDArray[np.float64]:
+        """Read the next rows."""
+        try:
+            codes, distinct = column.factorize()
+        except TypeError:  # cells such as lists are not hashable
+            codes, distinct = column.map(as_cell, na_action="ignore").factorize()
+        texts = [str(value) for value in distinct]
+        first = np.empty(len(texts) + 1, dtype=np.int64)  # first rows; the last is for missing ones
+        first[codes[::-1]] = np.arange(self.rows + len(codes), self.rows, -1)
+        times = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
+        if self.group is None and not self.rows and not self.single:
+            self.group = self._find_group(dict(zip(texts, times, strict=True)))
+        if self.group is not None:
+            size = 8 * len(codes) * len(self.group.values)
+            check_memory(self.where, size, f"a label for each value of {self.name!r}")
+            return self.group.read(list(map(self._values, texts, first.tolist())), codes)
+        self.has_plus = self.has_plus or "+" in map(str.strip, texts)
+        if self.positive is None and self.cutoff is None and not (self.yes or self.no):
+            words = [text for text in texts if text not in self.missing]
+            checks = [text for text in words if is_check_mark(text) or is_unchecked(text)]
+            if checks and all(is_check_mark(text) or parse_boolean(text) in _NO for text in words):
+                self.check_mark = self.check_mark or checks[0].strip()
+            if checks and len(checks) == len(words) and not self.checks:
+                self.checks = self.only_checks = True
+        answers = list(map(self._parse, texts, first.tolist()))
+        self.rows += len(codes)
+        for text, answer, n in zip(texts, answers, times, strict=True):
+            if answer == answer:
+                (self.yes if answer else self.no)[text.strip()] += n
+        return np.array([*answers, np.nan])[codes, None]  # a code of -1 is a missing entry
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the labels, which are known after the first rows."""
+        return [self.name] if self.group is None else self.group.labels
+
+    def _find_group(self, times: Mapping[str, int]) -> ColumnGroup | None:
+        """The group of a column whose cells hold one of several values, or tags."""
+        if self.positive is not None or self.cutoff is not None:
+            return None
+        words, separator = [text for text in times if text not in self.missing], ""
+        if self.separator and any(self.separator in text for text in words):
+            separator = self.separator
+        n_known = sum(times[text] for text in words)
+        if separator or (words and all(json_list(text) is not None for text in words)):
+            kind, found = "tags", {tag for text in words for tag in split_tags(text, separator)}
+        else:
+            kind, found = "values", set(map(value_of, words))
+            if self.order is None and not self._are_values(found, n_known):
+                return None
+        numbers = [as_number(value) for value in found]
+        values = sorted(found, key=str if None in numbers else float)
+        if kind == "values" and self.order:
+            kind, values = "ordered", list(self.order)
+        if not values:
+            return None
+        most, longest = MOST_TAGS if kind == "tags" else MOST_VALUES, max(map(len, values))
+        if len(values) > most or longest > MOST_CHARACTERS:
+            reason = f"label {self.name!r} holds {len(values)} different {kind}"
+            hint = (
+                f"At most {most} with at most {MOST_CHARACTERS} characters can be labels. Merge "
+                "rare ones, or leave the column out with --drop (drop=). For numbers, pass "
+                '--cutoff "LABEL>=X" (cutoffs=); for several tags in a cell, --split (split=).'
+            )
+            raise DataFileError(self.where, reason, hint=hint)
+        return ColumnGroup(self.name, kind, tuple(values), separator)
+
+    def _are_values(self, values: set[str], n_known: int) -> bool:
+        """Whether cells are words or whole numbers that recur, and not answers such as yes."""
+        if len(values) < _FEWEST or len(values) == n_known:
+            return False
+        read = [parse_boolean(value) is not None for value in values]
+        if all(_WHOLE.fullmatch(value) for value in values):
+            return not all(read)
+        return not any(read) and not any(
+            is_check_mark(value) or BOUND.fullmatch(value.replace(self.decimal, "."))
+            for value in values
+        )
+
+    def _values(self, text: str, row: int) -> list[str]:
+        """The values in a cell of a group."""
+        if text in self.missing or self.group is None:
+            return []
+        if self.group.kind == "tags":
+            return split_tags(text, self.group.separator)
+        if (value := value_of(text)) in self.group.values:
+            return [value]
+        known = ", ".join(self.group.values)
+        hint = f"Expected one of {known}. Correct the cell, or {_NAME_A_MARK}."
+        raise self._unclear(text, row, hint)
+
+    def pair(self) -> tuple[str, str] | None:
+        """Return how the column spells yes and no; None if it has neither."""
+        if self.cutoff is not None:
+            return self.cutoff.words
+        found = commonest_pair(self.yes, self.no)
+        if self.positive is not None and found is not None:
+            # One of the two values may not occur, and the other has no known opposite.
+            yes = found[0] if self.yes else self.positive.first
+            found = yes, found[1] if self.no else f"not {yes}"
+        return found or self.written
+
+    def _parse(self, text: str, row: int) -> float:
+        if text in self.missing:
+            return np.nan
+        if self.cutoff is not None:
+            found = self.cutoff.parse(text, self.decimal)
+            if found is None:
+                side = f", which may or may not be {self.cutoff.words[0]}"
+                hint = "Enter a number, or a bound that lies on one side of the cutoff"
+                raise self._unclear(text, row, f"{hint}, or {_NAME_A_MARK}.", side)
+            return found
+        word = text.strip()
+        if self.positive is not None:  # the label has exactly one other value
+            if text in self.positive:
+                return 1.0
+            self.other = word if self.other is None else self.other
+            if text in MissingMarkers([self.other], usual=False):
+                return 0.0
+            beside = f" beside {self.other[:40]!r}, and neither is the positive value"
+            raise self._unclear(text, row, f"A label has two values; {_NAME_A_MARK}.", beside)
+        if self.checks and (is_check_mark(word) or is_unchecked(word)):
+            return float(is_check_mark(word))
+        signs = self.has_plus and word in ("+", "-")
+        answer = float(word == "+") if signs else parse_boolean(word)
+        if answer is None or self.only_checks:
+            mark = self.check_mark
+            beside = (
+                f"Among other answers, {mark} may be a yes or mark a missing label: pass "
+                f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
+                f"--missing {mark} (missing=)."
+            )
+            known = mark and (is_check_mark(word) or answer in _NO)
+            raise self._unclear(text, row, beside if known else _SPELLINGS)
+        if answer <= 0 and answer not in self.first and as_number(word) is not None:
+            self.first[answer] = row
+        return max(answer, 0.0)
+
+    def _unclear(self, text: str, row: int, hint: str, more: str = "") -> DataFileError:
+        reason = f"label {self.name!r} holds {text.strip()[:40]!r} in row {row}{more}"
+        return DataFileError(self.where, reason, hint=hint)
+
+
+def as_cell(value: Any) -> str:
+    """Return a cell as text; lists become JSON."""
+    plain = isinstance(value, str) or not np.iterable(value)
+    return str(value) if plain else json.dumps(list(value), default=str)
