@@ -31,6 +31,7 @@ from dm2l.completion._completer import (
     Imputation,
     LabelCompleter,
     TrainingRows,
+    overfits,
     row_digests,
 )
 from dm2l.completion._errors import Calibrator, LabelErrors, best_f1_thresholds
@@ -427,6 +428,9 @@ class PUCompleter(LabelCompleter):
         max_error_rate: Any = None,
     ) -> Imputation:
         """Scores, probabilities and decisions, if missing entries are unlabelled."""
+        if self.training_rows is not None and len(self.training_rows.scores):
+            scores = self.training_rows.hold_out(X, np.where(T > 0, 1, -1), scores)
+            probabilities = None
         p = self.probabilities(scores) if probabilities is None else probabilities
         p = unlabelled_probability(p, self.rate)
         positive = p > 0.5 if self.by_probability else self.decide(scores)
@@ -494,12 +498,13 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                 UserWarning,
                 stacklevel=4,
             )
-        positive, rate, calibrator = labels.signs > 0, self._label_frequency, None
+        positive, rate, calibrator, held_out = labels.signs > 0, self._label_frequency, None, None
         number = 0.0 if self.threshold in (None, "f1") else float(self.threshold)
         thresholds = np.full(labels.n_labels, number)
         if self.calibration is not None or self.threshold == "f1":
             # Every entry is used as a positive and as a negative, weighted by its probability.
-            n, scores = len(positive), np.vstack([self._cross_fit(X, labels)] * 2)
+            n, held_out = len(positive), self._cross_fit(X, labels)
+            scores = np.vstack([held_out] * 2)
             both = np.repeat(np.array([[1], [-1]], dtype=np.int8), n, axis=0)
             both = np.where(np.isfinite(scores), both, 0).astype(np.int8)
             p = np.clip((1 + scores[:n]) / 2, 0.01, 0.99)
@@ -512,7 +517,10 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                 p = calibrator.predict(np.nan_to_num(scores[:n]))
             if self.threshold == "f1":
                 thresholds = best_f1_thresholds(scores, both, weights)
-        rows = TrainingRows.of(row_digests(X), labels.signs)
+        known = np.where(positive, 1, -1)
+        if held_out is not None and not overfits(X, known, held_out, self._all_scores):
+            held_out = None
+        rows = TrainingRows.of(row_digests(X), known, held_out)
         by_probability = self.threshold is None
         options = {"rate": rate, "rules": self._named_rules()}
         return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, **options)

@@ -98,6 +98,24 @@ class TrainingRows:
         return F
 
 
+def overfits(
+    X: Any,
+    T: NDArray[Any],
+    scores: Floats,
+    own_scores: Callable[[Any], Any],
+    order: NDArray[np.intp] | None = None,
+) -> bool:
+    """Whether the scores of training rows are much closer to ``T`` than held-out ``scores``."""
+    scored = (T != 0) & np.isfinite(scores)
+    few = np.arange(len(T)) if order is None else order
+    few = few[scored[few].any(axis=1)][:FEW]
+    if not len(few):
+        return False
+    own, used = to_numpy(own_scores(take_rows(X, few))), scored[few]
+    errors = np.square(T[few] - np.stack([scores[few], own]))[:, used].mean(axis=1)
+    return bool(errors[0] >= OVERFIT * errors[1])
+
+
 def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]:
     """Pseudo-random number for each row; it depends on the row, but not on the order of labels."""
     positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
@@ -215,14 +233,8 @@ class LabelCompleter:
             # kernel matrix have no such order, because their columns are the rows too.
             keys = row_digests(known), row_keys(digests, known)
             order = None if pairwise else np.lexsort(keys)
-            scored = (T != 0) & np.isfinite(scores)
-            few = np.arange(len(T)) if order is None else order
-            few, overfits = few[scored[few].any(axis=1)][:FEW], False
-            if len(few):
-                own, used = to_numpy(own_scores(take_rows(X, few))), scored[few]
-                errors = np.square(T[few] - np.stack([scores[few], own]))[:, used].mean(axis=1)
-                overfits = bool(errors[0] >= OVERFIT * errors[1])
-            rows = TrainingRows.of(digests, T, scores if overfits else None, order)
+            overfit = overfits(X, T, scores, own_scores, order)
+            rows = TrainingRows.of(digests, T, scores if overfit else None, order)
             if calibration is None:
                 # With flat=True, the scores of labels with few rows would not be used.
                 def curves() -> Calibrator:

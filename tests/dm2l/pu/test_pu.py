@@ -1,5 +1,7 @@
 """Learning where only positives are known: laws, oracles, leaks, refusals."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -224,10 +226,27 @@ def test_completion_keeps_ticks_and_lowers_what_was_passed_over(rows):
     assert (p[Y == 1] == 1).all()
     plain = fitted.predict_proba(X)
     holes = np.isnan(Y)
-    assert (p[holes] <= plain[holes] + 1e-12).all()
-    filled = fitted.complete(X, Y)
-    assert (filled[Y == 1] == 1).all()
-    assert (filled[holes] <= fitted.predict(X)[holes]).all()
+    near = X + 1e-9  # rows that are not recognised as training rows
+    in_sample = fitted.complete(near, Y, method="predict_proba")
+    assert (in_sample[holes] <= plain[holes] + 1e-6).all()
+    assert (fitted.complete(near, Y)[holes] <= fitted.predict(X)[holes]).all()
+    assert (fitted.complete(X, Y)[Y == 1] == 1).all()
+
+
+def test_training_rows_are_completed_with_out_of_fold_scores():
+    X, truth = make_missing_multilabel(400, 200, rho=1.0, noise=0.3, random_state=0)
+    Y = simulate_missing_positives(truth, 0.4, become="unlabelled", random_state=0)
+    fitted = model(calibration="sigmoid").fit(X, Y)
+    p = fitted.complete(X, Y, method="predict_proba")
+    in_sample = fitted.complete(X + 1e-9, Y, method="predict_proba")  # rows are not recognised
+    overlooked = fitted.class_prior_.sum() * len(Y) - (Y == 1).sum()
+    missing = np.isnan(Y)
+    assert p[missing].sum() == pytest.approx(overlooked, rel=0.02)
+    assert in_sample[missing].sum() < 0.97 * overlooked
+    again = pickle.loads(pickle.dumps(fitted))
+    assert (again.complete(X, Y, method="predict_proba") == p).all()
+    rows = [3, 50, 51]  # also if only some rows are completed
+    assert (fitted.complete(X[rows], Y[rows], method="predict_proba") == p[rows]).all()
 
 
 def test_probability_of_what_was_not_ticked_is_bayes_rule():
