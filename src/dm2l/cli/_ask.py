@@ -14,6 +14,8 @@ from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.io._columns import PROBABILITY, SCORE, as_number
 from dm2l.io._label_columns import label_columns
+from dm2l.review import Journal
+from dm2l.review._sample import FilledRate, verify
 from dm2l.tables import (
     Table,
     audit_table,
@@ -71,12 +73,20 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
     "such as 5% or 0.05, among yes and among no. The others stay missing and are marked for "
     "checking. The exit code is 0 even if nothing is filled. Not allowed with --margin.",
 )
+@shared.file_option(
+    "ANSWERS",
+    "Answers of dm2l review --check, from which the error rate is estimated. All answers in the "
+    "file replace the filled values.",
+    "--verified",
+    new=False,
+)
 @shared.model_options
 def complete_command(
     output: Path,
     details: Path | None,
     margin: float,
     max_error_rate: float | None,
+    verified: Path | None,
     safe_csv: bool,
     as_json: bool,
     **given: Any,
@@ -100,6 +110,10 @@ def complete_command(
         check_form(table, output)
         tell("filling missing labels")
         completion = complete_table(model, table, margin, max_error_rate=max_error_rate)
+        rates: list[FilledRate] = []
+        if verified is not None:
+            with Journal(verified, table) as journal:
+                completion, rates = verify(completion, journal)
         tell(f"writing {output.name}")
         marks = [*model.missing, *given["missing"]]
         write_completion(
@@ -126,6 +140,7 @@ def complete_command(
                 "expected_wrong_yes": completion.expected_wrong_yes,
                 "expected_wrong_no": completion.expected_wrong_no,
                 "lowest_bound": completion.lowest_bound,
+                "verified": rates,
                 "filled": n_filled,
                 "left": n_missing - n_filled,
                 "labels": counts,
@@ -145,6 +160,10 @@ def complete_command(
         )
     elif max_error_rate is not None and n_missing:
         say(nothing_filled(completion.lowest_bound))
+    if rates:
+        say(*map(str, rates))
+    elif getattr(model.classifier, "missing_as", None) == "unlabelled":
+        say("To estimate the error rate, check filled entries with dm2l review --check 50.")
     say(f"Completed table: {output}", *([] if details is None else [f"Details: {details}"]))
 
 

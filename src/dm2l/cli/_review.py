@@ -51,6 +51,13 @@ _save_option = shared.file_option(
     help="Ask about at most this many missing labels. By default, all are asked.",
 )
 @click.option(
+    "--check",
+    type=click.IntRange(2),
+    metavar="N",
+    help="Draw a random sample of N entries that dm2l complete fills, and ask about them. From the "
+    "answers, dm2l complete --verified estimates the error rate.",
+)
+@click.option(
     "--keep",
     multiple=True,
     metavar="COLUMN",
@@ -90,6 +97,7 @@ def review_command(
     output: Path | None,
     save_model: Path | None,
     top: int | None,
+    check: int | None,
     keep: tuple[str, ...],
     host: str,
     port: int,
@@ -124,6 +132,7 @@ def review_command(
         {"--import": annotated, "--config": config},
         tasks=bool(export_to),
         top=top,
+        check=check,
         keep=keep,
         **given,
     )
@@ -203,6 +212,7 @@ def _open_session(
     force: bool,
     tasks: bool = False,
     top: int | None = None,
+    check: int | None = None,
     keep: Sequence[str] = (),
     **reading: Any,
 ) -> Any:
@@ -230,6 +240,8 @@ def _open_session(
             missing, save_model = reading["missing"], written.get("--save-model")
             options = {"top": top, "missing": missing, "keep": keep, "save_model": save_model}
             session = kind(model, table, journal, **options)
+            if check is not None:
+                session.start_sample(check)
             for file in written.values():
                 journal.own(file)
             stack.pop_all()

@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.review._sample import Key, Sample
 from dm2l.tables import Table
 
 if sys.platform == "win32":
@@ -107,9 +109,6 @@ FORMAT = 1  # version of the file format, in the first line
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-Key = tuple[int, str]  # row, counted from 1, and label
-
-
 class Decision(NamedTuple):
     """An answer, and the probability of a yes that the model predicted before it."""
 
@@ -139,6 +138,8 @@ class Journal(AbstractContextManager["Journal"]):
         The current decision for each observed label that was confirmed or corrected.
     outputs : set of str
         Full paths of the files that the review writes.
+    sample : Sample or None
+        The random sample from which error rates are estimated.
     dropped : str
         Message about an incomplete last line that was dropped; otherwise blank.
     digest : str
@@ -172,6 +173,7 @@ class Journal(AbstractContextManager["Journal"]):
         self.decisions: dict[Key, Decision] = {}
         self.checks: dict[Key, Decision] = {}
         self.outputs: set[str] = set()
+        self.sample: Sample | None = None
         self.dropped = ""
         self._labels = table.Y.copy()  # with the answers
         head = {
@@ -220,6 +222,11 @@ class Journal(AbstractContextManager["Journal"]):
         """Record a file as an output of the review, which may overwrite it."""
         if not self.owns(path):
             self._append({"output": str(Path(path).resolve())})
+
+    def start_sample(self, sample: Sample) -> None:
+        """Save a sample of filled entries, which replaces an earlier sample."""
+        entries = [[*key, answer] for key, answer in sample.entries.items()]
+        self._append({"sample": entries, "filled": sample.filled})
 
     def check(self, row: Any, label: Any, answer: Any, observed: bool = False) -> None:
         """Raise a ValueError unless this answers a missing label, or an ``observed`` one."""
@@ -321,6 +328,12 @@ class Journal(AbstractContextManager["Journal"]):
             if not isinstance(content["output"], str):
                 raise damaged(self.path, number, "the output is not a path")
             return
+        if "sample" in content:
+            try:
+                _sample_of(content, self.check)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                raise damaged(self.path, number, f"not a sample ({error})".rstrip(".")) from error
+            return
         row, label, answer = (content.get(key) for key in ("row", "label", "answer"))
         probability = content.get("probability", 0.5)
         try:
@@ -335,6 +348,9 @@ class Journal(AbstractContextManager["Journal"]):
     def _take(self, content: Mapping[str, Any]) -> None:
         if "output" in content:
             self.outputs.add(content["output"])
+            return
+        if "sample" in content:
+            self.sample = _sample_of(content, self.check)
             return
         key = content["row"], content["label"]
         probability = content.get("probability")
@@ -379,6 +395,20 @@ class Journal(AbstractContextManager["Journal"]):
             self._file.seek(self._size)
             raise
         self._size += len(data)
+
+
+def _sample_of(content: Mapping[str, Any], check: Callable[[Any, Any, Any], None]) -> Sample:
+    """The sample of a line; an error if the line has another form."""
+    filled = {answer: content["filled"].get(answer) for answer in ("yes", "no")}
+    entries = {(row, label): answer for row, label, answer in content["sample"]}
+    for (row, label), answer in entries.items():
+        check(row, label, answer)
+    counts = Counter(entries.values())
+    if any(type(n) is not int or n < counts[answer] for answer, n in filled.items()):
+        raise ValueError("fewer entries are filled than sampled")
+    if counts["skip"] or len(entries) < len(content["sample"]):
+        raise ValueError("an entry is skipped or repeated")
+    return Sample(entries, filled)
 
 
 def table_digest(table: Table) -> str:

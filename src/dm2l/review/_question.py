@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l.review._journal import Decision, Journal, Key
+from dm2l.review._journal import Decision, Journal
+from dm2l.review._sample import Key
 from dm2l.tables import Table, TableModel
 from dm2l.tables._explanation import column_weights
 from dm2l.tables._suggestion import row_values, table_values

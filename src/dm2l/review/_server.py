@@ -24,6 +24,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import numpy as np
 
+from dm2l.review._journal import Journal
 from dm2l.review._session import Quality, ReviewSession, export_name
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._output import plain_values
@@ -325,7 +326,10 @@ class _Handler(Handler):
             if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
                 raise ValueError("An answer must have the fields row, label and answer only.")
             following = session.answer(body["row"], body["label"], body["answer"])
-            missing = (body["row"], body["label"]) in session.journal.decisions
+            key = body["row"], body["label"]
+            missing = key in session.journal.decisions
+            if queue == "sample" and key in session.sample_checked:
+                following = session.sample_checked.index(key) + 1
             return self._state(following, queue or ("entries" if missing else "label_errors"))
         if name in ("answers", "suppose"):
             answers = body.get("answers") if isinstance(body, dict) else None
@@ -354,6 +358,7 @@ class _Handler(Handler):
             "entries": (session.entry, progress.decided),
             "rows": (session.row_entry, session.n_rows),
             "label_errors": (session.label_error, progress.checked),
+            "sample": (session.sample_entry, len(session.sample_checked)),
         }
         if queue not in queues:
             raise ValueError(f"queue must be one of {', '.join(queues)}; got {queue!r:.40}.")
@@ -367,7 +372,7 @@ class _Handler(Handler):
             "entry": ask(at),
             "refit": {**refit._asdict(), "quality": quality and _quality(quality)},
             "label_errors": {**label_errors._asdict(), "done": label_errors.done},
-            "sample": None,
+            "sample": _sample(session.journal),
             "implied": [],
             "output": None if output is None else str(output),
         }
@@ -409,6 +414,17 @@ class ReviewServer(LocalServer):
         self.token = token_urlsafe(32)
         super().__init__(_Handler, host, port)
         self.url = f"{self.origin}/{self.token}/"
+
+
+def _sample(journal: Journal) -> dict[str, Any] | None:
+    """Progress of the sample, and its error rates once all entries are checked."""
+    if journal.sample is None:
+        return None
+    said = {key: made.answer for key, made in journal.decisions.items()}
+    size = len(journal.sample.entries)
+    checked = sum(key in said for key in journal.sample.entries)
+    rates = journal.sample.rates(said) if checked == size else []
+    return {"size": size, "checked": checked, "rates": list(map(str, rates))}
 
 
 def _quality(quality: Quality) -> dict[str, Any]:

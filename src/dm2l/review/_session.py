@@ -14,14 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import Interval
-from dm2l.review._journal import Journal, Key, table_digest
+from dm2l.review._journal import Journal, table_digest
 from dm2l.review._question import Labels, Question, TablePredictions, make_question
+from dm2l.review._sample import Key, Sample
 from dm2l.tables import (
     Completion,
     FitOptions,
     Table,
     TableModel,
     audit_table,
+    complete_table,
     save_bundle,
     write_completion,
 )
@@ -283,7 +285,7 @@ class ReviewSession:
             known = [(answer == "yes", p) for answer, p in answered if p is not None]
             checked = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
             return Progress(
-                suggested=self._suggested,
+                suggested=max(self._suggested, len(decisions)),
                 answered=len(answered),
                 skipped=len(decisions) - len(answered),
                 correct=sum((p > 0.5) == yes for yes, p in known),
@@ -332,6 +334,35 @@ class ReviewSession:
             return make_question(
                 self.journal, self._predictions, key, made=checks, error_probability=p
             )
+
+    def start_sample(self, size: int) -> None:
+        """Draw a random sample of the entries that the model fills, unless there is one."""
+        with self._lock:
+            drawn = self.journal.sample
+            if drawn is None:
+                completion = complete_table(self._refit.model, self.table)
+                seed = int(self.journal.digest[:16], 16)
+                self.journal.start_sample(Sample.draw(completion, size, seed))
+            elif len(drawn.entries) != min(size, sum(drawn.filled.values())):
+                raise ValueError(
+                    f"{self.journal.path} has a sample of {len(drawn.entries)} entries, so {size} "
+                    "cannot be drawn. Continue with that sample, or start a new file of answers."
+                )
+
+    @property
+    def sample_checked(self) -> list[Key]:
+        """Entries of the sample with a decision."""
+        with self._lock:
+            sample, made = self.journal.sample, self.journal.decisions
+            return [] if sample is None else [key for key in sample.entries if key in made]
+
+    def sample_entry(self, position: int | None = None) -> Question | None:
+        """Return an entry of the sample, without its prediction; None if none is left."""
+        with self._lock:
+            sample, made = self.journal.sample, self.journal.decisions
+            left = () if sample is None else (key for key in sample.entries if key not in made)
+            key = _at(self.sample_checked, position) or next(iter(left), None)
+            return key and make_question(self.journal, self._predictions, key, made=made)
 
     def answer(self, row: int, label: str, answer: str) -> int:
         """Save an answer to a missing label or a suspected error; return the next position.

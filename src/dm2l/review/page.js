@@ -96,12 +96,16 @@ function showAround({ table, progress, refit: refitting, label_errors: search, s
   $("table").replaceChildren(named(table));
   $("bar").max = Math.max(1, progress.suggested);
   $("bar").value = progress.decided;
-  text("count", `${progress.decided} of ${progress.suggested}: ${progress.answered} saved, ${progress.skipped} skipped` + (progress.implied ? `, ${progress.implied} by rules` : ""));
+  if (queue === "sample" && sample) {
+    $("bar").max = sample.size;
+    $("bar").value = sample.checked;
+    text("count", `${sample.checked} of ${sample.size} of the sample`);
+  } else text("count", `${progress.decided} of ${progress.suggested}: ${progress.answered} saved, ${progress.skipped} skipped` + (progress.implied ? `, ${progress.implied} by rules` : ""));
   document.querySelector("[data-queue=sample]").hidden = !sample;
   const further = "To continue, run the same command with a larger --top.";
   const looking = search.running ? "Searching for label errors. You can continue in another mode." : search.error || `${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
   if (queue === "label_errors") text("end-text", looking);
-  else if (queue === "sample" && sample) text("end-text", sample.join(" "));
+  else if (queue === "sample" && sample) text("end-text", `The sample is complete. ${sample.rates.join(" ")}`);
   else text("end-text", `${many(progress.answered, "question", "questions")} answered, ${progress.skipped} skipped. You can go back to change an answer, refit the model, or download the table. ${further}`);
   text("correct", progress.predicted ? `The model predicted ${progress.correct} of ${many(progress.predicted, "answer", "answers")} correctly.` : "Answer some questions, then refit the model to learn from them.");
   $("export").hidden = !output;

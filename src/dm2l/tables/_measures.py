@@ -62,7 +62,7 @@ def impute(classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = No
             raise ValueError(
                 "max_error_rate requires observed negatives, but this model was fitted with "
                 "--missing-as unlabelled (missing_as=). Complete the table without "
-                "--max-error-rate, and use the probabilities instead."
+                "--max-error-rate, and estimate the error rate with dm2l review --check."
             )
         if not hasattr(classifier, "label_covariance_"):
             raise ValueError(

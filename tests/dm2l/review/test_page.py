@@ -39,8 +39,10 @@ def review(case, tmp_path):
     table, model = case
     running = []
 
-    def start(**options):
+    def start(sample=None, **options):
         session = ReviewSession(model, table, Journal(tmp_path / "a.jsonl", table), **options)
+        if sample is not None:
+            session.start_sample(sample)
         server = ReviewServer(session, output=tmp_path / "out.csv")
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -238,6 +240,24 @@ def test_a_row_is_answered_in_one_go_and_a_label_error_is_corrected(review, page
     ((key, made),) = journal.checks.items()
     assert key == (int(name[1:]) - 9999, label)
     assert {said, made.answer} == {"yes", "no"}
+
+
+def test_a_sample_is_checked_without_seeing_predictions(review, page):
+    running = review(sample=4)
+    visit(page, running)
+    assert page.inner_text("#count") == "0 of 4 of the sample"
+    for place in ("#prediction", "#value", "#open li"):
+        assert page.locator(place).filter(visible=True).count() == 0
+    assert not any("for yes" in note for note in page.locator("dt small").all_inner_texts())
+    for k in range(4):
+        page.keyboard.press("n")
+        wait_for(page, "count", f"{k + 1} of 4 of the sample")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("[data-answer=no][aria-pressed=true]")
+    assert shown(page)[1] == [*running.session.journal.sample.entries][3][1]
+    page.keyboard.press("y")
+    page.wait_for_selector("#end:visible")
+    assert "The sample is complete. Filled with yes: " in page.inner_text("#end-text")
 
 
 # Parts of a name that end in a line in which they did not begin.

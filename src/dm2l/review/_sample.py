@@ -1,0 +1,134 @@
+"""Error rates of filled entries, from a random sample that a person checks."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.stats import hypergeom
+
+from dm2l.tables import Completion
+
+if TYPE_CHECKING:
+    from dm2l.review._journal import Journal
+
+Key = tuple[int, str]  # row, counted from 1, and label
+
+
+class Sample(NamedTuple):
+    """A sample of the entries that a model fills, drawn apart from those with yes and with no."""
+
+    entries: dict[Key, str]  # the filled answers, in random order
+    filled: dict[str, int]  # the number of entries that are filled with each answer
+
+    @classmethod
+    def draw(cls, completion: Completion, size: int, seed: int) -> Sample:
+        """Draw half of the sample from each answer, or all entries of an answer that has fewer."""
+        rng, yes = np.random.default_rng(seed), completion.positive
+        parts = {"yes": completion.filled & yes, "no": completion.filled & ~yes}
+        filled = {answer: int(part.sum()) for answer, part in parts.items()}
+        n_yes = min(filled["yes"], max(size // 2, size - filled["no"]))
+        entries: list[tuple[Key, str]] = []
+        for (answer, part), n in zip(parts.items(), (n_yes, size - n_yes), strict=True):
+            for place in rng.permutation(np.flatnonzero(part))[:n].tolist():
+                row, label = divmod(place, part.shape[1])
+                entries.append(((row + 1, completion.label_names[label]), answer))
+        return cls({entries[i][0]: entries[i][1] for i in rng.permutation(len(entries))}, filled)
+
+    def matches(self, completion: Completion) -> bool:
+        """Whether a completion fills as many entries, and the sampled ones in the same way."""
+        names = {name: k for k, name in enumerate(completion.label_names)}
+        filled, yes = completion.filled, completion.positive
+        counts = {"yes": int((filled & yes).sum()), "no": int((filled & ~yes).sum())}
+        return counts == self.filled and all(
+            filled[row - 1, names[label]] and yes[row - 1, names[label]] == (answer == "yes")
+            for (row, label), answer in self.entries.items()
+        )
+
+    def rates(self, said: Mapping[Key, str]) -> list[FilledRate]:
+        """Error rates among the filled entries, by their answer, once all entries are checked."""
+        found = []
+        for answer, size in self.filled.items():
+            words = [said[key] for key, filled in self.entries.items() if filled == answer]
+            skipped = words.count("skip")
+            wrong = len(words) - skipped - words.count(answer)
+            bounds = error_bounds(wrong, len(words), size, skipped)
+            found.append(FilledRate(answer, size, len(words), skipped, wrong, *bounds))
+        return found
+
+
+class FilledRate(NamedTuple):
+    """Errors among the entries that are filled with an answer, from a sample of them."""
+
+    answer: str
+    filled: int
+    checked: int
+    skipped: int
+    wrong: int  # of the checked entries
+    low: int  # 95 % confidence interval of the number of errors among the filled entries
+    high: int
+
+    def __str__(self) -> str:
+        if not self.filled:
+            return f"No entry is filled with {self.answer}."
+        skipped = f" ({self.skipped} skipped)" if self.skipped else ""
+        return (
+            f"Filled with {self.answer}: {self.wrong} of {self.checked} checked entries are "
+            f"wrong{skipped}. 95% confidence interval of the error rate: "
+            f"{self.low / self.filled:.1%} to {self.high / self.filled:.1%}, which is {self.low} "
+            f"to {self.high} of {self.filled} entries."
+        )
+
+
+def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[FilledRate]]:
+    """Replace filled values by the answers of a journal; also return the error rates before."""
+    sample, made = journal.sample, journal.decisions
+    if sample is None:
+        raise ValueError(
+            f"{journal.path} has no random sample. Draw one with dm2l review --check 50, and "
+            "answer its questions."
+        )
+    if n_left := sum(key not in made for key in sample.entries):
+        raise ValueError(
+            f"{journal.path}: {n_left} of {len(sample.entries)} entries of the sample are not "
+            "checked yet. Continue dm2l review and check or skip them, because an estimate from a "
+            "part of the sample would depend on when you stopped."
+        )
+    if not sample.matches(completion):
+        raise ValueError(
+            f"{journal.path}: the sample was drawn from a table that was filled in another way. "
+            "Pass the model and the options with which it was drawn, or draw a new one with dm2l "
+            "review --check and a new file of answers."
+        )
+    rates = sample.rates({key: decision.answer for key, decision in made.items()})
+    Y = journal.labels()
+    said = completion.missing & ~np.isnan(Y)
+    return replace(
+        completion,
+        positive=np.where(said, Y == 1, completion.positive),
+        look=completion.look & ~said,
+        probabilities=np.where(said, Y, completion.probabilities),
+        left=None if completion.left is None else completion.left & ~said,
+    ), rates
+
+
+def error_bounds(
+    wrong: int, checked: int, size: int, skipped: int = 0, level: float = 0.95
+) -> tuple[int, int]:
+    """Confidence interval of the number of errors among ``size`` entries (Clopper-Pearson).
+
+    It inverts the tests of the hypergeometric distribution, because the sample is drawn without
+    replacement. Skipped entries count as right for the lower bound, and as wrong for the upper one.
+    """
+    tail, numbers = (1 - level) / 2 * (1 - 1e-9), range(size + 1)  # a number is kept if it ties
+    low = bisect_left(
+        numbers, True, key=lambda errors: hypergeom.sf(wrong - 1, size, errors, checked) > tail
+    )
+    most = wrong + skipped
+    high = bisect_left(
+        numbers, True, key=lambda errors: hypergeom.cdf(most, size, errors, checked) <= tail
+    )
+    return low, high - 1
