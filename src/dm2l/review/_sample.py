@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import hypergeom
 
 from dm2l.tables import Completion
-
-if TYPE_CHECKING:
-    from dm2l.review._journal import Journal
 
 Key = tuple[int, str]  # row, counted from 1, and label
 
@@ -81,38 +77,6 @@ class FilledRate(NamedTuple):
             f"{self.low / self.filled:.1%} to {self.high / self.filled:.1%}, which is {self.low} "
             f"to {self.high} of {self.filled} entries."
         )
-
-
-def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[FilledRate]]:
-    """Replace filled values by the answers of a journal; also return the error rates before."""
-    sample, made = journal.sample, journal.decisions
-    if sample is None:
-        raise ValueError(
-            f"{journal.path} has no random sample. Draw one with dm2l review --check 50, and "
-            "answer its questions."
-        )
-    if n_left := sum(key not in made for key in sample.entries):
-        raise ValueError(
-            f"{journal.path}: {n_left} of {len(sample.entries)} entries of the sample are not "
-            "checked yet. Continue dm2l review and check or skip them, because an estimate from a "
-            "part of the sample would depend on when you stopped."
-        )
-    if not sample.matches(completion):
-        raise ValueError(
-            f"{journal.path}: the sample was drawn from a table that was filled in another way. "
-            "Pass the model and the options with which it was drawn, or draw a new one with dm2l "
-            "review --check and a new file of answers."
-        )
-    rates = sample.rates({key: decision.answer for key, decision in made.items()})
-    Y = journal.labels()
-    said = completion.missing & ~np.isnan(Y)
-    return replace(
-        completion,
-        positive=np.where(said, Y == 1, completion.positive),
-        look=completion.look & ~said,
-        probabilities=np.where(said, Y, completion.probabilities),
-        left=None if completion.left is None else completion.left & ~said,
-    ), rates
 
 
 def error_bounds(

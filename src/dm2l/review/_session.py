@@ -16,7 +16,7 @@ from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import Interval
 from dm2l.review._journal import Journal, table_digest
 from dm2l.review._question import Labels, Question, TablePredictions, make_question
-from dm2l.review._sample import Key, Sample
+from dm2l.review._sample import FilledRate, Key, Sample
 from dm2l.tables import (
     Completion,
     FitOptions,
@@ -510,6 +510,38 @@ def _at(made: Iterable[Made], position: int | None) -> Made | None:
     """The decision at a position; None if there is none."""
     keys = list(made)
     return keys[position] if position is not None and 0 <= position < len(keys) else None
+
+
+def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[FilledRate]]:
+    """Replace filled values by the answers of a journal; also return the error rates before."""
+    sample, made = journal.sample, journal.decisions
+    if sample is None:
+        raise ValueError(
+            f"{journal.path} has no random sample. Draw one with dm2l review --check 50, and "
+            "answer its questions."
+        )
+    if n_left := sum(key not in made for key in sample.entries):
+        raise ValueError(
+            f"{journal.path}: {n_left} of {len(sample.entries)} entries of the sample are not "
+            "checked yet. Continue dm2l review and check or skip them, because an estimate from a "
+            "part of the sample would depend on when you stopped."
+        )
+    if not sample.matches(completion):
+        raise ValueError(
+            f"{journal.path}: the sample was drawn from a table that was filled in another way. "
+            "Pass the model and the options with which it was drawn, or draw a new one with dm2l "
+            "review --check and a new file of answers."
+        )
+    rates = sample.rates({key: decision.answer for key, decision in made.items()})
+    Y = journal.labels()
+    said = completion.missing & ~np.isnan(Y)
+    return replace(
+        completion,
+        positive=np.where(said, Y == 1, completion.positive),
+        look=completion.look & ~said,
+        probabilities=np.where(said, Y, completion.probabilities),
+        left=None if completion.left is None else completion.left & ~said,
+    ), rates
 
 
 def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], digest: str) -> int:
