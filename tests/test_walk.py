@@ -10,7 +10,6 @@ WALK = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "walk.py"))
 MET = [
     "public names",
     "import layers",
-    "lines of src/dm2l",
     "lines of experiments",
     "lines of the longest file",
     "lines of the base class",
