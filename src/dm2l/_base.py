@@ -68,6 +68,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     _explains_numbers = True
     # Whether fits have leave-one-out scores, and coupling="joint" is available.
     _leaves_one_out = False
+    # Whether scores are 2 p - 1 with calibrated probabilities p.
+    _calibrated = False
     # Fits the completer of positive-unlabelled labels, if these are supported.
     _fit_pu_completer: Any = None
     # Returns scores and probabilities of the learnable labels in one pass, if the score model has
@@ -274,6 +276,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             calibration=self.calibration,
             weights=None if entries is None else entries.weights,
             pairwise=self.__sklearn_tags__().input_tags.pairwise,
+            calibrated=self._calibrated,
             rules=self._named_rules(),
         )
 

@@ -133,6 +133,8 @@ class AutoClassifier(MissingLabelClassifier):
     ['linear', 'rbf kernel', 'stack']
     """
 
+    _calibrated = True
+
     effort: str = "normal"
     _: KW_ONLY
     time_limit: float | None = None

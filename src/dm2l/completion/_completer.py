@@ -218,8 +218,12 @@ class LabelCompleter:
         weights: Floats | None = None,
         pairwise: bool = False,
         rules: LabelRules | None = None,
+        calibrated: bool = False,
     ) -> Self:
-        """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation."""
+        """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation.
+
+        With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p.
+        """
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -240,7 +244,7 @@ class LabelCompleter:
                 def curves() -> Calibrator:
                     return Calibrator("sigmoid").fit(scores, known, weights, flat=False)
 
-            correlation = partial(LabelCorrelation.fit, T, scores, threshold, order)
+            correlation = partial(LabelCorrelation.fit, T, scores, threshold, order, calibrated)
         return cls(
             *(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation),
             rules=rules,
@@ -332,7 +336,8 @@ class LabelCompleter:
         # Suspected errors are not used as evidence about the other labels of their row.
         others = np.where(suspects(T, correlation.predict(T, scores)[1]), 0, T)
         if refit:
-            correlation = LabelCorrelation.fit(others, scores)
+            calibrated = correlation.combiner.calibrated
+            correlation = LabelCorrelation.fit(others, scores, calibrated=calibrated)
         return LabelErrors.of(T, correlation.predict(others, scores)[1])
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logit
 
 from dm2l.completion._covariance import (
     FOLDS,
@@ -23,6 +23,7 @@ from dm2l.completion._covariance import (
 )
 from dm2l.completion._errors import ErrorRateBound, best_f1_thresholds
 from dm2l.labels._entries import Signs
+from dm2l.labels._matrix import constant_scores
 
 # Rows to which probabilities are fitted, which have few weights per label; fewer with many labels.
 MOST_ROWS, FEWEST_ROWS = 2000, 500
@@ -34,12 +35,17 @@ ENOUGH = 5
 # Penalty on the difference between the weights of a label and the weights that all labels share.
 OWN_PENALTY = 10.0
 # Penalty on the weights of other labels' signs (benchmarks/completion.py).
-LABEL_PENALTY = 30.0
+# With more than PAIRS labels it grows with their number, and so with the number of weights.
+LABEL_PENALTY, PAIRS = 30.0, 64
+# Penalty on changes of the level of a label whose scores are calibrated, and on the final weights.
+LEVEL_PENALTY, FINAL_PENALTY = 3.0, 30.0
 ROUNDS, HALVINGS = 30, 8
 # Tolerance of the log-likelihood of a label.
 TOL = 1e-2
-# With more labels their signs are not used: they would cost n c^3 in each round.
-MAX_LABELS = 64
+# Conjugate gradients end after so many steps, or when the square of the error is so small.
+STEPS, EXACT = 60, 1e-4
+# With more labels their signs are not used: the weights of all pairs would not fit into memory.
+MAX_LABELS = 2000
 SCORES = 4  # number of weights of the scores, with the intercept
 
 
@@ -48,7 +54,8 @@ class LabelCorrelation:
     """Covariance of the residuals of all labels, with probabilities and error rates based on it.
 
     Decisions follow conditional means if there is a ``threshold``, and otherwise probabilities with
-    ``cutoffs``, which are NaN for labels with too few examples of a class.
+    ``cutoffs``, which are NaN for labels with too few examples of a class, and infinite for labels
+    with none, whose probabilities do not use other labels.
     """
 
     covariance: LabelCovariance
@@ -59,9 +66,17 @@ class LabelCorrelation:
 
     @classmethod
     def fit(
-        cls, T: Signs, F: Floats, threshold: Any = None, order: NDArray[np.intp] | None = None
+        cls,
+        T: Signs,
+        F: Floats,
+        threshold: Any = None,
+        order: NDArray[np.intp] | None = None,
+        calibrated: bool = False,
     ) -> Self:
-        """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``."""
+        """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``.
+
+        With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p.
+        """
         scored = np.isfinite(F)
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
@@ -72,7 +87,9 @@ class LabelCorrelation:
         number = None if threshold is None or isinstance(threshold, str) else float(threshold)
         rarer = np.minimum((T > 0).sum(axis=0), (T < 0).sum(axis=0))
         cutoffs = np.where(rarer < ENOUGH, np.nan, 0.5)
+        cutoffs[rarer == 0] = np.inf
         covariance, combiner = quick_covariance(T, F), Combiner()
+        combiner.calibrated = calibrated
         most = int(np.clip(WORK / T.shape[1] ** 3, FEWEST_ROWS, MOST_ROWS))
         if len(T) > max(1.5 * most, PLENTY * T.shape[1]):
             first, second = slice(0, most), slice(most, 2 * most)
@@ -80,13 +97,14 @@ class LabelCorrelation:
             combiner.fit(T[first], F[first], *moments)
             T, F = T[second], F[second]
             mean, variance = conditional_moments(covariance, T, F)
-            p = combiner.predict(T, F, mean, variance)
+            eta, alone = combiner.margins(T, F, mean, variance), combiner.alone(T, F)
         else:
             folds = np.arange(len(T)) % FOLDS
             mean, variance = out_of_fold_moments(T, F, folds)
             few = slice(0, FOLDS * most // (FOLDS - 1))
             T, F, mean, variance = T[few], F[few], mean[few], variance[few]
-            p = combiner.cross_fit(T, F, mean, variance, folds=folds[few])
+            eta, alone = combiner.cross_fit(T, F, mean, variance, folds=folds[few])
+        p = combiner.combine(T, eta, alone)
         if isinstance(threshold, str):  # "f1"
             cutoffs = cutoffs + best_f1_thresholds(p - 0.5, T)
         unbounded = ErrorRateBound.fit(p, p > 0.5, np.zeros_like(T))
@@ -98,7 +116,8 @@ class LabelCorrelation:
     def predict(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Mean and probability of every entry, given the *other* known labels of its row."""
         mean, variance = conditional_moments(self.covariance, T, F)
-        return mean, self.combiner.predict(T, F, mean, variance)
+        p = self.combiner.predict(T, F, mean, variance)
+        return mean, np.where(np.isinf(self.cutoffs), expit(self.combiner.alone(T, F)), p)
 
     def decide(self, mean: Floats, p: Floats) -> NDArray[np.bool_]:
         """Decide whether entries are positive."""
@@ -116,12 +135,20 @@ class Combiner:
     given the other labels. The first three inputs calibrate the scores. The signs have a large
     penalty, and model dependencies that a Gaussian cannot, such as labels that are not missing at
     random. The weights of the scores are shrunk to those of one model for all labels. Signs are not
-    used with more than 64 labels, or with ``labels=False``. All methods take as ``inputs`` the
+    used with ``labels=False``, or with more than 2,000 labels. All methods take as ``inputs`` the
     arrays f, m and :math:`s^2`, each of shape (n, c), for entries that are scored as if missing.
     """
 
     weights_: Floats
     with_labels_: bool
+
+    # Logistic model of the features alone; None if the scores are calibrated.
+    alone_: Combiner | None = None
+    # Weights of the probabilities: intercept, with labels, features alone, and above one half.
+    final_: Floats | None = None
+
+    # Whether scores are 2 p - 1 with calibrated probabilities p.
+    calibrated = False
 
     def __init__(self, labels: bool = True) -> None:
         self.labels = labels
@@ -130,23 +157,75 @@ class Combiner:
         """Fit to known entries."""
         self._scale(T, *inputs)
         self._learn(T, *inputs)
+        if self.labels and not self.calibrated:
+            self.alone_ = Combiner(labels=False).fit(T, *_bare(inputs[0]))
         return self
 
-    def cross_fit(self, T: Signs, *inputs: Floats, folds: NDArray[np.intp]) -> Floats:
-        """Out-of-fold probabilities; the model keeps the mean of the weights of all folds."""
+    def cross_fit(
+        self, T: Signs, *inputs: Floats, folds: NDArray[np.intp]
+    ) -> tuple[Floats, Floats]:
+        """Out-of-fold log-odds, and those without labels; the model keeps mean weights."""
         self._scale(T, *inputs)
-        p, weights = np.empty(T.shape), []
+        eta, weights = np.empty(T.shape), []
         for k in range(int(folds.max(initial=0)) + 1):
             rest, here, part = folds != k, folds == k, copy(self)
             part._learn(T[rest], *(values[rest] for values in inputs))
-            p[here] = part.predict(T[here], *(values[here] for values in inputs))
+            eta[here] = part.margins(T[here], *(values[here] for values in inputs))
             weights.append(part.weights_)
         self.with_labels_, self.weights_ = part.with_labels_, np.mean(weights, axis=0)
-        return p
+        if self.calibrated or not self.labels:
+            return eta, self.alone(T, inputs[0])
+        self.alone_ = Combiner(labels=False)
+        return eta, self.alone_.cross_fit(T, *_bare(inputs[0]), folds=folds)[0]
+
+    def combine(self, T: Signs, eta: Floats, alone: Floats) -> Floats:
+        """Fit the final weights to held-out log-odds, and return probabilities."""
+        # If the features alone have the lower log loss, the labels of a row are not used. The
+        # probabilities of calibrated scores are calibrated again: four weights that all labels
+        # share, with a penalty on changes (benchmarks/imputation.py).
+        known = T != 0
+        t, Z = T[known].astype(np.float64), np.stack(_parts(eta, alone))[:, known].T
+        final = plain = np.array([0.0, 1.0, 0.0, 0.0])
+        for _ in range(ROUNDS if self.calibrated else 0):
+            p = expit(Z @ final)
+            H = (Z.T * (p * (1 - p))) @ Z + FINAL_PENALTY * np.eye(4)
+            step = np.linalg.solve(H, Z.T @ ((t > 0) - p) - FINAL_PENALTY * (final - plain))
+            final = final + step
+            if np.abs(step).max() < 1e-6:
+                break
+        choices = np.array([final, plain, [0.0, 0.0, 1.0, 0.0]])
+        losses = -log_expit(t * (choices @ Z.T)).sum(axis=1)
+        self.final_ = choices[int(np.argmin(losses))]
+        return self.final(eta, alone)
+
+    def final(self, eta: Floats, alone: Floats) -> Floats:
+        """Probabilities from log-odds with labels and from the features alone."""
+        if self.final_ is None:
+            return np.asarray(expit(eta))
+        parts = zip(self.final_, _parts(eta, alone), strict=True)
+        return np.asarray(expit(sum(weight * part for weight, part in parts)))
 
     def predict(self, T: Signs, *inputs: Floats) -> Floats:
         """Probability of every entry; known entries are treated as missing."""
-        return np.asarray(expit(self._margins(T.astype(np.float64), self._standardized(*inputs))))
+        alone = self.alone(T, inputs[0]) if self.final_ is not None else inputs[0]
+        return self.final(self.margins(T, *inputs), alone)
+
+    def slopes(self, F: Floats, variance: Floats) -> Floats:
+        """Derivatives of the log-odds by the scores."""
+        steep = self.scale_[0] * self.weights_[:, 1]
+        if self.calibrated:
+            return np.asarray(steep * 2 / np.maximum(1 - F * F, 1e-3))
+        return np.asarray((steep + self.scale_[1] * self.weights_[:, 2]) / np.sqrt(variance))
+
+    def margins(self, T: Signs, *inputs: Floats) -> Floats:
+        """Log-odds of every entry before the final weights."""
+        return self._margins(T.astype(np.float64), self._standardized(*inputs))
+
+    def alone(self, T: Signs, F: Floats) -> Floats:
+        """Log-odds from the features alone."""
+        if self.alone_ is not None:
+            return self.alone_.margins(T, *_bare(F))
+        return log_odds(F)
 
     def _scale(self, T: Signs, *inputs: Floats) -> None:
         known = T != 0
@@ -157,38 +236,62 @@ class Combiner:
         square = np.sum(weight * scores * scores, axis=1)
         spread = np.maximum(square - self.centre_**2, 0.0)
         self.scale_ = np.where(spread > 1e-12, 1 / np.sqrt(spread + 1e-300), 0.0)
+        if self.calibrated:  # log-odds are not changed
+            self.centre_[0], self.scale_[0] = 0.0, 1.0
 
     def _learn(self, T: Signs, *inputs: Floats) -> None:
         signs, Z, c = T.astype(np.float64), self._standardized(*inputs), T.shape[1]
         # One model of all labels, in which each has an intercept, then one model for each label.
         self.with_labels_, self.weights_ = False, np.zeros((c, SCORES))
-        self.weights_[:, 0] = np.log(((T > 0).sum(axis=0) + 0.5) / ((T < 0).sum(axis=0) + 0.5))
-        penalty = np.array([1e-3, 1.0, 1.0, 1.0])
-        self._descend(signs, Z, penalty, np.zeros((c, SCORES)), together=True)
+        penalty, goal = np.array([1e-3, 1.0, 1.0, 1.0]), np.zeros((c, SCORES))
+        if self.calibrated:
+            goal[:, 1], penalty[0] = 1.0, LEVEL_PENALTY
+            self.weights_ = goal.copy()
+        else:
+            self.weights_[:, 0] = 2 * constant_scores((T > 0).sum(axis=0), (T < 0).sum(axis=0))
+        self._descend(signs, Z, penalty, goal, together=True)
         self.with_labels_ = self.labels and 1 < c <= MAX_LABELS
         extra = c if self.with_labels_ else 0
         self.weights_ = np.pad(self.weights_, ((0, 0), (0, extra)))
         goal = self.weights_.copy()
         goal[:, 0] = 0.0
-        penalty = np.array([1e-3, *[OWN_PENALTY] * (SCORES - 1), *[LABEL_PENALTY] * extra])
+        signs_penalty = LABEL_PENALTY * max(1.0, c / PAIRS)
+        own = [penalty[0], *[OWN_PENALTY] * (SCORES - 1)]
+        penalty = np.array([*own, *[signs_penalty] * extra])
         self._descend(signs, Z, penalty, goal, together=False)
 
     def _scores(self, F: Floats, mean: Floats, variance: Floats) -> Floats:
+        return np.stack(self.inputs(F, mean, 1.0 / np.sqrt(variance), self.middle_))
+
+    def inputs(
+        self, F: Floats, mean: Floats, inverse: Floats, middle: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the inputs that depend on scores, before they are standardized."""
+        if self.calibrated:
+            return log_odds(F), (mean - F) * inverse, inverse
         # Scores are centred, because those of a rare label are all near -1: divided by s, they
         # would be almost the same as 1/s.
-        inverse = 1.0 / np.sqrt(variance)
-        scores = (F - self.middle_) * inverse, (mean - self.middle_) * inverse, inverse
-        return np.stack(scores)
+        return (F - middle) * inverse, (mean - middle) * inverse, inverse
 
     def _standardized(self, *inputs: Floats) -> Floats:
         scores = self._scores(*inputs)
         return (scores - self.centre_[:, None]) * self.scale_[:, None]
 
-    def _margins(self, T: Floats, Z: Floats) -> Floats:
-        W = self.weights_
+    def _margins(self, T: Floats, Z: Floats, W: Floats | None = None) -> Floats:
+        W = self.weights_ if W is None else W
         eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
         # The weight of a label's sign in its own model is zero.
         return eta + T @ W[:, SCORES:].T if self.with_labels_ else eta
+
+    def _gradient(self, T: Floats, Z: Floats, U: Floats) -> Floats:
+        """Products (c, p) of all inputs of each label with its column of ``U`` (n, c)."""
+        g = np.zeros_like(self.weights_)
+        g[:, 0] = U.sum(axis=0)
+        g[:, 1:SCORES] = np.einsum("nc,anc->ca", U, Z)
+        if self.with_labels_:
+            g[:, SCORES:] = U.T @ T
+            np.fill_diagonal(g[:, SCORES:], 0.0)
+        return g
 
     def _loss(self, T: Floats, eta: Floats, penalty: Floats, goal: Floats) -> Floats:
         fit = np.sum(log_expit(T * eta), axis=0, where=T != 0)
@@ -201,16 +304,14 @@ class Combiner:
         eta = self._margins(T, Z)
         loss = self._loss(T, eta, penalty, goal)
         for _ in range(ROUNDS):
-            H, g = self._curvature(T, Z, eta)
-            g -= penalty * (self.weights_ - goal)
-            H[:, np.arange(len(penalty)), np.arange(len(penalty))] += penalty
-            if self.with_labels_:  # the sign of a label is not an input of its own model
-                own = np.arange(len(g))
-                g[own, SCORES + own] = 0.0
-                H[own, SCORES + own, :] = 0.0
-                H[own, :, SCORES + own] = 0.0
-                H[own, SCORES + own, SCORES + own] = 1.0
-            step = _shared_step(H, g) if together else np.linalg.solve(H, g[:, :, None])[:, :, 0]
+            probability = expit(eta)
+            error = np.where(T != 0, (T > 0) - probability, 0.0)
+            curve = np.where(T != 0, probability * (1 - probability), 0.0)
+            g = self._gradient(T, Z, error) - penalty * (self.weights_ - goal)
+            if together:
+                step = _shared_step(_score_blocks(Z, curve, penalty), g)
+            else:
+                step = self._newton_step(T, Z, curve, g, penalty)
             start, before = self.weights_, loss
             # A full step can be too long for rare labels: it is shortened where the loss increases.
             for _ in range(HALVINGS):
@@ -227,27 +328,55 @@ class Combiner:
             if (gain.sum() if together else gain.max(initial=0.0)) < TOL:
                 break
 
-    def _curvature(self, T: Floats, Z: Floats, eta: Floats) -> tuple[Floats, Floats]:
-        c, p = self.weights_.shape
-        H, g = np.zeros((c, p, p)), np.zeros((c, p))
-        probability = expit(eta)
-        error = np.where(T != 0, (T > 0) - probability, 0.0)
-        curve = np.where(T != 0, probability * (1 - probability), 0.0)
-        weighted = [curve, *[curve * z for z in Z]]
-        g[:, 0], H[:, 0, 0] = error.sum(axis=0), curve.sum(axis=0)
-        for a, z in enumerate(Z, start=1):
-            g[:, a] = np.einsum("nc,nc->c", error, z)
-            for b in range(a + 1):
-                H[:, a, b] = H[:, b, a] = np.einsum("nc,nc->c", weighted[b], z)
-        if self.with_labels_:
-            g[:, SCORES:] = error.T @ T
-            for a, w in enumerate(weighted):
-                H[:, a, SCORES:] = H[:, SCORES:, a] = w.T @ T
-            for rows in row_blocks(len(T), 8.0 * c * c):
-                t = T[rows]
-                pairs = (t[:, :, None] * t[:, None, :]).reshape(len(t), -1)
-                H[:, SCORES:, SCORES:] += (curve[rows].T @ pairs).reshape(c, c, c)
-        return H, g
+    def _newton_step(
+        self, T: Floats, Z: Floats, curve: Floats, g: Floats, penalty: Floats
+    ) -> Floats:
+        """Solve the Newton equations of all labels by conjugate gradients."""
+        # A product costs n c^2, and the large penalty of the signs makes a few of them suffice.
+        blocks: Any = np.linalg.inv(_score_blocks(Z, curve, penalty))
+        diagonal = curve.T @ np.abs(T) + penalty[-1] if self.with_labels_ else 1.0
+
+        def conditioned(r: Floats) -> Floats:
+            first = (blocks @ r[:, :SCORES, None])[:, :, 0]
+            return np.hstack([first, r[:, SCORES:] / diagonal])
+
+        x, r = np.zeros_like(g), g
+        d = conditioned(r)
+        left = start = np.sum(r * d, axis=1)
+        for _ in range(STEPS):
+            if np.all(left <= EXACT * start):
+                break
+            along = self._gradient(T, Z, curve * self._margins(T, Z, d)) + penalty * d
+            size = (left / np.maximum(np.sum(d * along, axis=1), 1e-300))[:, None]
+            x, r = x + size * d, r - size * along
+            z, last = conditioned(r), left
+            left = np.sum(r * z, axis=1)
+            d = z + (left / np.maximum(last, 1e-300))[:, None] * d
+        return x
+
+
+def log_odds(F: Floats) -> Floats:
+    """Log-odds of scores ``2 p - 1``."""
+    return np.asarray(logit(np.clip((1 + F) / 2, 1e-6, 1 - 1e-6)))
+
+
+def _bare(F: Floats) -> tuple[Floats, Floats, Floats]:
+    """Inputs of a combiner that uses scores without labels."""
+    return F, F, np.ones(F.shape)
+
+
+def _parts(eta: Floats, alone: Floats) -> tuple[Floats, ...]:
+    return np.ones(eta.shape), eta, alone, np.maximum(eta, 0.0)
+
+
+def _score_blocks(Z: Floats, curve: Floats, penalty: Floats) -> Floats:
+    """Second derivatives (c, 4, 4) with respect to the weights of the scores."""
+    inputs = [np.ones(Z.shape[1:]), *Z]
+    H = np.empty((Z.shape[2], SCORES, SCORES))
+    for a, z in enumerate(inputs):
+        for b in range(a + 1):
+            H[:, a, b] = H[:, b, a] = np.einsum("nc,nc->c", curve * z, inputs[b])
+    return np.asarray(H + np.diag(penalty[:SCORES]))
 
 
 def _shared_step(H: Floats, g: Floats) -> Floats:
@@ -288,6 +417,7 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     mean = conditional_moments(correlation.covariance, T, F)[0]
     others = correlation.combiner.weights_[:, SCORES:].T  # weights of signs
     signs = T @ others if others.size else np.zeros(T.shape)
+    alone = correlation.combiner.alone(T, F)
     error = np.where(T == 0, np.minimum(p, 1 - p), -1.0)
     count = np.minimum((T == 0).sum(axis=1), MOST_MISSING)
     order = np.argsort(count, kind="stable")
@@ -299,8 +429,9 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
         at = np.argsort(-error[rows], axis=1, kind="stable")[:, :width]
         here = np.arange(width) < count[rows][:, None]
         V = _joint(correlation.covariance, T[rows] != 0, at)
-        f, m, known, q = (np.take_along_axis(a[rows], at, axis=1) for a in (F, mean, signs, p))
-        yes, no = (_moved(correlation.combiner, at, V, f, m, known, sign) for sign in (1.0, -1.0))
+        every = F, mean, signs, alone, p
+        *parts, q = (np.take_along_axis(part[rows], at, axis=1) for part in every)
+        yes, no = (_moved(correlation.combiner, at, V, parts, sign) for sign in (1.0, -1.0))
         spared = _spared(q[:, :, None], q[:, None, :], yes, no)
         spared *= here[:, :, None] & here[:, None, :] & ~np.eye(width, dtype=bool)
         gains[rows[:, None], at] += spared.sum(axis=1)
@@ -328,26 +459,25 @@ def _moved(
     combiner: Combiner,
     at: NDArray[np.intp],
     V: Floats,
-    f: Floats,
-    mean: Floats,
-    signs: Floats,
+    parts: list[Floats],
     answer: float,
 ) -> Floats:
     """Probability of label j of each row after an answer to label k, of shape (b, j, k)."""
+    f, mean, signs, alone = parts
     own = np.einsum("bkk->bk", V)[:, None, :]
     left = np.einsum("bjj->bj", V)[:, :, None] - V**2 / own
     # The entry that is answered has no variance left; its value is not used.
     inverse = 1.0 / np.sqrt(np.maximum(left, 1e-3 * own))
     means = mean[:, :, None] + V / own * (answer - mean[:, None, :])
     eta = combiner.weights_[at, 0][:, :, None] + signs[:, :, None]
-    middle = combiner.middle_[at][:, :, None]
-    scores = ((f[:, :, None] - middle) * inverse, (means - middle) * inverse, inverse)
+    middle, f = combiner.middle_[at][:, :, None], f[:, :, None]
+    scores = combiner.inputs(f, means, inverse, middle)
     for a, z in enumerate(scores):
         slope = combiner.weights_[at, a + 1] * combiner.scale_[a][at]
         eta = eta + slope[:, :, None] * (z - combiner.centre_[a][at][:, :, None])
     if combiner.with_labels_:
         eta = eta + answer * combiner.weights_[at[:, :, None], SCORES + at[:, None, :]]
-    return np.asarray(expit(eta))
+    return combiner.final(eta, alone[:, :, None])
 
 
 def _spared(p: Floats, chance: Floats, yes: Floats, no: Floats) -> Floats:
@@ -361,7 +491,7 @@ def _error(p: Floats) -> Floats:
     return np.minimum(p, 1 - p)
 
 
-def trust(T: NDArray[Any], F: Floats) -> float:
+def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
     """Ratio of observed to expected gains of answers, from 0 to 1."""
     # The largest gains are overestimated the most. So label correlation is fitted to half of the
     # rows, known entries of the other half are treated as missing and then answered, and the errors
@@ -371,7 +501,7 @@ def trust(T: NDArray[Any], F: Floats) -> float:
     found = []
     for here, there in ((rows[::2], rows[1::2]), (rows[1::2], rows[::2])):
         if len(here) and len(there):
-            half = LabelCorrelation.fit(T[here], F[here])
+            half = LabelCorrelation.fit(T[here], F[here], calibrated=calibrated)
             found += [_asked_again(half, T[there], F[there], rng) for _ in range(DRAWS)]
     if not found:
         return 0.0

@@ -224,6 +224,9 @@ Combiner dm2l.completion._correlation
   labels: bool
   fitted
   with_labels_: bool
+  calibrated?: bool
+  alone_?: Combiner[c]
+  final_?: f[4]
   middle_: f[c]
   centre_ scale_: f[3,c]
   weights_: f[c,w]

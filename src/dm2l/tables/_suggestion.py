@@ -200,16 +200,14 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
     coupling = classifier._completer.correlation
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
-        part = trust(T, F)
+        part = trust(T, F, coupling.combiner.calibrated)
     p, gains = row_values(classifier, X, Y, part, (T, F))
     # The derivative of each probability by its score, and the variance that out-of-fold scores
     # explain. More answers do not help a label that the features do not predict.
     slope = 2 * p * (1 - p)
     if coupling is not None:
-        combiner, variance = coupling.combiner, conditional_moments(coupling.covariance, T, F)[1]
-        steep = combiner.scale_[0] * combiner.weights_[:, 1]
-        steep = steep + combiner.scale_[1] * combiner.weights_[:, 2]
-        slope = p * (1 - p) * steep / np.sqrt(variance)
+        variance = conditional_moments(coupling.covariance, T, F)[1]
+        slope = p * (1 - p) * coupling.combiner.slopes(F, variance)
     known = T != 0
     count = np.maximum(known.sum(axis=0), 1)
     level = T.sum(axis=0) / count

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
-from dm2l.completion._correlation import Combiner
+from dm2l.completion._correlation import LABEL_PENALTY, PAIRS, Combiner, LabelCorrelation
 from dm2l.completion._covariance import DenseCovariance, conditional_moments
 
 
@@ -116,8 +118,66 @@ def test_rare_labels_that_scores_nearly_separate_stay_finite_and_in_order():
 def test_the_signs_of_a_fold_have_no_part_in_its_own_probabilities():
     _, T, F, mean, variance = table(120)
     folds = np.arange(120) % 3
-    p = Combiner(labels=False).cross_fit(T, F, mean, variance, folds=folds)
+    p = Combiner(labels=False).cross_fit(T, F, mean, variance, folds=folds)[0]
     other = np.where((folds == 1)[:, None], -T, T)
-    changed = Combiner(labels=False).cross_fit(other, F, mean, variance, folds=folds)
+    changed = Combiner(labels=False).cross_fit(other, F, mean, variance, folds=folds)[0]
     np.testing.assert_array_equal(changed[folds == 1], p[folds == 1])
     assert np.abs(changed - p)[folds != 1].max() > 0.1
+
+
+def test_with_many_labels_signs_are_weighted_as_by_scikit_learn(monkeypatch):
+    """With 90 labels, whose scores tell nothing, each has the ridge of a logistic regression."""
+    monkeypatch.setattr("dm2l.completion._correlation.TOL", 1e-9)
+    rng = np.random.default_rng(5)
+    T = np.sign(rng.normal(size=(200, 90)) + rng.normal(size=(200, 1))).astype(np.int8)
+    T[rng.random(T.shape) < 0.4] = 0
+    flat = np.zeros(T.shape)
+    model = Combiner().fit(T, flat, flat, flat + 1)
+    known, others = T[:, 7] != 0, np.arange(90) != 7
+    ridge = LogisticRegression(C=PAIRS / LABEL_PENALTY / 90, tol=1e-8, max_iter=1000)
+    ridge.fit(T[known][:, others], T[known, 7])
+    np.testing.assert_allclose(model.weights_[7, 4:][others], ridge.coef_[0], atol=2e-4)
+    assert model.weights_[7, 11] == 0.0
+
+
+def calibrated_labels(n=600, c=4, together=0.0):
+    """Signs, half of them missing, and scores 2 p - 1 with their probabilities."""
+    rng = np.random.default_rng(1)
+    p = expit(2 * rng.normal(size=(n, c)))
+    common = rng.random((n, 1)) < together
+    Y = np.where(np.where(common, rng.random((n, 1)), rng.random((n, c))) < p, 1, -1)
+    T = np.where(rng.random((n, c)) < 0.5, Y, 0).astype(np.int8)
+    return Y, T, p
+
+
+def loss(Y, p):
+    return -np.log(np.where(Y > 0, p, 1 - p)).mean()
+
+
+def test_labels_of_a_row_are_used_only_if_they_lower_the_loss_of_known_entries():
+    Y, T, p = calibrated_labels()
+    T, p = T[:60], p[:60]  # of independent labels, of which 60 rows look dependent
+    alone = LabelCorrelation.fit(T, 2 * p - 1, calibrated=True)
+    np.testing.assert_array_equal(alone.combiner.final_, [0, 0, 1, 0])
+    np.testing.assert_allclose(alone.predict(T, 2 * p - 1)[1], p, atol=1e-6)
+    Y, T, p = calibrated_labels(together=0.7)
+    found = LabelCorrelation.fit(T, 2 * p - 1, calibrated=True).predict(T, 2 * p - 1)[1]
+    assert loss(Y[T == 0], found[T == 0]) < loss(Y[T == 0], p[T == 0]) - 0.02
+
+
+def test_probabilities_that_are_too_sure_are_calibrated_on_held_out_entries():
+    Y, T, p = calibrated_labels(1500)
+    sure = expit(2 * np.log(p / (1 - p)))  # twice the log-odds
+    found = LabelCorrelation.fit(T, 2 * sure - 1, calibrated=True).predict(T, 2 * sure - 1)[1]
+    missing = T == 0
+    top, before = missing & (found >= 0.9), missing & (sure >= 0.9)
+    assert found[top].mean() - (Y[top] > 0).mean() < 0.03
+    assert sure[before].mean() - (Y[before] > 0).mean() > 0.06
+
+
+def test_a_label_without_scored_examples_of_a_class_uses_the_features_alone():
+    _, T, p = calibrated_labels()
+    F = np.where((np.arange(4) == 2) & (T > 0), np.nan, 2 * p - 1)
+    found = LabelCorrelation.fit(T, F, calibrated=True).predict(T, 2 * p - 1)[1]
+    np.testing.assert_allclose(found[:, 2], p[:, 2], atol=1e-6)
+    assert np.abs(found - p)[:, 0].max() > 1e-3
