@@ -116,8 +116,8 @@ def fit_command(
     Example: dm2l fit assays.csv --labels "tox_*" -o assays.dm2l
     """
     shared.check_outputs({"TABLE": path}, {"--output": output}, force=force)
-    fit = shared.fit_options(options)
     with shared.data_problems(), shared.progress() as tell:
+        fit = shared.fit_options(options)
         tell(f"reading {path.name}")
         table, columns = shared.open_table(path, **options)
         marks = options["missing"]
@@ -127,7 +127,8 @@ def fit_command(
         tell("writing the model")
         save_bundle(model, output)
     missing, grouped = fit.by_label["*"] == "missing", columns["groups"] is not None
-    shared.warn(fit_warnings(table, model.uses, grouped=grouped, missing=missing))
+    rules = model.classifier.rules
+    shared.warn(fit_warnings(table, model.uses, rules, grouped=grouped, missing=missing))
     if as_json:
         shared.echo_json(
             {
@@ -231,8 +232,8 @@ def evaluate_command(
 
     Example: dm2l evaluate assays.csv --labels "tox_*" --repetitions 10
     """
-    fit = shared.fit_options(options)
     with shared.data_problems(), shared.progress() as tell:
+        fit = shared.fit_options(options)
         tell(f"reading {path.name}")
         table, columns = shared.open_table(path, **options)
         found = evaluate_table(table, fit, hide=hide, repetitions=repetitions, tell=tell, **columns)

@@ -90,6 +90,7 @@ _save_option = shared.file_option(
 )
 @_unchosen_option
 @shared.reading_options
+@shared.rules_option
 @shared.force_option
 @shared.json_option
 def review_command(
@@ -279,6 +280,7 @@ def _open_session(
 )
 @shared.port_option(9090)
 @shared.reading_options
+@shared.rules_option
 @shared.force_option
 @shared.json_option
 def backend_command(

@@ -20,8 +20,10 @@ from dm2l._utils.files import EXCEL, PARQUET, TEXT, printable, suffix_of
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._table import check_encoding, check_separator
 from dm2l.labels import ConstantLabelWarning
+from dm2l.labels._rules import LabelRules
 from dm2l.model_selection import get_scorer_names
 from dm2l.tables import FitOptions, Table, TableModel, load_bundle, read_table
+from dm2l.tables._inspection import rule_warnings
 from dm2l.tables._kinds import KINDS
 from dm2l.tables._model import read_for
 from dm2l.tables._output import check_suffix, plain_values
@@ -132,6 +134,13 @@ def _check_decimal(value: str | None) -> None:
         raise ValueError(f"The decimal point must be one character, got {value!r}.")
 
 
+rules_option = file_option(
+    "RULES",
+    'Rules that the labels obey, one per line, such as "flu => fever" or "not both: flu, cold". '
+    "A model stores the rules of its fit.",
+    "--rules",
+    new=False,
+)
 reading_options = _options(
     click.option(
         "--missing",
@@ -162,6 +171,7 @@ reading_options = _options(
     ),
 )
 search_options = _options(
+    rules_option,
     click.option(
         "--kernel",
         type=click.Choice(["auto", "linear", "rbf", "tanimoto"]),
@@ -215,6 +225,7 @@ model_options = _options(
     model_argument,
     table_argument,
     reading_options,
+    rules_option,
     click.option(
         "--safe-csv",
         is_flag=True,
@@ -295,6 +306,8 @@ label_options = _options(
 def fit_options(options: dict[str, Any]) -> FitOptions:
     """Remove the options of a fit from the arguments of a command and return them."""
     options["random_state"] = options.pop("seed")
+    if options["rules"] is not None:
+        options["rules"] = LabelRules.read(options["rules"])
     names = FitOptions.__dataclass_fields__.keys() & options.keys()
     found = FitOptions(**{name: options.pop(name) for name in names})
     source = click.get_current_context().get_parameter_source("effort")
@@ -322,16 +335,20 @@ def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Tab
 
 
 def open_both(
-    model_path: Path, path: Path, *, labels: bool = True, **reading: Any
+    model_path: Path, path: Path, *, labels: bool = True, rules: Path | None = None, **reading: Any
 ) -> tuple[TableModel, Table]:
-    """Load a model and read a table for it."""
+    """Load a model and read a table for it; ``rules`` replace those of the model."""
     if suffix_of(model_path) in _TABLES and suffix_of(path) not in _TABLES:
         raise click.UsageError(
             "The arguments are swapped. MODEL comes before TABLE: dm2l "
             f"{click.get_current_context().info_name} {path.name} {model_path.name}."
         )
     model = load_bundle(model_path)
-    return model, read_for(model, path, labels=labels, **reading)
+    if rules is not None:
+        model.set_rules(LabelRules.read(rules))
+    table = read_for(model, path, labels=labels, **reading)
+    warn(rule_warnings(table, model.classifier.rules) if labels else ())
+    return model, table
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from dm2l.io._columns import (
     mixed_signs,
     parse_boolean,
 )
+from dm2l.labels._logic import RuleText
 
 _NAME_A_MARK = "mark missing labels with --missing (missing= in Python)"
 _SPELLINGS = (
@@ -67,6 +69,14 @@ class ColumnGroup:
         if self.kind == "ordered":
             return [f"{self.column}>={value}" for value in self.values[1:]]
         return [f"{self.column}={value}" for value in self.values]
+
+    @property
+    def rules(self) -> list[RuleText]:
+        """The rules that the labels obey."""
+        if self.kind == "ordered":
+            return [RuleText("implications", pair) for pair in pairwise(reversed(self.labels))]
+        one = self.kind == "values" and len(self.values) > 1
+        return [RuleText("exactly_one", tuple(self.labels))] if one else []
 
     @property
     def about(self) -> str:

@@ -56,7 +56,9 @@ class Refit:
         self.inputs = model.inputs(table)[0]
         classifier, settings = model.classifier, model.settings
         if settings is None:  # an automatic model, for which quick effort takes seconds
-            self._options = FitOptions(effort="quick", random_state=classifier.random_state)
+            self._options = FitOptions(
+                effort="quick", rules=classifier.rules, random_state=classifier.random_state
+            )
         else:
             self._options = FitOptions(
                 kernel=settings.kernel,
@@ -65,6 +67,7 @@ class Refit:
                 calibration=classifier.calibration,
                 cv=getattr(classifier.cv, "n_splits", FitOptions.cv),
                 missing_as=classifier.missing_as or FitOptions.missing_as,
+                rules=classifier.rules,
                 random_state=classifier.random_state,
             )
         self._before: list[dict[str, float]] = []

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dm2l.io._columns import parse_mark_or_boolean
 from dm2l.io._label_columns import label_columns
+from dm2l.labels._rules import LabelRules
 from dm2l.labels._structure import Cooccurrence, Implication
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
 from dm2l.tables._measures import signs_of
@@ -23,6 +24,7 @@ _BLANK = 2 / 3  # a label with a larger share of blanks and more yes than no is 
 _SPELLINGS = 30  # the most distinct values of a column of answers, such as yes, Yes and YES
 _LIKE = 12  # the most columns that the warning about label-like columns names
 _PREFIX = re.compile(r"[^\W_]+[\W_]+(?=.)")  # "dx_" of "dx_ear"
+_CONTRADICTIONS = 3  # the most rows that contradict the rules that a warning lists
 _ALIKE = 10  # the fewest rows in which a column must equal a label to be reported
 
 
@@ -126,8 +128,24 @@ def inspect_table(
     )
 
 
+def rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
+    """Warn about rows that contradict the rules."""
+    found = {} if rules is None else rules.contradictions(table.Y, table.label_names)
+    if not found:
+        return []
+    some = [f"row {row + 1}: {why}" for row, why in list(found.items())[:_CONTRADICTIONS]]
+    more = "; ..." if len(found) > len(some) else ""
+    count = "1 row contradicts" if len(found) == 1 else f"{len(found)} rows contradict"
+    return [f"{table.path}: {count} the rules; correct the labels ({'; '.join(some)}{more})"]
+
+
 def fit_warnings(
-    table: Table, uses: list[ColumnUse] | None, *, grouped: bool, missing: bool
+    table: Table,
+    uses: list[ColumnUse] | None,
+    rules: LabelRules | None,
+    *,
+    grouped: bool,
+    missing: bool,
 ) -> list[str]:
     """Warnings about a table after a fit; ``missing`` means that blanks were read as unknown."""
     copies = 0 if grouped else _n_duplicates(table, uses)
@@ -135,6 +153,7 @@ def fit_warnings(
         *_column_warnings(uses or []),
         *_label_like_warnings(table, uses or []),
         *_duplicate_warnings(copies, table.n_rows),
+        *rule_warnings(table, rules),
         *(_positive_warnings(_label_counts(table)) if missing else []),
     ]
 

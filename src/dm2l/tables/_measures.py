@@ -401,7 +401,7 @@ def evaluate_table(
     options, tell = options or FitOptions(), tell or quiet
     if not 0 < hide < 1:
         raise ValueError(f"hide must be a share between 0 and 1, such as 0.2, got {hide}.")
-    table = options.read(table)
+    options, table = options.with_rules(table), options.read(table)
     inputs, uses, observed, together = table_inputs(table, kinds, drop, groups)
     check_learnable(observed, str(table.path), options)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
@@ -411,7 +411,7 @@ def evaluate_table(
     unknown = dict.fromkeys(("f1_macro", "accuracy", "brier"), np.nan) if options.unlabelled else {}
     ours = AUTOMATIC if options.automatic else COUPLED
     called = {name: ours if name == COUPLED else name for name in METHODS}
-    ridge = replace(options, lambda_d=0.0, coupling=None)
+    ridge = replace(options, lambda_d=0.0, coupling=None, rules=None)
     fits = {COUPLED: options, RIDGE: ridge, NEGATIVES: replace(ridge, missing_as="missing")}
     for repetition in range(repetitions):
         left, hidden = hold_out(observed, hide, options.random_state + repetition, together)

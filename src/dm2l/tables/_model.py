@@ -14,6 +14,7 @@ from dm2l._utils.arrays import take_rows
 from dm2l.io._columns import LabelNames
 from dm2l.io._label_columns import LabelVocabulary, label_columns
 from dm2l.labels import ConstantLabelWarning
+from dm2l.labels._rules import LabelRules
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import (
     Estimate,
@@ -95,6 +96,11 @@ class TableModel:
     def features(self) -> list[Feature]:
         """The features that the transformed columns hold."""
         return features_of(self.pipeline[0], self.feature_names)
+
+    def set_rules(self, rules: LabelRules | None) -> None:
+        """Replace the rules of the labels, except for those of columns with several values."""
+        found = FitOptions(rules=rules).with_rules(self).rules
+        self.classifier.rules = self.classifier._completer.rules = found
 
     def inputs(self, table: Table) -> tuple[Any, list[str]]:
         """Return the raw features of a table as the pipeline takes them, and warnings."""
@@ -202,7 +208,7 @@ def fit_table(
     options, tell = options or FitOptions(), tell or quiet
     if not table.label_names:
         raise ValueError(f"{table.path} was read without labels. Name its labels with labels=.")
-    names, table = table.label_names, options.read(table)
+    options, names, table = options.with_rules(table), table.label_names, options.read(table)
     check_learnable(table.Y, str(table.path), options)
     inputs, uses, Y, together = table_inputs(table, kinds, drop, groups)
     check_learnable(Y, f"{table.path}, rows with valid SMILES", options)

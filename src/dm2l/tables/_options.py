@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from dm2l._utils import require
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._label_columns import by_column, label_columns
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
+from dm2l.labels._rules import LabelRules
 from dm2l.model_selection import MultilabelKFold
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._preparation import codes_of, preparation
@@ -61,6 +62,8 @@ class FitOptions:
         (:doc:`/guide/positive-unlabelled`; fits DM2L), or as negative. A mapping gives it for label
         columns by name or pattern, where "*" stands for all others. In columns of tags, blank cells
         stay missing.
+    rules : LabelRules or None
+        Rules that the labels obey, in addition to those of columns with several values.
     """
 
     kernel: str = "auto"
@@ -73,6 +76,7 @@ class FitOptions:
     coupling: str | None = "residual"
     effort: str = "normal"
     missing_as: str | Mapping[str, str] = "missing"
+    rules: LabelRules | None = None
 
     @property
     def by_label(self) -> dict[str, str]:
@@ -113,6 +117,12 @@ class FitOptions:
                 )
         return replace(table, Y=Y, words=replace(table.words, groups=tuple(groups)))
 
+    def with_rules(self, table: Any) -> Self:
+        """Add the rules of columns with several values, and check that all labels exist."""
+        rules = [] if self.rules is None else list(self.rules._rules())
+        rules += [rule for group in table.words.groups for rule in group.rules]
+        return replace(self, rules=LabelRules._of(rules, table.label_names) if rules else None)
+
     def splitter(self, Y: Floats, groups: NDArray[np.intp] | None = None) -> MultilabelKFold:
         """Make folds, at most as many as there are rows or groups with observed labels."""
         seen = (~np.isnan(Y)).any(axis=1)
@@ -140,6 +150,7 @@ class Hyperparameters:
             coupling=options.coupling,
             cv=options.splitter(Y, groups),
             missing_as=options._missing_as,
+            rules=options.rules,
             random_state=options.random_state,
             **_approximation(self.kernel, len(Y)),
         )
@@ -240,6 +251,7 @@ def fit_pipeline(
             options.effort,
             categorical_features=codes_of(columns) or None,
             coupling=options.coupling,
+            rules=options.rules,
             # Without a number from the user, the effort decides the number of folds.
             cv=None if usual else options.splitter(Y, groups),
             n_jobs=-1,
