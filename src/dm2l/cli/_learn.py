@@ -15,6 +15,7 @@ from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
 from dm2l.tables._inspection import Inspection, fit_warnings
+from dm2l.tables._kinds import DATE_PARTS, DATES
 from dm2l.tables._measures import MEASURES, TableEvaluation
 
 IMPLICATIONS, NAMED = 10, 8  # the most implications, and columns of a kind, that inspect prints
@@ -54,6 +55,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
         by_kind: dict[str, list[str]] = {}
         for use in found.uses:
             kind = use.kind if use.used else f"{use.kind}: left out"
+            kind += f" ({', '.join(DATE_PARTS)})" if use.kind in DATES else ""
             by_kind.setdefault(kind, []).append(use.name)
         grid = Grid("kind", "columns", "names", title="feature columns")
         for kind, names in by_kind.items():

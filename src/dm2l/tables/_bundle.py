@@ -19,15 +19,15 @@ from dm2l._auto._classifier import AutoClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l.chemistry import ABSENT, MorganFingerprints, has_rdkit
 from dm2l.persistence import ModelFileError, load_model, save_model
-from dm2l.tables._kinds import KINDS
+from dm2l.tables._kinds import DATES, KINDS
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._model import TableModel
 from dm2l.tables._output import plain_values
 
 # Kinds of columns, beginning with those of features.
-_KINDS = (*KINDS, "identifier", "date", "constant", "empty", "dropped", "unusable")
+_KINDS = (*KINDS, "identifier", "constant", "empty", "dropped", "unusable")
 # Numeric and boolean columns are both numbers, so a step may take either.
-_FORMS = {"numeric": "number", "boolean": "number"}
+_FORMS = dict.fromkeys(("numeric", "boolean", *DATES), "number")
 _STEPS: dict[str, tuple[type, ...]] = {
     "number": (Pipeline, FunctionTransformer, str),
     "category": (OneHotEncoder, OrdinalEncoder),
@@ -215,7 +215,8 @@ def _prepares(transformer: Any, model: TableModel) -> bool:
         return type(transformer) is MaxAbsScaler and taken == len(model.feature_names)
     if type(transformer) is not ColumnTransformer or not hasattr(transformer, "transformers_"):
         return False
-    kinds = {use.name: _FORMS.get(use.kind, use.kind) for use in model.uses if use.used}
+    used = [use for use in model.uses if use.used]
+    kinds = {name: _FORMS.get(use.kind, use.kind) for use in used for name in use.inputs}
     seen: list[str] = []
     for name, part, columns in transformer.transformers_:
         if part == "drop":

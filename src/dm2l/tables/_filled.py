@@ -158,7 +158,11 @@ def _answers(
     pairs = {name: table.words.written.get(name) for name in columns}
     for j, (name, (labels, group)) in enumerate(columns.items()):
         if group is None and j not in numbers:
-            pairs[name] = find_spelling(cells[j], table.Y[:, labels[0]], pairs[name])
+            spelling = find_spelling(cells[j], table.Y[:, labels[0]])
+            both = {0.0, 1.0} <= set(table.Y[:, labels[0]].tolist())
+            # The opposite of a chosen positive value cannot be found in the cells.
+            if both or not (pairs[name] and table.words.positive):
+                pairs[name] = spelling or pairs[name]
     usual = next(filter(None, pairs.values()), ("1", "0"))
     done = completion
     for (name, (labels, group)), given in zip(columns.items(), cells, strict=True):
@@ -187,15 +191,10 @@ def _answers(
     return found
 
 
-def find_spelling(
-    cells: Sequence[Any], answers: NDArray[np.float64], known: Spelling | None = None
-) -> Spelling | None:
-    """Find the most common values of positives and negatives; ``known`` if the cells lack one."""
-    sides = [np.flatnonzero(answers == wanted).tolist() for wanted in (1.0, 0.0)]
-    found = commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
-    if found is None or known is None or all(sides):
-        return found or known
-    return found if tuple(unquote(str(cell)).strip() for cell in found) == known else known
+def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spelling | None:
+    """Find the most common values of positives and negatives; None without observed entries."""
+    sides = (np.flatnonzero(answers == wanted).tolist() for wanted in (1.0, 0.0))
+    return commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
 
 
 def _write_text(

@@ -22,10 +22,13 @@ from dm2l.io._columns import (
     with_point,
 )
 
-KINDS = ("numeric", "boolean", "category", "text", "smiles")
+# Dates with the year first, or last after day and month, or after month and day.
+DATES = ("date", "date-dmy", "date-mdy")
+KINDS = ("numeric", "boolean", "category", "text", "smiles", *DATES)
+DATE_PARTS = ("year", "month", "weekday", "days")  # the features of a date
 
 # A value of a kind, in the words of messages.
-_VALUES = {"numeric": "a number", "boolean": "yes or no"}
+_VALUES = {"numeric": "a number", "boolean": "yes or no", **dict.fromkeys(DATES, "a date")}
 # Distinct values that a category may have in any table, and in a table with many rows.
 FEW, MOST = 20, 200
 # The largest share of values in a column of numbers that may be other text ("<0.5", "n.d.").
@@ -33,12 +36,11 @@ DIRTY = 0.1
 NAMED = 20  # the most rows with invalid SMILES that a message names
 TEXTS = 10  # the fewest rows with text that suffice to learn from words
 
-_DATES = "dates; replace them with numbers such as the year or the days since an event"
-_DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T]\d{1,2}:\d{2}.*)?"
-    r"|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})( \d{1,2}:\d{2}.*)?"
-    r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
-)
+_TIMES = "times of day or dates with two-digit years; write years with four digits"
+_TIME = re.compile(r"\d{1,2}[-/.]\d{1,2}[-/.]\d{2}( .*)?|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
+_CLOCK = r"(?:[ T]\d{1,2}:\d{2}.*)?"
+_YEAR_FIRST = re.compile(rf"(\d{{4}})[-/.](\d{{1,2}})[-/.](\d{{1,2}}){_CLOCK}")
+_YEAR_LAST = re.compile(rf"(\d{{1,2}})[-/.](\d{{1,2}})[-/.](\d{{4}}){_CLOCK}")
 # Names such as patient_id, id, Key, SeqID and rowNr, but not "acid".
 _NAMED_ID = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid|key|index|nr))|.*[a-z](ID|Id|UUID|Key|Nr)")
 # Atoms, bonds, rings and branches of a molecule. At most four digits in a row are allowed, so that
@@ -57,6 +59,11 @@ class ColumnUse:
     kind: str
     reason: str = ""
     note: str = ""
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the prepared columns."""
+        return [f"{self.name}: {p}" for p in DATE_PARTS] if self.kind in DATES else [self.name]
 
     @property
     def used(self) -> bool:
@@ -123,7 +130,10 @@ def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1)
         return molecules, (
             f"{len(rows)} {many} skipped (row {listed}; the first value is {texts[rows[0]][:40]!r})"
         )
-    values = as_numbers(column, decimal) if kind == "numeric" else as_booleans(column)
+    if kind in DATES:
+        values = as_days(column, kind)
+    else:
+        values = as_numbers(column, decimal) if kind == "numeric" else as_booleans(column)
     lost = np.isnan(values)
     if not lost.any():
         return values, ""
@@ -169,12 +179,12 @@ def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
         if len(values) == 1:
             return _one_value(name, kind, str(values[0]), len(column), len(present))
         return ColumnUse(name, kind)
-    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        return ColumnUse(name, "date", _DATES)
+    if types.is_datetime64_any_dtype(dtype):
+        return ColumnUse(name, "date")
     for value in present.to_numpy(dtype=object):
         if not isinstance(value, (str, bool, int, float, np.number)):
-            if hasattr(value, "isoformat"):
-                return ColumnUse(name, "date", _DATES)
+            if hasattr(value, "year"):
+                continue
             return ColumnUse(name, "unusable", f"holds values of type {type(value).__name__}")
     return _guess_text(name, column, decimal)
 
@@ -203,13 +213,28 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     if decimal == "." and np.isfinite(as_numbers(column, ",")).sum() >= (1 - DIRTY) * n_rows:
         reason = "numbers with commas; if these are decimal commas, pass --decimal , (decimal=)"
         return ColumnUse(name, "unusable", reason)
-    if sum(_DATE.fullmatch(text) is not None for text in present) >= (1 - DIRTY) * n_rows:
-        return ColumnUse(name, "date", _DATES)
+    for pattern in (_YEAR_FIRST, _YEAR_LAST, _TIME):
+        found = [match for text in present if (match := pattern.fullmatch(text)) is not None]
+        if len(found) >= (1 - DIRTY) * n_rows:
+            return _guess_date(name, found)
     if _are_smiles(name, present):
         if has_rdkit():
             return ColumnUse(name, "smiles")
         return ColumnUse(name, "unusable", f"molecules as SMILES. {ABSENT[:-1]}")
     return _guess_words(name, present)
+
+
+def _guess_date(name: str, dates: Sequence[re.Match[str]]) -> ColumnUse:
+    """The use of a column of dates, whose day and month are never guessed."""
+    if dates[0].re is not _YEAR_LAST:
+        first = dates[0].re is _YEAR_FIRST
+        return ColumnUse(name, "date") if first else ColumnUse(name, "unusable", _TIMES)
+    after_12 = [any(int(date[part]) > 12 for date in dates) for part in (1, 2)]
+    if after_12[0] is not after_12[1]:
+        return ColumnUse(name, "date-dmy" if after_12[0] else "date-mdy")
+    why = "of both orders of day and month" if after_12[0] else "that may begin with day or month"
+    which = f"pass --kind {name}=date-dmy or {name}=date-mdy (kinds=)"
+    return ColumnUse(name, "unusable", f"dates {why}, such as {dates[0][0][:40]}; {which}")
 
 
 def _guess_words(name: str, present: Any) -> ColumnUse:
@@ -269,6 +294,23 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
     numbers = np.array(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers
+
+
+def as_days(column: Any, kind: str) -> Any:
+    """Convert dates to days since 1970 as float64; other values become NaN."""
+    pandas = require("pandas", "io")
+    pattern, order = (_YEAR_FIRST, "ymd") if kind == "date" else (_YEAR_LAST, kind[-3:])
+    found = pandas.Series(as_text(column), dtype=object).str.extract(rf"^{pattern.pattern}$")
+    found.columns = [{"y": "year", "m": "month", "d": "day"}[part] for part in order]
+    dates = pandas.to_datetime(found, errors="coerce")
+    return ((dates - pandas.Timestamp(0)) / pandas.Timedelta(days=1)).to_numpy(dtype=np.float64)
+
+
+def date_parts(names: Sequence[str], days: Any) -> dict[str, Any]:
+    """Year, month, weekday and days of a column of days, with these names."""
+    dates = require("pandas", "io").to_datetime(days, unit="D")
+    values = (dates.year, dates.month, dates.day_of_week, days)
+    return dict(zip(names, values, strict=True))
 
 
 def as_booleans(column: Any) -> Any:

@@ -172,7 +172,7 @@ def fit_table(
         The model and its fixed hyperparameters.
     kinds : mapping of str to str, default=None
         Kinds of columns by name or pattern, instead of detected ones: "numeric", "boolean",
-        "category", "text" or "smiles".
+        "category", "text", "smiles", "date", "date-dmy" or "date-mdy" (day or month first).
     drop : sequence of str, default=()
         Columns to leave out, by name or pattern.
     missing : sequence, default=()

@@ -21,7 +21,15 @@ from dm2l._utils.arrays import factorize
 from dm2l.chemistry import MorganFingerprints, scaffold_groups
 from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError
-from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds, typed_column
+from dm2l.tables._kinds import (
+    DATES,
+    ColumnUse,
+    as_text,
+    check_given_kinds,
+    column_kinds,
+    date_parts,
+    typed_column,
+)
 from dm2l.tables._reading import Table
 
 # The most words and categories of a column. The linear model needs d x d matrices.
@@ -35,12 +43,12 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
     by_kind: dict[str, list[str]] = {}
     for use in uses:
         if use.used:
-            kind = use.kind
-            if kind == "numeric" and inputs is not None:
+            kind = "numeric" if use.kind in DATES else use.kind
+            if use.kind == "numeric" and inputs is not None:
                 # Bits are not scaled to unit variance (benchmarks/chemistry.py).
                 bits = np.isin(np.nan_to_num(inputs[use.name]), (0, 1)).all()
                 kind = "boolean" if bits else kind
-            by_kind.setdefault(kind, []).append(use.name)
+            by_kind.setdefault(kind, []).extend(use.inputs)
     # AutoClassifier takes missing numbers and codes of categories, but no text.
     raw = raw and not by_kind.keys() & {"text", "smiles"}
     parts: list[tuple[str, Any, Any]] = []
@@ -122,9 +130,11 @@ def typed_frame(
     pandas = require("pandas", "io")
     wanted = [use for use in uses if use.used]
     check_columns([use.name for use in wanted], list(frame.columns), where)
-    columns, warnings = {}, []
+    columns: dict[str, Any] = {}
+    warnings = []
     for use in wanted:
-        columns[use.name], note = typed_column(frame[use.name], use.kind, decimal, first_row)
+        values, note = typed_column(frame[use.name], use.kind, decimal, first_row)
+        columns |= date_parts(use.inputs, values) if use.kind in DATES else {use.name: values}
         if note:
             warnings.append(f"column {use.name!r}: {note}")
     return pandas.DataFrame(columns, index=range(len(frame))), warnings
@@ -278,9 +288,9 @@ def make_table_pipeline(
     """Make a scikit-learn pipeline that prepares a data frame as ``dm2l fit`` prepares a table.
 
     Missing numbers are imputed and marked, and numbers are standardized. Yes and no become 1 and 0,
-    categories are one-hot encoded, text becomes TF-IDF, and molecules become fingerprints.
-    Identifiers, dates and constants are left out. :func:`dm2l.persistence.save_model` can save the
-    pipeline.
+    categories are one-hot encoded, text becomes TF-IDF, molecules become fingerprints, and dates
+    become year, month, weekday and days. Identifiers and constants are left out.
+    :func:`dm2l.persistence.save_model` can save the pipeline.
 
     Parameters
     ----------

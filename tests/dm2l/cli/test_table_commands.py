@@ -135,7 +135,7 @@ def test_observed_entries_and_other_cells_are_byte_identical(journey):
 def test_inspect_and_fit_name_columns_that_are_left_out_with_the_reason(journey):
     inspected, fitted, completed = journey[3]
     assert "'ticket' is left out: a different single word" in inspected.stdout.replace("\n", " ")
-    assert "warning: column 'opened' is left out: dates" in fitted.stderr
+    assert "date (year, month, weekday, days)" in inspected.stdout
     assert "topic_refund implies topic_billing" in inspected.stdout
     assert "Hyperparameters: linear kernel, lambda_d" in fitted.stdout
     assert "Cross-validation: 2 folds" in fitted.stdout
@@ -413,10 +413,10 @@ def test_new_rows_with_unknown_categories_and_blanks_are_predicted(journey, tmp_
     model = journey[0]["model.dm2l"]
     path, output = tmp_path / "new.csv", tmp_path / "scores.csv"
     rows = [
-        ["vip", "amount", "text", "channel", "hours", "name"],
-        ["yes", "80", "refund my money, at once", "carrier pigeon", "", 'O"Brien, Zoë'],
-        ["", "", "", "", "", "x"],
-        ["no", "15", "app crash exception on android phone", "e-mail", "17", ""],
+        ["vip", "amount", "text", "channel", "hours", "name", "opened"],
+        ["yes", "80", "refund my money, at once", "carrier pigeon", "", 'O"Brien, Zoë', ""],
+        ["", "", "", "", "", "x", ""],
+        ["no", "15", "app crash exception on android phone", "e-mail", "17", "", "2024-05-01"],
     ]
     file = io.StringIO()
     csv.writer(file).writerows(rows)
@@ -540,7 +540,7 @@ def test_a_label_named_like_another_column_of_predictions_is_refused(tmp_path):
 
 def test_values_that_are_no_numbers_are_warned_of(journey, tmp_path):
     path = tmp_path / "new.csv"
-    path.write_text("vip,amount,text,channel,hours\nyes,lots,refund,e-mail,3\n")
+    path.write_text("opened,vip,amount,text,channel,hours\n,yes,lots,refund,e-mail,3\n")
     result = succeed(predict_command, journey[0]["model.dm2l"], path, "-o", tmp_path / "o.parquet")
     assert "warning: column 'amount': 'lots' in row 1 is not a number" in result.stderr
     assert len(pd.read_parquet(tmp_path / "o.parquet")) == 1

@@ -6,6 +6,7 @@ import itertools
 import re
 import tempfile
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -228,9 +229,14 @@ _TEXTS = [" ".join(_RNG.choice(_WORDS, size=6)) + f" end{i}" for i in range(N)]
         (_TEXTS, "text", ""),
         ([f"CHEMBL{i}" for i in range(N)], "identifier", "every row"),
         (range(1, N + 1), "identifier", "every row"),
-        (pd.date_range("2024-01-01", periods=N), "date", "dates"),
-        ([f"2024-{1 + i % 12:02d}-07" for i in range(N)], "date", "dates"),
-        ([f"{1 + i % 28}.3.2024 08:15" for i in range(N)], "date", "dates"),
+        (pd.date_range("2024-01-01", periods=N), "date", ""),
+        ([f"2024-{1 + i % 12:02d}-07" for i in range(N)], "date", ""),
+        ([f"{1 + i % 28}.3.2024 08:15" for i in range(N)], "date-dmy", ""),
+        ([f"3/{1 + i % 28}/2024" for i in range(N)], "date-mdy", ""),
+        (["3/4/2024", "5/6/2023"] * (N // 2), "unusable", "=date-dmy or column=date-mdy"),
+        (["13/4/2024", "4/13/2024"] * (N // 2), "unusable", "both orders"),
+        (["13/4/24", "4/1/24"] * (N // 2), "unusable", "two-digit years"),
+        (["08:15", "9:20"] * (N // 2), "unusable", "times of day"),
         ([3.5] * N, "constant", "always 3.5"),
         (["x"] * N, "constant", "always 'x'"),
         (["x"] * (N - 2) + [None] * 2, "constant", "always 'x'"),
@@ -250,6 +256,28 @@ def test_kinds_of_columns(values, kind, part):
     assert use.kind == kind, use
     assert part in use.reason + use.note
     assert bool(use.reason) == (not use.used)
+
+
+@given(
+    days=st.lists(st.none() | st.dates(date(1700, 1, 1), date(2200, 1, 1)), min_size=2),
+    kind=st.sampled_from(
+        [("date", "%Y/%m/%d"), ("date-dmy", "%d.%m.%Y"), ("date-mdy", "%m/%d/%Y")]
+    ),
+)
+def test_dates_become_the_features_of_the_calendar(days, kind):
+    texts = [None if day is None else day.strftime(kind[1]) for day in days]
+    frame = pd.DataFrame({"when": pd.Series(texts, dtype=object)})
+    use = column_kinds(frame, {"when": kind[0]})
+    found, notes = typed_frame(frame, use, "frame")
+    wanted = [
+        [np.nan] * 4
+        if day is None
+        else [day.year, day.month, day.weekday(), (day - date(1970, 1, 1)).days]
+        for day in days
+    ]
+    assert list(found.columns) == [f"when: {part}" for part in ("year", "month", "weekday", "days")]
+    np.testing.assert_array_equal(found, wanted)
+    assert not notes
 
 
 def test_whole_numbers_named_id_are_no_feature_and_others_are():
@@ -292,7 +320,9 @@ def test_features_are_named_in_the_order_of_the_transformed_columns(table):
     np.testing.assert_array_equal(X[:, names.index("hours is missing")] > 0, hole)
     amount = X[:, names.index("amount")]
     np.testing.assert_allclose(amount, StandardScaler().fit_transform(frame[["amount"]])[:, 0])
-    assert {feature.column for feature in features} == {use.name for use in uses if use.used}
+    assert {feature.column for feature in features} == {
+        name for use in uses if use.used for name in use.inputs
+    }
 
 
 def test_rare_categories_share_one_feature():
@@ -923,7 +953,9 @@ def test_a_model_of_no_table_is_refused(tmp_path):
 
 def test_missing_columns_are_all_named(model, write):
     path = write("text,vip\nrefund please,yes\n")
-    with pytest.raises(ValueError, match=r"lacks 3 of the 5 columns.*'channel', 'amount', 'hours'"):
+    with pytest.raises(
+        ValueError, match="lacks 4 of the 6 columns.*'opened', 'channel', 'amount', 'ho"
+    ):
         model.inputs(read_for(model, path, labels=False))
 
 
