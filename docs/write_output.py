@@ -23,6 +23,10 @@ ROOT = HERE.parent
 PAGES = (HERE / "start" / "tutorial.md", *sorted((HERE / "commands").glob("*.md")))
 _RUN = re.compile(r"(<!-- run: (\d+) -->\n```console\n)(.*?)(```\n)", re.DOTALL)
 _PROGRAMS = re.compile(r"Save this as `(\w+\.py)`:\n\n```python\n(.*?)```\n", re.DOTALL)
+_FILES = {
+    "MODEL": "The model file, written by `dm2l fit`.",
+    "TABLE": "The table, with one row per sample.",
+}
 _OPTIONS = re.compile(r"(<!-- options: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -80,6 +84,7 @@ def option_table(name: str) -> str:
         record = parameter.get_help_record(click.Context(command, parent=context))
         if record is not None:
             option, meaning = (part.replace("|", r"\|") for part in record)
+            meaning = meaning or _FILES[option]
             lines.append(f"| `{option}` | {meaning} |".replace(r"`\|", "`|"))
     return "\n".join(lines)
 

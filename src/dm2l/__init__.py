@@ -1,6 +1,6 @@
 """Multi-label classification when labels are missing.
 
-A map of the library; packages with an underscore are private. Each is loaded when it is needed.
+Packages and modules by topic (names with an underscore are private, all are loaded on demand):
 
 - estimators: :class:`AutoClassifier` and :class:`ScoreClassifier` (``_auto``),
   :class:`DM2LClassifier` (``_classifier``, ``_fitting``), :class:`DM2LClassifierCV` (``_search``),
@@ -8,12 +8,12 @@ A map of the library; packages with an underscore are private. Each is loaded wh
   base class is in ``_base``
 - the method: ``_solvers``: ``features``, ``kernels``, ``nuclear`` norms, ``objective``, ``lbfgs``
 - labels: ``labels`` (:class:`~dm2l.labels.LabelMatrix`), ``simulate`` (missing labels)
-- what follows from scores: ``completion`` (calibration, label correlation, imputation, error-rate
+- from scores to results: ``completion`` (calibration, label correlation, imputation, error-rate
   control, label errors), ``pu`` (positive-unlabelled labels)
 - evaluation: ``metrics``, ``model_selection``, ``plots``, ``testing``
 - files: ``io`` (readers), ``persistence`` (model files), ``deployment`` (ONNX), ``datasets``
 - tables: ``tables`` (raw columns to models and completed tables), ``chemistry``
-- for people: ``active``, ``review``, ``labelstudio``, and the command ``dm2l`` in ``cli``
+- interactive use: ``active``, ``review``, ``labelstudio``, and the command ``dm2l`` in ``cli``
 """
 
 from importlib import import_module

@@ -36,9 +36,9 @@ _ENOUGH_ROWS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class FitResult:
-    """Result of a score model, besides the attributes that it predicts from."""
+    """Training results of a score model that are not attributes for predictions."""
 
-    # (n, c): scores of known entries by a model that was not fitted on their row, or NaN.
+    # Array (n, c) of scores of known entries by a model that was not fitted to their row, or NaN.
     leave_one_out_scores: NDArray[np.float64] | None = None
     # Whether these are out-of-fold scores, which calibration and thresholds can use.
     out_of_fold: bool = False
@@ -49,7 +49,7 @@ class FitResult:
 def fold_inputs(
     X: Any, train: NDArray[np.intp], test: NDArray[np.intp], pairwise: bool, scratch: Any = None
 ) -> tuple[Any, Any]:
-    """Inputs of the training rows, which may be copied to ``scratch``, and of the test rows."""
+    """Return the inputs of training rows, which may be copied to ``scratch``, and of test rows."""
     if pairwise:
         return take_block(X, train, train, scratch), take_block(X, test, train)
     return take_rows(X, train), take_rows(X, test)
@@ -171,7 +171,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         label_weight: Any = None,
         **learning: Any,
     ) -> Self:
-        """Fit with further arguments ``learning`` of :meth:`_learn`."""
+        """Fit, passing additional arguments ``learning`` to :meth:`_learn`."""
         self._check_parameters()
         X, labels = self._read(X, y, label_mask)
         weighted = sample_weight is not None or label_weight is not None

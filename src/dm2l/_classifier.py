@@ -118,10 +118,10 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     calibration : {None, "sigmoid", "isotonic"}, default=None
         Calibration of :meth:`predict_proba` on out-of-fold scores.
     coupling : {None, "residual", "joint"}, default="residual"
-        How :meth:`complete` uses the known labels of a row. None: not at all. "residual": by label
-        correlation, learnt from leave-one-out scores after the fit. "joint": by label correlation
-        learnt together with the weights, which needs all rows in memory and improves predictions
-        of new rows too. Fits by blocks learn it from a sample of up to 20,000 rows. See
+        How :meth:`complete` uses the known labels of a row. None does not use them. "residual" uses
+        label correlation, learnt from leave-one-out scores after the fit. "joint" learns label
+        correlation together with the weights. It needs all rows in memory, and also improves
+        predictions for new rows. Fits by blocks learn it from a sample of up to 20,000 rows. See
         :doc:`/guide/imputing`.
     rules : LabelRules, default=None
         Rules that the labels obey, such as "snake implies reptile". Probabilities and predictions
@@ -227,7 +227,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     def published(
         cls, kernel: str = "linear", *, lambda_d: float = 1e-5, sigma: float = 1.0, **others: Any
     ) -> Self:
-        """Return the paper's DM2L-l or DM2L-nl with the settings of the published experiments.
+        """Return DM2L-l or DM2L-nl with the hyperparameters of the published experiments.
 
         The model has no ridge and no intercept, starts at the identity, and has a global term over
         all rows. It takes 24 steepest-descent steps (linear) or at most 9 rounds of conjugate
@@ -239,7 +239,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         kernel : {"linear", "rbf"}, default="linear"
             "linear" gives DM2L-l and "rbf" gives DM2L-nl.
         lambda_d : float, default=1e-5
-            The only hyperparameter of the paper.
+            Weight of the nuclear norms, the only hyperparameter in the paper.
         sigma : float, default=1.0
             Width of the Gaussian kernel, ``gamma = 1 / (2 sigma^2)``.
         **others
@@ -356,7 +356,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         if self.missing_as == "unlabelled" and strategy not in ("auto", "memory"):
             raise ValueError(f"strategy={strategy!r}: {trainer.needs_rows}.")
         if strategy == "auto":
-            # Sufficient statistics are faster with very many dense float64 rows only.
+            # Only for very many dense float64 rows are sufficient statistics faster.
             strategy, (n, d), c = "memory", X.shape, labels.signs.shape[1]
             plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
             linear = self.kernel == "linear" and self.solver == "lbfgs" and not self.warm_start

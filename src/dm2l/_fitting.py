@@ -59,9 +59,9 @@ if TYPE_CHECKING:  # imported by the methods that need it
 
 # Fits with nuclear norms to imputed targets; more rounds hardly improve new rows.
 _JOINT_ROUNDS = 2
-# Kernels whose matrices are positive semi-definite for any inputs.
+# Kernels with positive semi-definite matrices for any inputs.
 SAFE_KERNELS = ("rbf", "laplacian", "cosine", "tanimoto")
-# A smaller ridge, relative to the trace of the kernel matrix, makes its factor imprecise.
+# With a smaller alpha, relative to the trace of the kernel matrix, factors are imprecise.
 _LEAST_RIDGE = 1e-9
 # Value of gamma="scale", because Tanimoto similarities lie between 0 and 1 for any columns.
 _TANIMOTO_GAMMA = 3.0
@@ -96,7 +96,7 @@ class Workspace:
     gram: Any = None  # Gram matrix of the features, if a preconditioner has used it
 
     def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
-        """The problem with these hyperparameters, which replaces the last one."""
+        """Return the problem with these hyperparameters; it replaces the last problem."""
         if self.pu is not None:
             self.objective.fill(self.pu.targets(alpha))
         if lambda_d is not None:
@@ -115,7 +115,7 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Trainer:
-    """The parameters of :class:`dm2l.DM2LClassifier` that its weights depend on."""
+    """The parameters of :class:`dm2l.DM2LClassifier` that determine its weights."""
 
     lambda_d: float
     alpha: float | str
@@ -139,12 +139,12 @@ class Trainer:
 
     @classmethod
     def of(cls, model: Any) -> Self:
-        """The parameters of an estimator that has them all."""
+        """Return the trainer for an estimator that has all of these parameters."""
         return cls(*attrgetter(*cls.__match_args__)(model))
 
     @property
     def needs_rows(self) -> str:
-        """Why a fit needs all rows at once; empty if it can use blocks of rows."""
+        """Return why a fit needs all rows at once, or "" if it can use blocks of rows."""
         if self.solver == "published":
             return "solver='published' needs all rows"
         if self.missing_as == "unlabelled":
@@ -278,7 +278,7 @@ class Trainer:
         X: Any,
         last: WarmStart | None = None,
     ) -> SolverResult:
-        """Fit a problem whose rows are read in blocks; ``X`` has their library and dtype."""
+        """Fit a problem with rows in blocks; ``X`` determines the array library and dtype."""
         start = None if last is None else self._start(problem, feature_map, last, mask)
         solution = self.solve(problem, feature_map, ridge, start)
         W = problem.to_original(solution.W)
@@ -286,7 +286,7 @@ class Trainer:
         return SolverResult(mask=mask, solution=solution, weights=weights)
 
     def nothing(self, X: Any, mask: LearnableMask) -> SolverResult:
-        """The result if no label can be learnt."""
+        """Return the result of a fit in which no label can be learnt."""
         xp, n_labels = namespace(X), len(mask.learnable)
 
         def as_X(array: NDArray[Any]) -> Any:
@@ -425,7 +425,7 @@ class Trainer:
         return Workspace(feature_map, features, objective, pu)
 
     def ridge(self, variances: Any) -> float:
-        """The ridge, with the value of "scale" for features of these variances."""
+        """Return alpha; "scale" is computed from these variances of the features."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
         if self.kernel == "linear":
@@ -443,7 +443,7 @@ class Trainer:
         start: Any,
         preconditioner: Preconditioner | None = None,
     ) -> Solution:
-        """Minimize the objective; ``ridge`` returns the solution without norms."""
+        """Minimize the objective; the function ``ridge`` solves it without nuclear norms."""
         if not problem.lambda_d:
             W = ridge()
             value = problem.exact(W)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # imported by the methods that need it
 
 
 def _by_blocks(model: StreamingClassifier) -> bool:
-    """Whether a model can be fitted by blocks; raises an error that says why not."""
+    """Return True if a model can be fitted by blocks; otherwise raise an error with the reason."""
     reason = model._needs_rows()
     if reason:
         raise AttributeError(f"This model cannot be fitted by blocks of rows: {reason}.")
@@ -61,9 +61,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     ) -> Self:
         """Add a block of rows to the earlier blocks and fit to all of them.
 
-        The result is that of :meth:`fit` on all rows at once, in any order; with ``warm_start`` it
-        agrees to ``tol`` only. Labels with one class so far get a constant score, without a
-        warning. A fit in memory keeps no statistics, so the next call begins anew; a fit with
+        The result equals the result of :meth:`fit` on all rows, in any order (with ``warm_start``,
+        up to ``tol``). Labels with one class so far get a constant score, without a warning. A fit
+        in memory keeps no statistics, so that the next call starts from zero rows. A fit with
         ``strategy="statistics"`` keeps them. With ``approximation``, the first block determines the
         features, so it should be a representative sample. Exact kernels are not supported.
 
@@ -165,8 +165,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         Returns
         -------
         self
-            The fitted estimator. It keeps the names and the coding of labels of an earlier fit
-            with the same number of labels.
+            The fitted estimator. If an earlier fit had as many labels, the names and the coding of
+            its labels are kept.
 
         Examples
         --------
@@ -226,7 +226,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def _read_block(
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
     ) -> tuple[Any, Any, LabelForm, Stream, Any]:
-        """A checked block of rows, and its stream, which begins with the first block."""
+        """Return a checked block of rows and the stream, which the first block creates."""
         from dm2l.labels._matrix import LabelForm
         from dm2l.outofcore._fits import Stream
 

@@ -19,8 +19,8 @@ class EntrySampling(BaseEstimator):
     """Query strategy for missing entries of a label matrix, by expected information gain.
 
     The utility of an entry is the expected number of imputation errors that its label avoids, as in
-    ``dm2l suggest``. Entries of a batch are chosen one after the other, given those before, so that
-    a batch rarely contains similar rows or several labels of one row.
+    ``dm2l suggest``. Entries of a batch are chosen one by one, given the entries chosen before. A
+    batch therefore rarely contains similar rows or several labels of one row.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class EntrySampling(BaseEstimator):
         Returns
         -------
         query_indices : ndarray of int of shape (batch_size, 2)
-            Pairs of row and label, in falling order of utility.
+            Pairs of row and label, in descending order of utility.
         utilities : ndarray of shape (batch_size, n_rows, n_labels)
             Utilities given the entries chosen before, NaN for entries that cannot be queried.
             Returned only if ``return_utilities=True``.

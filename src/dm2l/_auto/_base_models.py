@@ -34,10 +34,10 @@ class OutOfTimeError(Exception):
 
 @dataclass(frozen=True)
 class Effort:
-    """Limits on the size and the cost of the base models."""
+    """Limits on the sizes and costs of the base models."""
 
     folds: int
-    sample: int  # number of rows on which hyperparameters are chosen
+    sample: int  # number of rows for selecting hyperparameters
     kernels: int  # number of kernel models in the ensemble
     exact: int  # number of rows up to which kernel matrices are exact
     components: int  # number of components of the approximation with more rows
@@ -119,7 +119,7 @@ Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 Sample = tuple[Any, LabelMatrix, Any]
 
-# Seconds of one core (benchmarks/wide_table.py): of a tree on n rows per n log2(n) sqrt(d), of a
+# Seconds of one core (benchmarks/wide_table.py) for a tree on n rows per n log2(n) sqrt(d), of a
 # boosting round per n d, of a matrix product or factor per n^3, of a tree or round on few rows, and
 # of a label with its own missing entries per n d. SEARCHED is the number of fits of a search.
 TREE, ROUND, CUBE, LEAST, LABEL = 1.25e-8, 6e-9, 1.5e-11, 1.5e-3, 7e-10
@@ -165,7 +165,7 @@ class EnsembleContext:
         return fold
 
     def sample(self) -> Sample:
-        """Draw the rows on which hyperparameters are chosen: features, labels and folds."""
+        """Return a sample for selecting hyperparameters: features, labels and folds."""
         # A sample suffices: the best hyperparameters hardly depend on the number of rows.
         rows = np.arange(len(self.T))
         if len(rows) > self.effort.sample:
@@ -198,7 +198,7 @@ class BaseModel:
     def held_out(
         self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
     ) -> Floats | None:
-        """Out-of-fold scores, NaN without a fold; None if ``helps`` rejects the first folds."""
+        """Return out-of-fold scores (NaN without a fold), or None if ``helps`` returns False."""
         X, model, pairwise = rows_for(self.inputs, context.X, context.F), self.model, False
         if self.in_folds is not None:
             model = self.in_folds
@@ -231,7 +231,7 @@ class BaseModel:
 
 
 def _progress(model: Any, budget: TimeBudget, line: str, *, stops: bool) -> dict[str, Any]:
-    """Keyword arguments of a fit that report labels, for models that fit them one by one."""
+    """Keyword arguments of ``fit`` that report progress, for models that fit labels one by one."""
     labelwise = isinstance(model, MaskedOneVsRestClassifier)
     return {"after_label": partial(budget.after_label, line, stops)} if labelwise else {}
 
@@ -308,11 +308,11 @@ def choose(
     gammas: Sequence[float] | None = None,
     ridge: DM2LClassifierCV | None = None,
 ) -> DM2LClassifierCV:
-    """Choose ridge and kernel width without nuclear norms, or the norms given a ``ridge``."""
+    """Select alpha and gamma without nuclear norms, or lambda_d for a given ``ridge``."""
     X, labels, cv = sample
     search = _SkillSearch(LAMBDAS, None, gammas, kernel=kernel, cv=cv, refit=False, coupling=None)
-    # Where norms help, a larger ridge usually helps too. A smaller one gains nothing and needs many
-    # more steps (benchmarks/study.py: Social, Tox21, SIDER).
+    # If the norms improve scores, a larger alpha usually does too. A smaller alpha gains nothing
+    # and needs many more steps (benchmarks/study.py: Social, Tox21, SIDER).
     alphas = None if ridge is None else (ridge.alpha_, 3 * ridge.alpha_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # labels may have a single class in a fold
@@ -342,7 +342,7 @@ def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
 def _tuned(
     context: EnsembleContext, sample: Sample, found: DM2LClassifierCV, exact: bool = True
 ) -> BaseModel:
-    """The model with this ridge, and with nuclear norms unless there are too many labels."""
+    """Return the model with the alpha found, and with nuclear norms unless labels are too many."""
     n, c = context.T.shape
     if c <= context.effort.labels:
         found = choose(sample, found.kernel, ridge=found)

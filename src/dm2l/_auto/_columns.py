@@ -28,8 +28,8 @@ MOSTLY = 0.9
 class CategoryEncoder:
     """Codes of the categories in each column."""
 
-    # None for a column of numbers, else the values of the column: code j stands for value j, and
-    # NaN for missing and unknown values.
+    # None for a column of numbers, else the values of the column. Code j means value j, and NaN
+    # means a missing or unknown value.
     categories: list[list[Any] | None]
 
     @classmethod
@@ -204,7 +204,7 @@ class FeatureEncoder:
         return np.hstack(blocks)
 
     def sources(self) -> NDArray[np.intp]:
-        """Index of the column that each feature is made from."""
+        """For each feature, the index of the column that it is computed from."""
         numbers = self.levels == 0
         columns = [np.flatnonzero(numbers), self.gaps]
         columns += [np.full(self.levels[j], j) for j in np.flatnonzero(~numbers)]

@@ -29,7 +29,7 @@ Z95 = 1.959964
 def cross_fitted(
     scores: Floats, T: Signs, shares: Bools, fold: FoldOfRow, weights: Floats | None = None
 ) -> Floats:
-    """Out-of-fold log-odds: the stack that predicts a fold is fitted to the other folds."""
+    """Return out-of-fold log-odds of stacks that are each fitted to the other folds."""
     result = rate_log_odds(T, fold)
     for number in range(int(fold.max()) + 1):
         here = fold == number
@@ -94,7 +94,7 @@ def label_auc(
 
 
 def _wins(s: Floats, positive: Bools) -> Floats:
-    """Share of each row's pairs with the other class in the right order; NaN without pairs."""
+    """Return the share of each row's pairs with the other class in the right order, or NaN."""
     if positive.all() or not positive.any():
         return np.full(len(s), np.nan)
     below = rankdata(s)
@@ -218,7 +218,7 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
 def _helps(
     context: EnsembleContext, models: list[BaseModel], scores: list[Floats], new: Floats
 ) -> bool:
-    """Whether the last model gets a relevant weight on the rows that it has scores for."""
+    """Return whether the last model gets a relevant weight on the rows with scores."""
     rows = np.isfinite(new).any(axis=1)
     weights = None if context.weights is None else context.weights[rows]
     shares = np.array([model.shares for model in models])

@@ -10,7 +10,8 @@ Both are logistic regressions on out-of-fold scores of observed labels,
 .. math:: \min_{w, b} \sum_{ik} \ell(b_k + w'z_{ik}) + \tfrac{\gamma}{2} \|w - w_0\|^2
           + \tfrac{\eta}{2} \sum_k (b_k - \beta_k)^2
 
-for weights that all labels share; then :math:`w_k` of each label is shrunk to that :math:`w`.
+for weights :math:`w` that all labels share. The weights :math:`w_k` of each label are then shrunk
+towards :math:`w`.
 """
 
 from dataclasses import dataclass
@@ -23,11 +24,12 @@ from scipy.special import logit
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# Penalties in units of the log-likelihood: of differences between the slopes and weights of a label
-# and the common ones, and of differences between common weights and equal ones.
+# Penalties in units of the log-likelihood. The first is on differences between a label's slopes and
+# weights and the common ones, the second on differences between the common weights and equal
+# weights.
 HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 100.0, 1.0
-# Smallest slope of a label relative to the common one. Negative slopes are mostly due to chance and
-# would make the scores of all rows equal (benchmarks/study.py, Arts).
+# Smallest allowed slope of a label relative to the common slope. Negative slopes are mostly due to
+# chance and would make the scores of all rows equal (benchmarks/study.py, Arts).
 FLATTEST = 0.01
 # Shares of trees are scaled to the range from this value to one minus this value.
 SURE = 0.005

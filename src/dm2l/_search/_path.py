@@ -1,4 +1,4 @@
-"""Scores of a grid on one fold: shared features, and a path over ``lambda_d`` for each ridge."""
+"""Scores of a grid on one fold, with shared features and a path over lambda_d for each alpha."""
 
 import itertools
 import time
@@ -28,25 +28,25 @@ from dm2l._utils.arrays import (
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import correct_scores
 
-# Smoothing that adds no more to the objective than the usual tolerance of a search.
+# With this smoothing, the objective changes by no more than the usual tolerance of a search.
 SMOOTHING = 1e-2
 # Final gradient of a ridge regression, relative to the square root of the objective's tolerance.
 PRECISE = 0.1
 # Largest difference between scores and coefficients at which float32 factors are used.
 DRIFT = 1e-3
-# Variance of kernel features relative to the ridge below which float32 scores are rounding errors.
+# Variance of kernel features relative to alpha, below which float32 scores are rounding errors.
 FLAT = 1e-4
 # Relative rounding error of an objective.
 ROUNDING = 1e-12
-# Largest ratio of two lambda_d at which the norms at the smaller are used for the larger.
+# Largest ratio of two lambda_d for which the norms at the smaller one are reused.
 FAR = 1e4
 # Largest usual ratio of successive lambda_d on a path, and the first lambda_d. A larger ratio gets
 # the iterations of all steps that it skips.
 STEP, FIRST = 10.0, 0.1
-# Ridges up to this many times smaller share the factor of the largest; four ridges that span a
-# factor of 33 then take a tenth more steps.
+# Values of alpha up to this many times smaller share the factor of the largest. Four values that
+# span a factor of 33 then take a tenth more steps.
 ALIKE = 100.0
-# Number of rows from which a factor costs more than a few steps, and threads are worthwhile.
+# From this number of rows on, a factor costs more than a few steps, and threads are faster.
 MANY = 1000
 
 
@@ -96,7 +96,7 @@ def score_paths(
 
 
 def _threads(count: int, **errors: Any) -> ThreadPoolExecutor:
-    """Threads with this handling of floating-point errors, which threads do not inherit."""
+    """Return a thread pool with the caller's handling of floating-point errors."""
     return ThreadPoolExecutor(count, initializer=partial(np.seterr, **errors))
 
 
@@ -142,7 +142,7 @@ class _Weights(NamedTuple):
 def _paths(
     fitting: Trainer, prepared: Workspace, alphas: list[float], lambdas: list[float]
 ) -> Iterator[list[_Weights]]:
-    """Yield the weights of all hyperparameters in batches of one or more ridges."""
+    """Yield the weights for all hyperparameters in batches of one or more alphas."""
     features = prepared.features
     few = not isinstance(features, KernelOperator) or features.n < MANY
     for group in [[a] for a in range(len(alphas))] if few else _alike(alphas):
@@ -167,8 +167,8 @@ def _paths(
                 found = list(_path(fitting, prepared, factor, group[0], alphas[group[0]], lambdas))
             else:
                 found = _together(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
-            # float32 suffices for scores unless the ridge is too small. The last ridge is the
-            # smallest, and the first weights of its path are the largest.
+            # float32 suffices for scores unless alpha is too small. The last alpha is the smallest,
+            # and the first weights of its path are the largest.
             smallest = found[-len(lambdas)].W
             if not single or features.drift(smallest) <= DRIFT:
                 break
@@ -177,7 +177,7 @@ def _paths(
 
 
 def _alike(alphas: list[float]) -> list[list[int]]:
-    """Groups of indices of ridges that share a factor, from the largest ridge on."""
+    """Group indices of the alphas that share a factor, starting with the largest alpha."""
     groups: list[list[int]] = []
     for a in sorted(range(len(alphas)), key=lambda a: -alphas[a]):
         if not groups or alphas[a] * ALIKE < alphas[groups[-1][0]]:
@@ -193,7 +193,7 @@ def _together(
     alphas: dict[int, float],
     lambdas: list[float],
 ) -> list[_Weights]:
-    """Compute the paths of several ridges in threads, which solve their systems together."""
+    """Compute the paths of several alphas in threads, which solve their systems together."""
 
     def one(member: KernelPreconditioner, a: int, alpha: float) -> list[_Weights]:
         own = replace(prepared, objective=copy(prepared.objective))  # its lambda_d changes
@@ -226,7 +226,7 @@ def _path(
     with one_blas_thread():
         start = None
         if isinstance(preconditioner, KernelPreconditioner) and preconditioner.alpha != alpha:
-            # With the factor of another ridge, a single step does not solve complete labels.
+            # With the factor of another alpha, a single step does not solve complete labels.
             start = preconditioner.step(problem.right()) if preconditioner.rho == 1.0 else None
         V = conjugate_gradients(
             problem,
@@ -236,7 +236,8 @@ def _path(
             start=start,
         )
     W = plain = known = None
-    enough, last = -np.inf, 0.0  # lambda_d up to which the last weights suffice, and their own
+    # largest lambda_d for which the last weights suffice, and lambda_d of these weights
+    enough, last = -np.inf, 0.0
     for place in np.argsort(lambdas, kind="stable"):
         problem = prepared.problem(alpha, lambdas[place])
         lambda_d = problem.objective.lambda_d

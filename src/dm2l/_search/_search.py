@@ -29,7 +29,7 @@ from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import check_pu_scoring, get_scorer_names, label_folds, selection_score
 
 LAMBDAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # for the linear model, times ridge_value
+RIDGES = (1 / 30, 0.1, 1 / 3, 1.0, 3.0)  # for the linear model, these are multiplied by ridge_value
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 Scores = NDArray[np.float64]
@@ -60,7 +60,7 @@ class DM2LClassifierCV(DM2LParameters):
         Maximum number of iterations in fits of the search, for each factor of ten in ``lambda_d``.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
-        missing) and scores that returns larger values for better scores. None is
+        missing) and scores that returns larger values for better scores. None means
         "ranking_and_discrimination", or "label_discrimination" if complete rows would have less
         than one positive or less than one negative on average. With ``missing_as="unlabelled"``
         None is "neg_ranking_loss".
@@ -331,7 +331,7 @@ def search_stage(
     ridge: DM2LClassifierCV | None = None,
     alphas: Sequence[float] | None = None,
 ) -> DM2LClassifierCV:
-    """First stage of a search (masked ridge), or the second (nuclear norms) given a ``ridge``."""
+    """Return the first stage of a search (masked ridge), or the second (norms) for a ``ridge``."""
     if ridge is None:
         stage: dict[str, Any] = {"lambda_ds": (0.0,), "refit": False}
     else:

@@ -3,7 +3,7 @@
 The published runs take few descent steps from the identity. Linear model: at most 24 rounds of one
 line search along the negative subgradient of the surrogate. Kernel model: at most 9 rounds of
 Polak-Ribiere conjugate gradients, restarted every 20 steps and ended by a relative-change test.
-Neither converges: the limit of steps acts as the regularizer that the objective lacks.
+Neither converges. The objective has no regularizer; the limit of steps acts as one.
 """
 
 import warnings
@@ -37,7 +37,7 @@ def solve_cccp(
     max_iter: int,
     report: Report | None = None,
 ) -> Solution:
-    """Linearize the concave part at ``W_t`` and minimize the surrogate, while ``J`` falls."""
+    """Linearize the concave part at ``W_t`` and minimize the surrogate, until ``J`` converges."""
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
     converged = False
@@ -147,7 +147,7 @@ def _descend(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float6
 
 def _conjugate_gradients(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64]:
     """Conjugate gradients in blocks of ``RESTART`` steps, until a first step changes little."""
-    values: list[float] = []  # before the block, and after each of its steps
+    values: list[float] = []  # values before the block and after each of its steps
 
     def small() -> bool:
         return values[0] - values[1] <= RELATIVE_CHANGE * abs(values[0])

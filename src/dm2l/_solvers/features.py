@@ -1,4 +1,4 @@
-"""Features that scores are linear in, the maps from inputs to features, and the default ridge.
+"""Features, with scores as linear functions; maps from inputs to features; the default alpha.
 
 Scores are ``F = Phi W + 1 b'``. For the linear model ``Phi`` is ``X``; for a kernel model it is a
 factor of the kernel matrix, ``K = Phi Phi'``, so that ``||W||_F^2 = tr(A'KA)`` and the kernel
@@ -113,7 +113,7 @@ class Features:
         return self.variance
 
     def with_intercept(self, W: Any, other: Any) -> Any:
-        """``W`` with the intercepts of other weights."""
+        """Return ``W`` with the intercepts of other weights."""
         return self.xp.concat([W[: self.d, :], other[self.d :, :]], axis=0)
 
     def scores(self, W: Any) -> Any:
@@ -192,7 +192,7 @@ class Features:
             cross = sums * self._implied
             raw = np.diagonal(square).copy()
             square = square - cross - cross.T + count * np.outer(self._implied, self._implied)
-            # Nearly constant columns, of which only rounding is left, count as constant.
+            # Columns that vary only by rounding count as constant.
             rounding = 10 * np.sqrt(Phi.shape[0]) * np.finfo(np.float64).eps
             constant = np.diagonal(square) <= rounding * raw
             square[constant, :] = square[:, constant] = 0.0
@@ -242,14 +242,14 @@ def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDAr
 
 
 def default_ridge(variances: NDArray[np.float64]) -> float:
-    """Ridge ``4 (sum_j s_j)^2 / d`` of a linear model for columns with deviations ``s_j``."""
-    # It is near the best ridge of many data sets (benchmarks/ridge.py).
+    """Return alpha ``4 (sum_j s_j)^2 / d`` of a linear model for column deviations ``s_j``."""
+    # This is near the best alpha for many data sets (benchmarks/ridge.py).
     alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
     return alpha if alpha > 0 else 1.0
 
 
 def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None = None) -> float:
-    """The ridge, which is :func:`default_ridge` for ``alpha="scale"``."""
+    """Return alpha as a number, which is :func:`default_ridge` for ``alpha="scale"``."""
     if not isinstance(alpha, str):
         return float(alpha)
     return default_ridge(column_variances(X, weights))
@@ -317,7 +317,7 @@ class LinearMap(FeatureMap):
         X = float64(X)
         if self.intercept and not sp.issparse(X):
             mean = namespace(X).mean(X, axis=0)
-            # Means that are large beside the deviations cost XX' its precision.
+            # If means are much larger than deviations, XX' loses precision.
             if float(mean @ mean) > 1e4 * column_variances(X).sum():
                 self.offset, X = mean, X - mean
         self._X = self.example = X

@@ -1,4 +1,4 @@
-r"""Exact kernel models with scores as variables, which need one Cholesky factor only.
+r"""Exact kernel models with scores as variables, which need only one Cholesky factor.
 
 With ``F = K A + 1 b'`` and ``1'A = 0``, which every step below preserves, the ridge term
 ``alpha tr(A'KA)`` is ``alpha <A, F>``, and loss and ridge have the Hessian
@@ -37,7 +37,7 @@ from dm2l._utils.arrays import (
 
 # Columns of the inverse of the factor that are computed together.
 _WIDTH = 256
-# About how many rows show how far scores and coefficients disagree.
+# Approximate number of rows on which scores and coefficients are compared.
 _LOOKED_AT = 500
 
 
@@ -54,7 +54,7 @@ class KernelOperator(Features):
         return self._spread
 
     def release(self) -> Any:
-        """Give away the kernel matrix, which scores and steps do not need."""
+        """Return the kernel matrix and forget it, because scores and steps do not need it."""
         K, self.Phi = self.Phi, None
         return K
 
@@ -205,7 +205,7 @@ class KernelPreconditioner(Preconditioner):
 class BatchedSolver:
     """Solve the systems of several threads at once, as soon as all active ones have asked."""
 
-    # Which threads are active depends on convergence only, so results are deterministic.
+    # The set of active threads depends only on convergence, so results are deterministic.
     def __init__(self, factor: KernelPreconditioner, count: int) -> None:
         self._factor = factor
         self._left = set(range(count))
@@ -235,7 +235,7 @@ class BatchedSolver:
         places = sorted(self._asked)
         try:
             solved = self._factor.solve(np.concatenate([self._asked[k] for k in places], axis=1))
-        except BaseException as error:  # the other threads would wait for ever
+        except BaseException as error:  # otherwise, the other threads would wait forever
             self._failure = error
             self._changed.notify_all()
             raise

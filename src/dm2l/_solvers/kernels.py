@@ -112,7 +112,7 @@ class KernelFactor:
     Phi: Any
     pivots: NDArray[np.intp]
     L: Any
-    # How many rows of Phi equal each row of L, if they all equal one.
+    # Number of rows of Phi that equal each row of L, if every row equals one of them.
     counts: NDArray[np.intp] | None = None
     error: float = 0.0  # trace(K - Phi Phi') / trace(K)
 
@@ -136,7 +136,7 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     # Cholesky with diagonal pivoting, down to tol times the first pivot, takes the place of plain
     # Cholesky if K is not safely positive definite.
     xp = namespace(K)
-    # A float32 kernel matrix is positive semi-definite up to rounding only.
+    # A float32 kernel matrix is positive semi-definite only up to rounding.
     noise = float(xp.finfo(K.dtype).eps) if xp.isdtype(K.dtype, "real floating") else 0.0
     tol = max(tol, 10 * noise)
     K = float64(K)
@@ -177,7 +177,7 @@ def check_largest(largest: float) -> None:
 
 def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:
     """For every row, the first row that equals it within ``tol``; also checks ``K``."""
-    # Rows are compared if K_ii + K_jj - 2 K_ij <= tol; none of these may be below -2 much.
+    # Rows are equal if K_ii + K_jj - 2 K_ij <= tol; values far below 0 are errors.
     xp, n = namespace(K), K.shape[0]
     index = xp.arange(n, device=device(K))
     nobody = xp.full_like(index, n)
@@ -226,7 +226,7 @@ def _pivoted(
 
 
 def indefinite(n_pivots: int, residual: float) -> ValueError:
-    """The error for a kernel matrix that is not positive semi-definite."""
+    """Return the error for a kernel matrix that is not positive semi-definite."""
     return ValueError(
         f"The kernel matrix is not positive semi-definite: after {n_pivots} pivots, an entry "
         f"differs by {residual:.2g}. Use a valid kernel, or add a small constant to its diagonal."

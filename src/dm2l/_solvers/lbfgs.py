@@ -13,32 +13,32 @@ from dm2l._solvers.nuclear import Evaluation, SmoothNorm
 from dm2l._solvers.problem import Known, Preconditioner, Report, SmoothProblem, Solution
 from dm2l._utils.arrays import add_diagonal, asarray_like, to_numpy
 
-# Smoothing is lowered in these steps. The first is used if the first step may gain more than FAR
-# of the objective.
+# Successive values of the smoothing. The first one is used if the first step may gain more than the
+# share FAR of the objective.
 SMOOTHING = (5e-2, 1.5e-2, 5e-3, 1.5e-3, 5e-4, 1.5e-4, 5e-5, 1e-5)
 FAR = 2e-2
 # A step with smoothing mu has to gain PATIENCE (mu / SMOOTHING[1])^0.6 of the objective, or the
 # smoothing is lowered. Lowering it earlier costs more steps later.
 PATIENCE = 7e-6
-# Convergence counts only if the previous smoothing had ended within this multiple of ``tol``.
+# The solver has converged only if the previous smoothing ended within this multiple of ``tol``.
 NEARLY = 2.0
 # Pairs of steps and gradient changes that are stored.
 MEMORY = 20
-FEW = 8  # pairs that memory is allocated for at a time, because most fits need few
+FEW = 8  # number of pairs for which memory is allocated at a time, because most fits need few
 # Iterations between two evaluations of the curvature of the norms.
 REFRESH = 2
 # A step is shortened if it gains less than this share of the gain that the slope predicts.
 SUFFICIENT = 1e-4
 SHORTENINGS = 20
-# Relative differences of the objective below this are rounding.
+# Smaller relative differences of the objective are rounding errors.
 ROUNDING = 1e-14
 # For tolerances below this, values of the objective are not precise enough.
 ROUNDING_OF_J = 1e-12
 # The rate at which predicted gains fall is measured over WINDOW steps, and is at most SLOWEST.
 WINDOW, SLOWEST = 5, 0.95
-# The step after a shortened one is at most this much longer.
+# The step after a shortened one may be longer by at most this factor.
 LENGTHENING = 1.5
-# A start is shortened if its best multiple is below this.
+# A start is shortened if its best multiple is below this value.
 SHORTER = 0.9
 
 
@@ -189,7 +189,7 @@ class _Descent:
     latest: _Point = field(init=False)
 
     def run(self, ladder: list[float], tol: float, max_iter: int) -> bool:
-        """Iterate over the smoothings of ``ladder``; returns whether the solver converged."""
+        """Iterate over the smoothings in ``ladder``, and return whether the solver converged."""
         level, settled = 0, False
         # Rate at which predicted gains fall with one smoothing, and the last of them.
         rate = 0.5
@@ -201,7 +201,8 @@ class _Descent:
             gains = [*gains, gain][-WINDOW:]
             if len(gains) > 1 and gains[0] > 0:
                 rate = min(SLOWEST, (gain / gains[0]) ** (1.0 / (len(gains) - 1)))
-            # Twice the sum of this gain and all later ones, which underestimates by up to a half.
+            # Twice the predicted sum of this and all later gains, because predictions may be half
+            # too low.
             remaining = 2.0 * gain / (1.0 - rate)
             last = level == len(ladder) - 1
             here = remaining <= max(tol, 1e-16)

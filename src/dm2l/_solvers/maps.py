@@ -64,7 +64,7 @@ class _FactorMap(FeatureMap):
 
 
 class _PivotRows(FeatureMap):
-    """A map whose coefficients belong to the training rows ``pivots``."""
+    """A map with one row of coefficients for each training row in ``pivots``."""
 
     _kernel: Kernel
     pivots: NDArray[np.intp]
@@ -119,13 +119,13 @@ class LandmarkMap(_FactorMap):
         return self.rows
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """The chosen rows and their factor, which the next block of rows needs too."""
+        """Return the chosen rows and their factor, which the next block of rows needs too."""
         kept = {"X_fit": self.rows, "landmark_factor": self._factor.L}
         return {"kernel": self._kernel, **kept}
 
 
 class KernelColumns(_PivotRows):
-    """``Phi = K`` with ``A`` as the weights: as the paper states its equation (4)."""
+    """``Phi = K`` with the weights ``A``, as in equation (4) of the paper."""
 
     error = 0.0
 
@@ -281,7 +281,7 @@ def pivoted_cholesky(
         left -= to_numpy(xp.sum(columns * columns, axis=1))
         left[new] = 0.0
         pivots = np.concatenate([pivots, new])
-    # Later columns of the row of a pivot are rounding errors.
+    # In the row of a pivot, later columns are rounding errors.
     for column, pivot in enumerate(pivots.tolist()):
         Phi[pivot, column + 1 :] = 0.0
     most_unused = 2 * len(pivots) < Phi.shape[1]
@@ -314,7 +314,7 @@ def _accept(
 
 
 def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_pivots: int) -> None:
-    """Raise an error if this cannot be the diagonal of the residual of a kernel matrix."""
+    """Raise an error if a residual diagonal is impossible for a kernel matrix."""
     if not np.isfinite(left).all():
         raise ValueError(
             "The kernel matrix contains NaN or infinity. Use a kernel with finite values."

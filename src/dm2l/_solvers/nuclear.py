@@ -24,7 +24,7 @@ from dm2l._utils.arrays import add_diagonal, check_finite, is_on_cuda
 class Evaluation(NamedTuple):
     """Value and gradient of a norm or an objective."""
 
-    # Norms keep the values as arrays on the device, so that all of them are read back at once.
+    # Values stay arrays on the device, so that all of them are copied to the host at once.
     value: Any  # of the smoothed function
     exact: Any  # of the function itself
     gradient: Any  # of the smoothed function
@@ -44,10 +44,10 @@ _LEAST_OF_INVERSE = 1e-6
 
 def norm_by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> Evaluation:
     """The norm by matrix products only, which accelerators compute for a whole stack at once."""
-    # The upper part of the polar factor of [Z; mu I] is the gradient, the lower one is
-    # mu (S + mu^2 I)^(-1/2), and its inner product with the matrix is the smoothed norm. The polar
-    # factor of [Z; 0] gives the exact norm. The curvature uses the harmonic mean of the singular
-    # values in place of each, and a parabola in place of 1/(1 + x). No number is read back.
+    # The upper part of the polar factor of [Z; mu I] is the gradient, the lower one is mu (S + mu^2
+    # I)^(-1/2), and its inner product with the matrix is the smoothed norm. The polar factor of [Z;
+    # 0] gives the exact norm. The curvature uses the harmonic mean of the singular values in place
+    # of each, and a parabola in place of 1/(1 + x). No number is copied to the host.
     xp = array_namespace(Z)
     turn, flat = xp.matrix_transpose, Z.ndim == 2
     rows, columns = Z.shape[-2:]

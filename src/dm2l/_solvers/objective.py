@@ -40,14 +40,14 @@ from dm2l._utils.arrays import (
 )
 from dm2l.labels._entries import EntryWeights, Signs
 
-# Up to so many columns, padding rows of a stack cost less than another stack.
+# Up to this number of columns, padding rows of a stack cost less than another stack.
 FEW = 64
 
 
 class Groups:
     """The groups ``X_k`` of observed positives, as stacks of similar size padded with zero rows."""
 
-    # Covered rows are in the order of falling label count: the rows with a j-th label are a prefix.
+    # Covered rows are sorted by descending label count, so rows with a j-th label form a prefix.
     # Adding stacks up is then one gather and one slice per j; the array API has no scatter.
     def __init__(self, T: Signs, padding: float = 1.1) -> None:
         positive = T > 0
@@ -90,7 +90,7 @@ class Groups:
         filled = highest = 0.0
         for k in by_size:
             rows, cost = self.members[k], costs[k]
-            # The last group of a stack is the largest so far, the first the smallest.
+            # Within a stack, groups are in ascending order of size.
             if not stacks or len(rows) > highest or filled + cost > most:
                 stacks.append([])
                 filled, ratio = 0.0, padding
@@ -298,7 +298,7 @@ class Objective:
     def add_norms(
         self, gradient: Any, F: Any, norm: Norm, *, curvature: bool = False
     ) -> Evaluation:
-        """The norms of scores of any width, whose gradient is added in place."""
+        """Return the norms of scores with any number of columns; add the gradient in place."""
         at = self._with_norms(F, 0.0, gradient, norm, None, curvature, self.lambda_d)
         return at._replace(value=float(at.value), exact=float(at.exact))
 
@@ -325,7 +325,7 @@ class Objective:
         curvature: bool,
         lambda_d: Any,
     ) -> Evaluation:
-        """Loss and norms, from the loss and its gradient, which is changed in place."""
+        """Add the norms to the loss and, in place, to its gradient."""
         xp = array_namespace(F)
         c = F.shape[1]
         stacked = xp.empty((self._stacks[-1][-1], c), dtype=F.dtype, device=device(F))
@@ -389,7 +389,7 @@ class Objective:
         return slope if self._everyone else self._spread(slope)
 
     def _spread(self, rows: Any) -> Any:
-        """Covered rows in the places of all rows, and zeros elsewhere."""
+        """Return an array with one row for each of all rows, which is zero for uncovered rows."""
         xp = array_namespace(rows)
         if rows.shape[0] < self._place.shape[0]:
             zero = xp.zeros((1, rows.shape[1]), dtype=rows.dtype, device=device(rows))

@@ -40,7 +40,7 @@ class Known(NamedTuple):
     smoothing: float
 
     def reweighed(self, plain: Evaluation, ratio: float) -> Self:
-        """The evaluation with ``lambda_d`` times ``ratio``; ``plain`` is that without norms."""
+        """Return the evaluation at ``ratio * lambda_d``; ``plain`` is without norms."""
         old = self.at
         value, exact, gradient = (
             without + ratio * (with_norms - without)
@@ -65,7 +65,7 @@ class Solution:
 
 
 class SmoothProblem(Protocol):
-    """Interface of problems to solvers, whether rows are in memory or are read in blocks."""
+    """Interface between solvers and optimization problems, in memory or out of core."""
 
     xp: Any  # array namespace of weights and gradients
     example: Any  # an array with the library, device and dtype of the features
@@ -160,7 +160,7 @@ class Problem:
         return Evaluation(at.value + ridge, at.exact + ridge, gradient, at.curvature)
 
     def _narrow(self, W: Any, norm: Norm, *, curvature: bool) -> Evaluation:
-        """The nuclear terms from ``Phi A'`` with ``W' = QA``: the same norms of fewer columns."""
+        """Return the nuclear terms from ``Phi A'`` with ``W' = QA``, which has fewer columns."""
         xp, size = self.xp, W.shape[0]
         Q, A = xp.linalg.qr(W.T)
         A = A.T
@@ -202,9 +202,9 @@ class Preconditioner:
         largest = xp.full_like(diagonal, max(float(xp.max(diagonal)), 1.0))
         sizes = xp.where(diagonal > 0, diagonal, largest)
         # Any nonsingular R is valid, so a small multiple of the diagonal can be added to a
-        # rank-deficient Gram matrix. Each column has its own, because features may differ in
-        # scale. Larger multiples cost iterations only; sparse columns with means far from zero
-        # need them because of rounding.
+        # rank-deficient Gram matrix. Each column has its own, because features may differ in scale.
+        # Sparse columns with large means need larger multiples because of rounding; these only cost
+        # iterations.
         usual = 10 * gram.shape[0] * float(xp.finfo(problem.example.dtype).eps)
         for trace in (usual, 1e-8, 1e-4):
             C = add_diagonal(self.rho * gram, problem.penalty[:, 0] + trace * sizes)
@@ -237,7 +237,7 @@ class Preconditioner:
         return self._R.T @ W
 
     def step(self, gradient: Any) -> Any:
-        """The step for a gradient in ``V``, where the Hessian is about the identity."""
+        """Return the step for a gradient in ``V``, where the Hessian is nearly the identity."""
         return gradient
 
     def hessian(self, problem: SmoothProblem, V: Any) -> Any:
@@ -274,7 +274,7 @@ def conjugate_gradients(
             break
         image = preconditioner.hessian(problem, direction)
         bend = xp.sum(image * direction[:n, :], axis=0)
-        # Labels that have converged to rounding stay as they are.
+        # Labels that have converged up to rounding do not change.
         step = xp.where((size > floor) & (bend > 0), size / xp.maximum(bend, tiny), zero)
         V = V + step * direction
         residual = residual - step * image
@@ -309,7 +309,7 @@ def masked_ridge(
     patterns, which = np.unique(kinds, axis=1, return_inverse=True)
     chosen = method == "auto"
     if chosen:
-        steps = 50  # more than usual ridges need
+        steps = 50  # more iterations than with usual alphas
         size, n, c = features.size, features.n, T.shape[1]
         direct = patterns.shape[1] * size**2 * (size / 3 + n / 2)
         method = "cg" if alpha > 0 and steps * (4 * n + 2 * size) * size * c < direct else "direct"

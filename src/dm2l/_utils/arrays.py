@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from threadpoolctl import ThreadpoolController
 
-# From so many columns of a sparse X on, memory is checked; a column with three labels needs 200 B.
+# Memory is checked for a sparse X with more columns; a column with three labels needs 200 B.
 WIDE, BYTES_PER_COLUMN = 2**22, 200
 # Long sums of squares of such values are finite; in float64, so are products of two such sums.
 LARGEST = {"float64": 1e75, "float32": 1e15}
@@ -355,7 +355,7 @@ def sparse_from_parts(
     return (sp.csr_array if layout == "csr" else sp.csc_array)(parts, shape=tuple(sizes))
 
 
-# Multiplications from which on several threads are faster than one.
+# Number of multiplications above which several threads are faster than one.
 WORTH_SHARING = 1e8
 # The limit for factorizing kernel matrices, which happens often. On a busy machine, threads for
 # smaller matrices can make a fit many times slower.
@@ -363,7 +363,7 @@ WORTH_FACTORING = 1e10
 
 
 _controller = functools.cache(ThreadpoolController)
-# Thread pools by their number of workers, which are kept for later calls.
+# Thread pools by number of workers, kept for later calls.
 pool = functools.cache(functools.partial(ThreadPoolExecutor, thread_name_prefix="dm2l"))
 if hasattr(os, "register_at_fork"):  # a forked process does not inherit the threads
     os.register_at_fork(after_in_child=pool.cache_clear)

@@ -35,7 +35,7 @@ _ANY = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOF
 _WITHIN = (RuntimeError, SystemError, AssertionError, csv.Error, struct.error, tokenize.TokenError)
 _PACKED = (lzma.LZMAError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error)
 FAULTS: tuple[type[Exception], ...] = (*_ANY, *_WITHIN, *_PACKED)
-# Errors of seeking to positions that a damaged file names, but does not have.
+# Errors of seeking to positions beyond the end of a damaged file.
 _LOST = (errno.EINVAL, errno.EFBIG, errno.EOVERFLOW)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _BYTES_PER_NAME = 100  # of memory for the name and the weight of a column, at least
@@ -48,7 +48,7 @@ _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, "
 class DataFileError(ValueError):
     """Error for a damaged or unsuitable file.
 
-    A file that does not exist or is not readable raises an :class:`OSError` instead.
+    If a file does not exist or cannot be read, an :class:`OSError` is raised instead.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def _probe() -> int | None:
 
 
 def check_memory(path: AnyPath, size: float, what: str) -> None:
-    """Refuse a file that would need more bytes of memory than are free."""
+    """Raise an error if a file would need more bytes of memory than are free."""
     free = available_memory()
     if size > free:
         reason = f"{what} takes about {_amount(size)} of memory; {_amount(free)} are free"
@@ -188,7 +188,7 @@ def check_memory(path: AnyPath, size: float, what: str) -> None:
 
 
 def check_width(path: AnyPath, columns: int) -> None:
-    """Refuse a sparse matrix whose column names and weights would not fit into memory."""
+    """Raise an error if column names and weights of a sparse matrix would not fit into memory."""
     if columns > 2**16:  # asking for the free memory takes longer than reading a small file
         check_memory(path, _BYTES_PER_NAME * columns, f"a table of {columns} features")
 

@@ -99,7 +99,7 @@ class Lsml:
         return float(eigsh(operator, k=1, v0=start, return_eigenvectors=False, tol=1e-6)[0])
 
     def smooth(self, W: Array, C: Array) -> float:
-        """Value of the objective without the two absolute norms."""
+        """Return the objective without the two L1 norms."""
         fit = (
             float(np.vdot(W, self.gram_product(W)))
             - 2 * float(np.vdot(W, self.cross @ C))
@@ -174,7 +174,8 @@ class LSMLClassifier(CorrelationBaseline):
 
     The model fits completed labels ``YC``, where ``C`` are sparse label correlations, with sparse
     weights for every label. Accelerated proximal gradient starts from the ridge solution. The
-    defaults are those of the authors: few steps, so that the ridge ``rho`` regularizes the result.
+    defaults come from the authors. Steps are few, so that the ridge penalty ``rho`` regularizes the
+    result.
 
     Parameters
     ----------

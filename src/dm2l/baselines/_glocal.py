@@ -228,7 +228,7 @@ class GLOCALClassifier(IterativeBaseline):
     lambda1, lambda2 : float, default=1e-5, 1e-3
         Weights of the local and of the global label correlations.
     lambda3, lambda4, lambda5 : float, default=0.125, 0.125, 1
-        Ridge penalties of ``V``, ``U`` and ``W``; that of ``W`` has the largest effect.
+        Ridge penalties of ``V``, ``U`` and ``W``; ``lambda5`` has the largest effect.
     n_components, n_groups : int, default=20, 3
         Number ``k`` of latent labels, at most the number of labels, and number ``g`` of groups.
     max_iter : int, default=15
@@ -275,7 +275,7 @@ class GLOCALClassifier(IterativeBaseline):
     _blocks: ClassVar[type[Glocal]] = Glocal
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether ``fit`` was called; the parameter ``lambda_`` looks like a fitted attribute."""
+        """Return whether ``fit`` was called; ``lambda_`` would look like a fitted attribute."""
         return getattr(self, "coef_", None) is not None
 
     def _check_parameters(self) -> None:

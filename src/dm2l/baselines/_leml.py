@@ -83,7 +83,7 @@ def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter
     """Take Newton steps until the norm of the gradient has shrunk by the factor ``tol``."""
     # This is the variant of LIBLINEAR (Lin, Weng and Keerthi 2008). Methods that stop it early
     # depend on its loose inner tolerance (a tenth of the gradient) and its trust region, which
-    # scipy's trust-ncg does not have. Refused steps count as iterations.
+    # scipy's trust-ncg does not have. Rejected steps count as iterations.
     value = function.value(W)
     gradient = function.gradient()
     first = radius = float(np.linalg.norm(gradient))

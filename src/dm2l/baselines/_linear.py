@@ -47,7 +47,7 @@ class ImputedTargets:
     def scores(
         self, coef: NDArray[Any], intercept: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Coefficients and intercepts for targets -1/+1, whose decision boundary is 0."""
+        """Convert coefficients and intercepts to targets -1/+1, with the decision boundary 0."""
         return (2 * coef, 2 * intercept - 1) if self.missing == "negative" else (coef, intercept)
 
 

@@ -40,8 +40,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         Number of labels to fit in parallel; None means 1, -1 means one per core.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as
         As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
-        ``cv`` more models. Without ``calibration``, ``predict_proba`` is that of the estimator if
-        it has one.
+        ``cv`` more models. Without ``calibration``, ``predict_proba`` of the estimator is used if
+        it exists.
     verbose : int, default=0
         Verbosity of joblib, which prints progress over labels.
 
@@ -82,7 +82,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     verbose: int = 0
 
     def __sklearn_tags__(self) -> Tags:
-        """Estimator tags of scikit-learn; inputs are those of the wrapped estimator."""
+        """Estimator tags of scikit-learn, with the input tags of the wrapped estimator."""
         tags = super().__sklearn_tags__()
         inner = _tags_of(self.estimator)
         if inner is not None:
@@ -216,7 +216,7 @@ def _tags_of(estimator: Any) -> Tags | None:
 
 
 def explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContextManager[None]:
-    """Explain errors due to values that are not numbers, and with ``whole`` to other inputs."""
+    """Explain errors due to values that are not numbers or, with ``whole``, other inputs."""
     # Estimators of other libraries, and those that contain a transformer, may accept any input.
     if type(estimator).__module__.partition(".")[0] not in ("sklearn", "dm2l"):
         return nullcontext()
@@ -258,7 +258,7 @@ def _score(model: Any, X: Any) -> NDArray[Any]:
 
 
 def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Scores, and the probabilities of the model if it has them, else those of its scores."""
+    """Return scores, and probabilities from the model or, if it has none, from its scores."""
     if _estimator_type(model) == "regressor" or not hasattr(model, "predict_proba"):
         scores = _score(model, X)
         return scores, plain_probability(scores)

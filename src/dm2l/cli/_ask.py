@@ -33,7 +33,7 @@ from dm2l.tables._model import constant_warnings
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_cells
 
-_SHOWN = 10  # the most suggestions that are printed
+_SHOWN = 10  # maximum number of suggestions to print
 _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
 
 
@@ -178,7 +178,7 @@ def predict_command(
     """Predict every label of every row of TABLE with MODEL.
 
     TABLE needs the feature columns of the table that MODEL was fitted to, but no labels. For each
-    label, three columns are written: LABEL with the predicted value, spelled as in the training
+    label, three columns are written: LABEL with the predicted value, written as in the training
     table, LABEL__probability and LABEL__score. Unknown categories are ignored. Rows with invalid
     SMILES stay blank.
 
@@ -236,7 +236,7 @@ def _unless(blank: Any, values: Any) -> list[Any]:
 
 
 def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Read the columns to copy; refuse unknown columns and names that the output needs."""
+    """Read the columns to copy; unknown columns and names that the output needs are errors."""
     count = Counter(["row", *names])
     twice = next((name for name in names if count[name] > 1), None)
     if twice is not None:
@@ -374,7 +374,7 @@ def explain_command(
     For a linear model, the numbers are coefficients of features with unit variance. For other
     models, a number is the change of the label's score when the column is shuffled among training
     rows, for the 40 columns with the largest linear weights. For the automatic model, its sign is
-    that of the linear weight.
+    the sign of the linear weight.
 
     Example: dm2l explain assays.dm2l --label tox_liver
     """

@@ -18,8 +18,9 @@ from dm2l.tables._inspection import Inspection, fit_warnings
 from dm2l.tables._kinds import DATE_PARTS, DATES
 from dm2l.tables._measures import MEASURES, TableEvaluation
 
-IMPLICATIONS, NAMED = 10, 8  # the most implications, and columns of a kind, that inspect prints
-LABELS = 40  # the most labels that fit prints
+# maximum number of implications, and of columns of a kind, that inspect prints
+IMPLICATIONS, NAMED = 10, 8
+LABELS = 40  # maximum number of labels that fit prints
 
 
 @click.command("inspect")
@@ -198,7 +199,7 @@ def _show_leaderboard(console: Console, board: dict[str, list[Any]], verbose: bo
         grid.add_column(heading, justify="right")
     for values in zip(*board.values(), strict=True):
         row = dict(zip(board, values, strict=True))
-        if not row["note"]:  # which says why a model was dropped
+        if not row["note"]:  # the note has the reason why a model was dropped
             seconds = "-" if row["seconds"] != row["seconds"] else f"{row['seconds']:.0f}"
             numbers = (_number(row[name]) for name in ("label_auc", "log_loss", "weight"))
             grid.add_row(row["model"], *numbers, seconds)
