@@ -29,8 +29,9 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     """Convert a fitted model to an ONNX graph.
 
     The input of the graph is ``X`` (float32). The outputs ``scores``, ``probabilities`` (float32)
-    and ``labels`` (int64) are those of ``decision_function``, ``predict_proba`` and ``predict``.
-    The graph computes in float64, and contains the names of labels and columns as metadata.
+    and ``labels`` (int64) equal the results of ``decision_function``, ``predict_proba`` and
+    ``predict``. The graph computes in float64, and contains the names of labels and columns as
+    metadata.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ class _LabelSplitter:
 
 @dataclass(eq=False, repr=False)
 class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
-    r"""K folds over which every label's observed positives and negatives are spread evenly.
+    r"""K folds with equal shares of every label's observed positives and negatives.
 
     Every row is in exactly one test fold, there are exactly ``n_splits`` folds, and their sizes
     differ by at most one. The values of missing labels cannot change the folds. With ``groups``,
@@ -235,9 +235,9 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
 
 @dataclass(eq=False, repr=False)
 class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
-    """Random splits over which every label's observed positives and negatives are spread evenly.
+    """Random splits with equal shares of every label's observed positives and negatives.
 
-    Each split distributes the rows over folds as :class:`MultilabelKFold` does. Some folds are the
+    Each split distributes rows over folds like :class:`MultilabelKFold`. Some folds are the
     test set and some the training set; the number of folds follows from the requested sizes (5 for
     a test share of 0.4). Every row is tested with the same probability. The values of missing
     labels cannot change the splits.
@@ -284,7 +284,7 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
         plain = ShuffleSplit(1, test_size=self.test_size, train_size=self.train_size)
         n_train, n_test = (len(part) for part in next(plain.split(T)))
         n, rng = len(T), check_random_state(self.random_state)
-        # The number of folds of which whole folds come closest to the requested sizes.
+        # The number of folds for which whole folds come closest to the requested sizes.
         ends = np.array([n_test, n_test + n_train]) / n
         counts = range(2, min(n, max(20, min(64, n // n_test))) + 1)
         k = min(counts, key=lambda q: (round(np.abs(np.round(ends * q) / q - ends).sum(), 3), q))
@@ -305,7 +305,7 @@ def label_folds(cv: Any, X: Any, T: Signs) -> list[Split]:
         splitter = copy(cv)
         if hasattr(splitter, "missing_label"):  # here NaN marks missing labels
             splitter.missing_label, splitter.missing_as = np.nan, None
-        # Rows without any observed label must not change the folds of the others.
+        # Rows without any observed label must not change the folds of other rows.
         seen = np.flatnonzero((T != 0).any(axis=1))
         if not isinstance(getattr(splitter, "groups", ""), str | None):
             splitter.groups = np.asarray(splitter.groups)[seen]
@@ -341,7 +341,8 @@ def cross_val_decision(
         An integer means ``MultilabelKFold(cv, shuffle=False)``. Every row must be in exactly one
         test set.
     label_mask : array-like of bool of the shape of Y, default=None
-        True for entries that may be used. The rows of each training set are passed to ``fit``.
+        True for entries that may be used. In each fold, ``fit`` receives the rows of the mask that
+        belong to the training set.
     n_jobs : int or None, default=None
         Number of folds that are fitted in parallel; -1 means one per core.
     method : str, default="decision_function"
@@ -392,7 +393,7 @@ def cross_val_decision(
 
 
 def _default_cv(cv: Any, estimator: Any) -> Any:
-    """Folds that read labels as the estimator does, even if it is in a pipeline or a search."""
+    """Return folds that read labels like the estimator, even if it is in a pipeline or a search."""
     if not isinstance(cv, Integral):
         return cv
     marks: dict[str, Any] = {"missing_label": np.nan, "missing_as": None}
@@ -515,7 +516,7 @@ def get_scorer(name: str, **options: Any) -> Any:
 
     A scorer is called as ``scorer(estimator, X, Y)``, and larger values are better. If labels are
     missing, it estimates the value of the metric on the complete labels; ``estimate=False``
-    evaluates the observed labels alone. If metadata routing passes a ``label_mask`` to ``fit``, the
+    evaluates only the observed labels. If metadata routing passes a ``label_mask`` to ``fit``, the
     scorer needs it too: ``get_scorer(name).set_score_request(label_mask=True)``. The same holds for
     a ``sample_weight``.
 
@@ -556,7 +557,7 @@ def _metric(y_true: Any, y_score: Any, *, name: str, **options: Any) -> float:
 
 
 def check_pu_scoring(name: str) -> None:
-    """Refuse a scorer that cannot be estimated from positive-unlabelled labels."""
+    """Reject a scorer that cannot be estimated from positive-unlabelled labels."""
     kinds = ("precision_at", "ndcg", "instance_auc", "label_auc", "neg_ranking_loss")
     usable = [known for known in get_scorer_names() if known.startswith(kinds)]
     if name not in usable:
@@ -573,8 +574,8 @@ def selection_score(name: str, y_true: Any, y_score: Any, sample_weight: Any = N
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         value = float(_METRICS[name](y_true, y_score, sample_weight=sample_weight))
-        # If the metric cannot be estimated, observed labels are evaluated. Which of the two depends
-        # on the labels alone, so that all candidates are compared in the same way.
+        # If the metric cannot be estimated, observed labels are evaluated. The choice depends only
+        # on the labels, so that all candidates are compared in the same way.
         if np.isnan(value):
             marks: Any = {"estimate": False, "sample_weight": sample_weight}
             value = float(_METRICS[name](y_true, y_score, **marks))

@@ -1,8 +1,8 @@
 """Positive-unlabelled learning: some positives are labelled, everything else is unlabelled.
 
-Positives are labelled at the rate ``c``, and negatives never. For the squared loss, the unbiased
-risk is the risk of the targets ``2 s / c - 1``, where ``s`` is 1 for labelled positives. These
-targets are very noisy, so the labels are first smoothed over the features
+Positives are labelled at the rate ``c``; negatives are never labelled. For the squared loss, the
+unbiased risk is the risk of the targets ``2 s / c - 1``, where ``s`` is 1 for labelled positives.
+These targets are very noisy, so the labels are first smoothed over the features
 (docs/research/positive-unlabelled.md).
 """
 
@@ -42,10 +42,10 @@ __all__ = ["ClassPrior", "estimate_class_prior"]
 
 Floats = NDArray[np.float64]
 
-# Labelled positives from which the frequency of a label is estimated separately.
+# Number of labelled positives above which the frequency of a label is estimated separately.
 ENOUGH = 10
-# Least number of rows with the best scores from which a frequency is estimated, in rows and as a
-# share of the labelled positives.
+# Minimum number of rows with the best scores for estimating a frequency: in rows, and as a share of
+# the labelled positives.
 FEWEST, SHARE = 10, 0.2
 
 
@@ -89,7 +89,7 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
     Parameters
     ----------
     scores : array-like of shape (n, c)
-        Held-out scores, which are larger for entries that are more likely to be positive.
+        Held-out scores; larger scores mean that an entry is more likely to be positive.
     Y : array-like of shape (n, c)
         1 for a positive, 0 for an observed negative, NaN for an unlabelled entry.
 
@@ -262,7 +262,7 @@ class PrincipalComponents:
         return cls(U, w, centred.intercept)
 
     def smooth(self, S: Floats, labelled: Floats) -> tuple[Floats, Floats, Floats]:
-        """Fit of ``S`` with covariances from EM, its pull, and leave-one-out scores."""
+        """Return the fit of ``S`` with covariances from EM, its pull, and leave-one-out scores."""
         n, c = S.shape
         mean = S.mean(axis=0) if self.intercept else np.zeros(c)
         R = S - mean
@@ -328,7 +328,7 @@ class PrincipalComponents:
         return B, noise
 
 
-# Candidates for the ridge, and the approximate number of rows on which one is selected.
+# Candidates for alpha, and the approximate number of rows for selecting one.
 RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000
 
 
@@ -337,7 +337,7 @@ class PUTargets:
     """Scores of positive-unlabelled labels, which estimate ``2 y - 1``, and held-out scores."""
 
     scores: Floats
-    pull: Floats  # change of the targets for each unit of ridge
+    pull: Floats  # change of the targets for each unit of alpha
     leave_one_out_scores: Floats
     prior: ClassPrior
 
@@ -375,13 +375,14 @@ class PUTargets:
 def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
     r"""Leave-one-out scores given the features and the other positives of the row.
 
-    If positives are labelled independently, other positives of a row can be used like features. So
-    the residuals of ``labelled`` (1 or 0) are regressed on those of the other labels with ridge.
-    With :math:`Q = (R'R + \alpha I)^{-1}`, the residuals are :math:`(R Q)_{ij} / Q_{jj}` and the
-    leverages :math:`r_i' Q r_i - (R Q)_{ij}^2 / Q_{jj}`.
+    If positives are labelled independently, other positives of a row can be used like features. The
+    residuals of ``labelled`` (1 or 0) are therefore regressed on the residuals of the other labels
+    with ridge. With :math:`Q = (R'R + \alpha I)^{-1}`, the residuals are :math:`(R Q)_{ij} /
+    Q_{jj}` and the leverages :math:`r_i' Q r_i - (R Q)_{ij}^2 / Q_{jj}`.
     """
     if labelled.sum(axis=1).max(initial=0.0) <= 1:
-        return scores  # with at most one positive per row, the others would determine it
+        # with at most one positive per row, the other labels would determine this label
+        return scores
     R = labelled - scores
     w, V = np.linalg.eigh(R.T @ R)
     inverses = [(V / (np.maximum(w, 0.0) + alpha)) @ V.T for alpha in RIDGES]
@@ -409,11 +410,11 @@ class PUCompleter(LabelCompleter):
         self.rate = rate
 
     def state(self) -> dict[str, Any]:
-        """Arguments of the constructor, in which nothing is left to be fitted."""
+        """Arguments of the constructor, with fitted results instead of functions."""
         return super().state() | {"rate": self.rate}
 
     def check_bound(self, max_error_rate: Any, method: str) -> Any:
-        """Refuse a bound on the error rate, which needs observed entries of both classes."""
+        """Reject a bound on the error rate, which needs observed entries of both classes."""
         raise ValueError(
             "max_error_rate requires observed negatives; with missing_as='unlabelled' the error "
             "rate cannot be estimated."

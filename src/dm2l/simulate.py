@@ -1,8 +1,8 @@
 """Simulate missing labels, to evaluate methods for them.
 
 Every function returns labels with some observed entries hidden. The numbers of hidden entries are
-exact. With the same seed, a larger ``rho`` keeps all entries that a smaller one keeps. Missing
-entries stay missing.
+exact. With the same seed, all entries that are kept for some ``rho`` are also kept for a larger
+``rho``. Missing entries stay missing.
 """
 
 from numbers import Real
@@ -34,8 +34,8 @@ def simulate_uniform(
 ) -> Any:
     r"""Hide entries uniformly at random, as described in the text of the paper.
 
-    Of the :math:`m` observed entries exactly :math:`\lceil \rho m \rceil` stay observed, and every
-    subset of that size has the same probability.
+    Exactly :math:`\lceil \rho m \rceil` of :math:`m` observed entries stay observed, and every
+    subset of this size has the same probability.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def simulate_per_row(
     :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them, so that every row with a
     positive keeps at least one. The code released with the paper uses this mechanism.
 
-    Arguments and results are those of :func:`simulate_uniform`.
+    See :func:`simulate_uniform` for parameters and return values.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def simulate_per_label(
     :math:`\lceil \rho p \rceil` and :math:`\lceil \rho q \rceil` of them, so that every label with
     a positive keeps at least one. The code of GLOCAL uses this mechanism.
 
-    Arguments and results are those of :func:`simulate_uniform`.
+    See :func:`simulate_uniform` for parameters and return values.
 
     Examples
     --------
@@ -123,8 +123,8 @@ def simulate_missing_positives(
 ) -> Any:
     r"""Hide positives, which become missing, negative or unlabelled.
 
-    Of :math:`p` observed positives of a label exactly :math:`\lceil \rho p \rceil` are kept.
-    Results are those of :func:`simulate_uniform`. The mask is False for all hidden positives, also
+    Exactly :math:`\lceil \rho p \rceil` of :math:`p` observed positives of a label are kept.
+    See :func:`simulate_uniform` for return values. The mask is False for all hidden positives, also
     if they become negative.
 
     Parameters
@@ -134,7 +134,7 @@ def simulate_missing_positives(
     rho : float in [0, 1], or array-like of shape (c,)
         Share of the observed positives that is kept, for all labels or for each.
     become : {"missing", "negative", "unlabelled"}, default="missing"
-        What hidden positives become. ``"negative"`` simulates annotators who overlook positives.
+        Value of hidden positives. ``"negative"`` simulates annotators who overlook positives.
         With ``"unlabelled"``, all negatives become missing too, which gives positive-unlabelled
         data.
 
@@ -168,7 +168,7 @@ def simulate_truncated(
 ) -> Any:
     """Keep ``k`` positives of every row and no negatives, as from annotators who stop early.
 
-    ``k=1`` gives single-positive labels. Results are those of :func:`simulate_uniform`.
+    ``k=1`` gives single-positive labels. See :func:`simulate_uniform` for return values.
 
     Parameters
     ----------
@@ -177,8 +177,8 @@ def simulate_truncated(
     k : int
         Maximum number of positives of a row.
     order : {"random", "popularity"} or array-like of shape (c,) or (n, c), default="random"
-        Which positives of a row are kept: random ones, those of frequent labels, or those with the
-        highest of the given numbers. Ties are broken at random.
+        Which positives of a row are kept: random positives, positives of frequent labels, or
+        positives with the highest of the given numbers. Ties are broken at random.
 
     Examples
     --------
@@ -205,9 +205,9 @@ def simulate_truncated(
 
 
 def infer_skipped_negatives(Y: Any, order: Any) -> Any:
-    """Infer negatives from an ordered list of labels: those before the last positive of a row.
+    """Infer negatives from an ordered list: labels before the last positive of a row are negative.
 
-    Labels after the last positive become missing. Results are those of :func:`simulate_uniform`.
+    Labels after the last positive become missing. See :func:`simulate_uniform` for return values.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from dm2l.simulate import simulate_uniform
 
 __all__ = ["CheckResult", "check_missing_label_estimator", "parametrize_with_missing_label_checks"]
 
-# Other containers of labels and rows of weight zero may change the order of sums only.
+# Other containers of labels and rows of weight zero may only change the order of sums.
 _CLOSE = 1e-8
 
 
@@ -243,7 +243,7 @@ class _Trial:
         return _outputs(self.fitted(Y, X=X, **masks), self.X)
 
     def method(self, name: str, Y: Any = None) -> Any:
-        """A method of a model fitted to ``Y``."""
+        """Return the result of a method of a model fitted to ``Y``."""
         model = self.fitted(Y)
         if not hasattr(model, name):
             raise SkipTest(f"the estimator has no {name}")
@@ -352,7 +352,7 @@ class _Trial:
         self._require_refusal(np.full_like(self.Y, np.nan))
 
     def check_other_values_are_refused(self) -> None:
-        """Values that are no labels raise a ValueError that contains the value."""
+        """Values that are not labels raise a ValueError that contains the value."""
         for value in (3.25, np.inf):
             self.Y[3, 1] = value
             self._require_refusal(self.Y, str(value))

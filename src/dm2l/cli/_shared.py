@@ -373,7 +373,7 @@ def opened(
 def check_outputs(
     inputs: Mapping[str, Path | None], outputs: Mapping[str, Path | None], *, force: bool
 ) -> None:
-    """Refuse outputs that exist, that would replace an input, or whose folder does not exist."""
+    """Reject outputs that exist, that would replace an input, or whose folder does not exist."""
     seen = {name: path for name, path in inputs.items() if path is not None}
     for name, path in outputs.items():
         if path is None:
@@ -386,7 +386,7 @@ def check_outputs(
         seen[name] = path
         if path.exists() and not force:
             raise click.UsageError(f"{path} exists. Pass --force to overwrite it.")
-        folder = path.resolve().parent  # of the target, if the path is a link
+        folder = path.resolve().parent  # the folder of the target, if the path is a link
         if not folder.is_dir():
             raise click.UsageError(
                 f"{path.name} cannot be written, because the folder {folder} does not exist. "
@@ -395,7 +395,7 @@ def check_outputs(
 
 
 def _same_file(one: Path, other: Path) -> bool:
-    """Whether two paths name the same file, also through links or if case is ignored."""
+    """Return whether two paths lead to the same file, also through links or if case is ignored."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()

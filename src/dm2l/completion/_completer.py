@@ -43,8 +43,8 @@ if TYPE_CHECKING:  # loaded when it is needed
 
 # Numbers that are hashed at a time, so that intermediate results stay in the processor's cache.
 _BLOCK = 2**18
-# Held-out scores are stored if their squared error is larger than that of the model's own scores of
-# training rows by this factor.
+# Held-out scores are stored if their squared error exceeds the squared error of the model's scores
+# of training rows by this factor.
 OVERFIT = 1.02
 FEW = 500  # rows from which the ratio of squared errors is estimated
 
@@ -54,7 +54,7 @@ class TrainingRows:
     """Sorted digests of the training rows, and held-out scores of their known entries (CSR)."""
 
     digests: NDArray[np.uint64]
-    starts: NDArray[np.int64]  # where the entries of each row start
+    starts: NDArray[np.int64]  # position at which the entries of each row start
     labels: NDArray[np.int32]
     signs: NDArray[np.int8]
     scores: NDArray[np.float32]
@@ -166,7 +166,7 @@ class Imputation(NamedTuple):
 
 
 def check_threshold(threshold: Any) -> None:
-    """Refuse a threshold that is neither a number nor "f1"."""
+    """Reject a threshold that is neither None, a number nor "f1"."""
     number = isinstance(threshold, Real) and np.isfinite(float(threshold))
     if not (threshold is None or number or (isinstance(threshold, str) and threshold == "f1")):
         raise ValueError(f"threshold must be None, a finite number or 'f1', got {threshold!r}.")
@@ -180,7 +180,7 @@ class LabelCompleter:
     decisions follow its probabilities, unless ``by_probability`` is False. Without one,
     probabilities come from ``curves``, and decisions from the ``thresholds`` of the scores.
     ``curves`` and ``correlation`` may be functions, which are called at first use, because searches
-    and cross-validation use scores alone.
+    and cross-validation use only scores.
     """
 
     def __init__(
@@ -265,7 +265,7 @@ class LabelCompleter:
         return self._correlation
 
     def state(self) -> dict[str, Any]:
-        """Arguments of the constructor, in which nothing is left to be fitted."""
+        """Arguments of the constructor, with fitted results instead of functions."""
         names = "thresholds learnable calibrator by_probability training_rows curves correlation"
         return {name: getattr(self, name) for name in (*names.split(), "rules")}
 
@@ -276,20 +276,20 @@ class LabelCompleter:
     # -- features alone -------------------------------------------------------------------------
 
     def decide(self, scores: Floats) -> Mask:
-        """Decide whether entries are positive, from features alone."""
+        """Return whether entries are positive, without using known labels."""
         if self.by_probability and self.calibrator is not None:
             return self.calibrator.predict(scores) > 0.5
         return np.asarray(scores > self.thresholds)
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Probability that each entry is positive, from features alone."""
+        """Return the probability that each entry is positive, without using known labels."""
         calibrator = self.calibrator or self.curves
         return plain_probability(scores) if calibrator is None else calibrator.predict(scores)
 
     # -- features and known labels --------------------------------------------------------------
 
     def check_bound(self, max_error_rate: Any, method: str) -> float | tuple[float, float]:
-        """Checked value of ``max_error_rate``; an error if error rates cannot be bounded."""
+        """Check ``max_error_rate``, and raise an error if error rates cannot be bounded."""
         bound, coupled = check_max_error_rate(max_error_rate), self._correlation is not None
         if not coupled or method != "predict":
             need = "method='predict'" if coupled else "a model that was fitted with coupling"
@@ -313,7 +313,7 @@ class LabelCompleter:
             scores = self.training_rows.hold_out(X, T, scores)
         mean, p = correlation.predict(np.where(learnt, T, 0), scores)
         own = self.probabilities(scores) if probabilities is None else probabilities
-        # Rows without a known label use the features alone, because conditional probabilities were
+        # Rows without a known label use only the features, because conditional probabilities were
         # fitted to rows with known labels.
         apart = ~learnt | ~(T[:, learnt] != 0).any(axis=1, keepdims=True)
         predicted = self.decide(scores)
@@ -329,7 +329,7 @@ class LabelCompleter:
         return Imputation(np.where(learnt, mean, scores), p, positive, chosen, expected)
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
-        """Contradicted entries; ``refit`` fits label correlation to these held-out scores."""
+        """Find contradicted entries; ``refit`` fits label correlation to these held-out scores."""
         scored = np.isfinite(scores)
         T, scores = np.where(self.learnable & scored, T, 0), np.where(scored, scores, 0.0)
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
@@ -359,7 +359,7 @@ class CompletionMixin:
         With ``coupling``, missing labels are predicted from the features *and* the known labels of
         their row: scores are conditional means, and decisions follow calibrated probabilities.
         Training rows are recognized, and their held-out scores are used. Without ``coupling``, and
-        in rows without a known label, missing labels are predicted from the features alone.
+        in rows without a known label, missing labels are predicted only from the features.
 
         Parameters
         ----------
@@ -383,7 +383,7 @@ class CompletionMixin:
         Returns
         -------
         filled : ndarray or DataFrame
-            Array or data frame like ``y``. If ``y`` has no negative, the coding is that of the
+            Array or data frame like ``y``. If ``y`` has no negative, it has the coding of the
             training labels.
         summary : CompletionSummary
             Numbers of labels filled with yes and no, and left; only with ``return_summary``.
@@ -458,7 +458,7 @@ class CompletionMixin:
         return self._completer.find_label_errors(labels.signs, scores, refit=bool(trained.any()))
 
     def _parse_like(self: Any, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
-        """Labels of new rows, which need the columns of the training labels."""
+        """Read labels of new rows, which need the same columns as the training labels."""
         if self._labels.kind != "multilabel":
             raise ValueError(
                 f"{method} needs a label matrix, but the model was fitted to a 1-D y. Fit it to "

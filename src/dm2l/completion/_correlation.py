@@ -25,7 +25,8 @@ from dm2l.completion._errors import ErrorRateBound, best_f1_thresholds
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import constant_scores
 
-# Rows to which probabilities are fitted, which have few weights per label; fewer with many labels.
+# Number of rows for fitting probabilities, which have few weights per label; fewer with many
+# labels.
 MOST_ROWS, FEWEST_ROWS = 2000, 500
 # With so many rows per label, probabilities are fitted to the rows of the covariance. With fewer,
 # the covariance overfits, and probabilities are fitted by folds (benchmarks/completion.py).
@@ -241,7 +242,7 @@ class Combiner:
 
     def _learn(self, T: Signs, *inputs: Floats) -> None:
         signs, Z, c = T.astype(np.float64), self._standardized(*inputs), T.shape[1]
-        # One model of all labels, in which each has an intercept, then one model for each label.
+        # First, one model for all labels with one intercept per label; then one model per label.
         self.with_labels_, self.weights_ = False, np.zeros((c, SCORES))
         penalty, goal = np.array([1e-3, 1.0, 1.0, 1.0]), np.zeros((c, SCORES))
         if self.calibrated:
@@ -300,7 +301,7 @@ class Combiner:
     def _descend(
         self, T: Floats, Z: Floats, penalty: Floats, goal: Floats, *, together: bool
     ) -> None:
-        """Newton's method for all labels; with ``together`` they share all but intercepts."""
+        """Run Newton's method for all labels; with ``together``, labels share the slopes."""
         eta = self._margins(T, Z)
         loss = self._loss(T, eta, penalty, goal)
         for _ in range(ROUNDS):
@@ -380,7 +381,7 @@ def _score_blocks(Z: Floats, curve: Floats, penalty: Floats) -> Floats:
 
 
 def _shared_step(H: Floats, g: Floats) -> Floats:
-    """Newton step with one intercept a label and common slopes (the intercepts eliminated)."""
+    """Return the Newton step for one intercept per label and common slopes."""
     across = H[:, 0, 1:] / H[:, 0, :1]
     slopes = np.linalg.solve(
         (H[:, 1:, 1:] - across[:, :, None] * H[:, :1, 1:]).sum(axis=0),
@@ -399,7 +400,7 @@ DRAWS = 8
 
 
 def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
-    r"""Expected number of errors at the *other* missing entries of a row that an answer avoids.
+    r"""Return the expected number of errors that an answer avoids at *other* entries of its row.
 
     An entry j that is imputed with probability :math:`p_j` is wrong with probability
     :math:`e(p_j) = \min(p_j, 1 - p_j)`. An answer :math:`a = \pm 1` to entry k changes the mean of
@@ -481,7 +482,7 @@ def _moved(
 
 
 def _spared(p: Floats, chance: Floats, yes: Floats, no: Floats) -> Floats:
-    """Expected errors at entries of probability ``p`` that an answer avoids."""
+    """Return the expected errors that an answer avoids at entries of probability ``p``."""
     between = _error(chance * yes + (1 - chance) * no)
     spared = between - chance * _error(yes) - (1 - chance) * _error(no)
     return np.asarray(spared * np.minimum(1.0, _error(p) / np.maximum(between, 1e-12)))
@@ -493,9 +494,10 @@ def _error(p: Floats) -> Floats:
 
 def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
     """Ratio of observed to expected gains of answers, from 0 to 1."""
-    # The largest gains are overestimated the most. So label correlation is fitted to half of the
-    # rows, known entries of the other half are treated as missing and then answered, and the errors
-    # avoided are compared with the expected ones, for the 5 % of answers with the highest values.
+    # The largest gains are overestimated most. Therefore, label correlation is fitted to half of
+    # the rows, known entries of the other half are treated as missing and then answered, and the
+    # errors avoided are compared with the expected ones, for the 5 % of answers with the highest
+    # values.
     rng = np.random.default_rng(0)
     rows = rng.permutation(np.flatnonzero((T != 0).sum(axis=1) > 1))[:MOST_ROWS]
     found = []
@@ -515,7 +517,7 @@ def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
 def _asked_again(
     correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Error of one known entry per row, and expected and observed gains at the other entries."""
+    """Return errors of one known entry per row, and expected and observed gains at others."""
     others = T != 0
     one = np.arange(len(T)), np.argmax(np.where(others, rng.random(T.shape), -1.0), axis=1)
     others[one] = False

@@ -24,13 +24,13 @@ Mask = NDArray[np.bool_]
 MEMORY = 2.0**27
 # Smallest eigenvalue of a correlation matrix that is inverted.
 FLOOR = 0.01
-# Weight of the initial covariance, relative to the number of rows (benchmarks/completion.py).
+# Weight of the initial covariance relative to the number of rows (benchmarks/completion.py).
 PRIOR = 0.3
 # Ridge on the loadings of the factors, in rows (benchmarks/completion.py).
 RIDGE = 30.0
 # With more labels, low-rank factors are used: a row of a dense covariance costs up to (c / 2)^3.
 MAX_DENSE, RANK = 200, 24
-# Rows times labels cubed for which a round of EM takes about 0.1 seconds.
+# Value of rows * labels^3 for which a round of EM takes about 0.1 seconds.
 WORK = 1e9
 # Folds of rows for out-of-fold moments.
 FOLDS = 3
@@ -255,7 +255,7 @@ def quick_covariance(T: NDArray[np.int8], F: Floats) -> LabelCovariance:
 def out_of_fold_moments(
     T: NDArray[np.int8], F: Floats, folds: NDArray[np.intp]
 ) -> tuple[Floats, Floats]:
-    """Means and variances of all entries, with a covariance that was fitted to other folds."""
+    """Return means and variances of all entries, from covariances fitted to the other folds."""
     mean, variance = np.empty(F.shape), np.empty(F.shape)
     for k in range(FOLDS):
         here, others = folds == k, folds != k
@@ -325,9 +325,9 @@ def em_factor(
 ) -> tuple[FactorCovariance, list[float]]:
     r"""Low-rank factors by EM, and the objective of each round.
 
-    EM maximizes the log-likelihood of the known residuals minus
-    :math:`\tfrac12 \sum_j \left( \kappa \|l_j\|^2 / \psi_j + \log \psi_j + d_j / \psi_j \right)`,
-    with the ridge :math:`\kappa` and the variances d of the residuals. No round decreases it.
+    EM maximizes the log-likelihood of the known residuals minus :math:`\tfrac12 \sum_j \left(
+    \kappa \|l_j\|^2 / \psi_j + \log \psi_j + d_j / \psi_j \right)`, with the ridge penalty
+    :math:`\kappa` and the variances d of the residuals. No round decreases it.
     """
     n, c = E.shape
     known, d = mask.astype(np.float64), _variances(E, mask)

@@ -56,7 +56,7 @@ class Calibrator:
     def _fit_label(
         self, scores: Floats, positive: NDArray[np.bool_], weights: Floats
     ) -> tuple[Floats, Floats] | None:
-        """Slope and offset of a label, or knots of its curve; None if it cannot be fitted."""
+        """Return slope and offset of a label, or the knots of its curve; None if the fit fails."""
         n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
         if not n_positive or not n_negative:
             return None
@@ -125,7 +125,7 @@ def best_f1_thresholds(
         last = best + 1 == len(hits)
         below = lowest - max(1.0, abs(lowest)) if last else float(sorted_scores[best + 1])
         middle = below + 0.5 * (lowest - below)
-        # There is no number between adjacent floats; the lower one is then the threshold.
+        # If no float lies between the two scores, the lower score is the threshold.
         thresholds[k] = middle if middle < lowest else below
     return thresholds
 
@@ -390,7 +390,7 @@ class LabelErrors:
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
-    """Labels that are probably wrong, and should not be evidence about other labels."""
+    """Mask labels that are probably wrong and should not be evidence about other labels."""
     # With the share e of contradictions among the most confident predictions, a label whose
     # opposite has probability r is wrong with probability e (r - e) / ((1 - 2 e)(1 - r)).
     against = np.where(T > 0, 1 - p, p)

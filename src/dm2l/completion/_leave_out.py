@@ -28,7 +28,7 @@ TOO_BENT = 0.5
 RIDGE_FOLDS, STEPS = 5, 30
 # Tolerance of the gradient of ridge solutions, whose error is divided by 1 - h too.
 TOL = 0.01
-# Up to so many features, or rows of a kernel matrix, leverages are exact. Otherwise they are
+# Up to this number of features, or rows of a kernel matrix, leverages are exact. Otherwise they are
 # estimated by random projections (benchmarks/coupling_cost.py).
 EXACT, EXACT_ROWS = 256, 1500
 PROJECTIONS = 128
@@ -105,8 +105,8 @@ def leave_one_out_scores(
     entries: EntryWeights | None = None,
 ) -> Any:
     """Leave-one-out scores of masked ridge for known entries, as a numpy array."""
-    # The intercept is that of all rows: without one positive of a rare label it would be lower, so
-    # that positives would get lower scores than negatives.
+    # The intercept is computed from all rows. If a positive of a rare label were left out, the
+    # intercept would be lower, and positives would get lower scores than negatives.
     known, entries = T != 0, entries or EntryWeights()
     weights = entries.weights
     V = conjugate_gradients(problem, factor, tol=TOL, start=factor.to_variables(W))
@@ -130,7 +130,7 @@ def out_of_fold_scores(
     problem: Problem, factor: Preconditioner, T: Signs, V: Any, entries: EntryWeights
 ) -> Any:
     """Out-of-fold scores of masked ridge for known entries, and plain scores for missing ones."""
-    # Folds do not start from the solution V of all rows, which has seen the rows left out.
+    # Folds do not start from the solution V, because it was fitted to the rows left out, too.
     features = problem.features
     W = factor.to_weights(V)
     F = to_numpy(float64(features.scores(W)))

@@ -146,7 +146,7 @@ def catalogue() -> dict[str, DataSetCard]:
 
 _VARIABLE = "DM2L_DATA"
 
-# In the order of preference.
+# Suffixes in the order of preference.
 _READERS: dict[str, Callable[[Path], Bunch]] = {
     ".npz": read_npz,
     ".arff": read_arff,

@@ -56,7 +56,7 @@ def _ones(where: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class ExtremeDM2LClassifier(MissingLabelClassifier):
-    r"""DM2L with a low-rank head, for thousands of labels of which each row has a few.
+    r"""DM2L with a low-rank head, for thousands of labels with few positives per row.
 
     Scores are :math:`F = t_0 + (\Phi W + 1 b') B'`, where the columns of ``B`` (labels x rank) are
     orthonormal and :math:`t_0` is the target of an entry that is not stored. The estimator
@@ -78,11 +78,11 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     rank : int, default=100
         Number of columns of ``B``. The number of labels means no reduction.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-        Meaning of an entry that a sparse ``Y`` does not store. "missing": unknown
-        (:math:`t_0 = 0`). "negative": an observed negative (:math:`t_0 = -1`). "unlabelled": a
-        negative or an overlooked positive; such an entry has the weight ``absent_weight``, and a
-        positive of label ``j`` has the weight ``1 / propensities[j]``. None: missing, and ``Y``
-        must store negatives as -1.
+        Meaning of an entry that a sparse ``Y`` does not store. "missing": unknown (:math:`t_0 =
+        0`). "negative" means an observed negative (:math:`t_0 = -1`). "unlabelled" means a negative
+        or an overlooked positive; such an entry has the weight ``absent_weight``, and a positive of
+        label ``j`` has the weight ``1 / propensities[j]``. None means missing, and ``Y`` must store
+        negatives as -1.
     absent_weight : float, default=1.0
         Weight of an unlabelled entry; above 0 and at most 1.
     propensities : array-like of shape (n_labels,), default=None
@@ -231,7 +231,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return self
 
     def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, SparseLabelMatrix]:
-        """Names and coding of the labels, and their entries, which stay sparse if they are."""
+        """Return names, coding and entries of the labels; sparse labels stay sparse."""
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
             return form, SparseLabelMatrix.of_signs(form.signs)
@@ -277,7 +277,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return TopK(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def _all_scores(self, X: Any, learnt: Any = None) -> NDArray[np.float64]:
-        """Scores of all labels, including constant labels."""
+        """Return the scores of all labels, including constant labels."""
         n, c = _num_samples(X), len(self.offset_)
         if 8 * n * c > self.max_memory:
             raise ValueError(
@@ -291,7 +291,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return scores
 
     def predict(self, X: Any) -> Any:
-        """Predict the labels with scores above 0; the result is sparse if the training labels were.
+        """Predict the labels with scores above 0; sparse if the training labels were sparse.
 
         If most positives were unlabelled, few scores exceed 0; then use :meth:`predict_top_k`.
         """
@@ -315,7 +315,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         max_error_rate: Any = None,
         return_summary: bool = False,
     ) -> Any:
-        """Impute the missing labels of ``Y``, which is read as in ``fit``; observed labels stay.
+        """Impute the missing labels of ``Y``, which is read as in ``fit``.
 
         This works as in :class:`dm2l.DM2LClassifier`, but ``max_error_rate`` and
         ``return_summary`` are not supported. Unlabelled entries count as missing. For a sparse

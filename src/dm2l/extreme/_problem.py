@@ -98,7 +98,8 @@ class SharedRows:
             inverse = (np.ones(len(real)), (flat[real], real))
             back = sp.csr_array(inverse, shape=(filler, len(flat)))
             heavy = heights[some]
-            if weights is not None:  # a weight of two counts as two rows, a small one as one row
+            # a weight of two counts as two rows, a weight below one as one row
+            if weights is not None:
                 heavy = np.maximum(heavy, weights[places].sum(axis=1))
             stacks.append(_Stack(places, heights[some], heavy, back))
             start = some.stop
@@ -166,7 +167,7 @@ class LowRankProblem:
         self.rho = w + float(self._excess.sum()) / (self.n * c)
         weights = counts * v
         self.at_zero = 0.5 * float(weights @ stored.data**2)
-        # Minus the gradient of the loss at zero.
+        # The negative gradient of the loss at zero.
         self.pulls = self._where_stored(weights * stored.data)
         self._weights: Any = 1.0 if rows is None else rows[:, None]
         self._roots: Any = 1.0
@@ -320,7 +321,7 @@ def label_basis(
     B = np.empty((c, len(values)))
     for start in range(0, c, block):
         B[start : start + block] = predictable(start).T @ (U / np.sqrt(values))
-    # The squares cost small singular values digits, so that columns are not exactly orthogonal.
+    # Squaring loses digits of small singular values, so columns are not exactly orthogonal.
     return np.ascontiguousarray(scipy.linalg.qr(B, mode="economic", overwrite_a=True)[0])
 
 
@@ -362,7 +363,7 @@ def block_length(max_memory: float, width: int, most: int) -> int:
 
 
 def check_memory(rank: int, max_memory: float, **sizes: Any) -> None:
-    """Refuse a fit that needs too much memory, and name the largest rank that fits."""
+    """Reject a fit that needs too much memory, and name the largest rank that fits."""
     limit = (1 - SHARE) * max_memory
     needed = bytes_needed(rank=rank, **sizes)
     if needed <= limit:

@@ -33,7 +33,7 @@ from dm2l.io._columns import (
 )
 from dm2l.io._table import check_encoding
 
-_VALUE_BYTES = 50  # of memory per value, including its copies
+_VALUE_BYTES = 50  # bytes of memory per value, including its copies
 _SPECIAL = frozenset("'\"%")
 _TOKEN = re.compile(
     r"""\s*(?: '(?P<single>(?:[^'\\]|\\.)*)'
@@ -63,8 +63,8 @@ def read_arff(
 
     Rows may be dense or sparse (``{index value, ...}``). Values that a sparse row does not list are
     0 or the first declared value. A nominal feature becomes one 0/1 column per value, named
-    ``name=value``. A feature with two values becomes one column, for the value that comes later in
-    the alphabet. ``{0,1}`` is read as a number, and ``?`` as NaN.
+    ``name=value``. A feature with two values becomes one column, for the alphabetically later
+    value. ``{0,1}`` is read as a number, and ``?`` as NaN.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def read_arff(
         The label attributes, as in :func:`read_csv`. If None, they are taken from ``xml``, from
         MEKA's option ``-C k`` in the relation, or from the ``.xml`` file beside the ARFF file.
     xml : str or Path, default=None
-        Mulan's list of labels. Documents with a DOCTYPE are refused.
+        Mulan's list of labels. Documents with a DOCTYPE are rejected.
     drop, encoding
         As in :func:`read_csv`.
     features_only : bool, default=False
@@ -237,7 +237,7 @@ def _read_label_names(path: str | Path) -> list[str]:
 
 @dataclass(frozen=True)
 class _Coding:
-    """The columns that an attribute becomes: from ``start`` on, one for each of ``names``."""
+    """The columns of an attribute, which begin at ``start``; one column for each of ``names``."""
 
     start: int
     names: tuple[str, ...]
@@ -279,7 +279,7 @@ def _coding(
         names = tuple(f"{name}={value}" for value in values)
         codes = {value: (start + k, 1.0) for k, value in enumerate(values)}
     else:
-        # The order in which a file declares two values must not decide which of them is 1.
+        # Which value is coded as 1 must not depend on the order of the two values in the file.
         numeric = set(values) <= {"0", "1"}
         one = "1" if numeric else max(values)
         names = (name if numeric else f"{name}={one}",)

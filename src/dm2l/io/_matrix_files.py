@@ -67,8 +67,8 @@ def read_mat(
 ) -> Bunch:
     """Read features and labels from a MATLAB file of version 4 to 7.
 
-    A label matrix with one row per label, as in the Yahoo files, is transposed. A feature matrix
-    with one column per sample is transposed if it fits the labels only then.
+    A label matrix with one row per label, as in the Yahoo files, is transposed. A feature matrix is
+    transposed if only its transpose fits the labels.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def read_mat(
     missing : float, default=nan
         The mark of a missing label, such as ``0`` in files that hold -1, 0 and +1.
     features_only : bool, default=False
-        If True, labels are ignored, and ``target`` has no columns. A label matrix in the file
-        still decides whether features are transposed.
+        If True, labels are ignored, and ``target`` has no columns. A label matrix in the file is
+        still used to detect whether features must be transposed.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
 
 
 def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
-    """Return wanted variables as matrices, and descriptions of those that are no matrices."""
+    """Return wanted variables as matrices, or descriptions of them if they are not matrices."""
     size = check_regular(path)
     Path(path).open("rb").close()  # raises an OSError if the file is not readable
     memory = int(min(available_memory() / 3, _SPARE + _RATIO * size))
@@ -254,7 +254,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     Parameters
     ----------
     path : str or Path
-        The archive. Pickled objects, and arrays that do not fit into memory, are refused.
+        The archive. Pickled objects, and arrays that do not fit into memory, are rejected.
     features_only : bool, default=False
         If True, labels are ignored, and ``target`` has no columns.
 

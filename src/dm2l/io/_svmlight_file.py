@@ -39,7 +39,7 @@ def read_svmlight(
 
     A line that holds only spaces is a row without labels and features; scikit-learn writes such
     lines. Comments (``#``) and empty lines at the beginning and end are ignored. Empty lines
-    between rows are refused.
+    between rows are rejected.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def read_svmlight(
 
 
 class SvmlightRows(io.RawIOBase):
-    """Reads the rows of an open file by scikit-learn, and the blank rows that it would skip."""
+    """Reads the rows of an open file with scikit-learn, and the blank rows that it would skip."""
 
     def __init__(
         self, file: IO[bytes], path: AnyPath, n_features: int | None, zero_based: Base
@@ -162,7 +162,7 @@ class SvmlightRows(io.RawIOBase):
                     yield line
 
     def _from_zero(self, indices: NDArray[Any], indptr: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-        """Return indices that begin at 0, and whether those of the file do."""
+        """Return indices that begin at 0, and whether the indices in the file begin at 0."""
         zero_based = self._zero_based
         if zero_based == "auto":
             zero_based = len(indices) > 0 and bool(indices.min() == 0)

@@ -283,7 +283,7 @@ def _decimal_sign(beginning: str, separator: str) -> str:
 
 
 class LineReader:
-    """Lines as a file object for pandas; ``found`` tells whether one matched ``wanted``."""
+    """Lines as a file object for pandas; ``found`` is True if a line matched ``wanted``."""
 
     def __init__(self, lines: Iterator[str], wanted: re.Pattern[str] | None = None) -> None:
         self._lines, self._wanted = lines, wanted
@@ -365,7 +365,8 @@ def read_csv(
         2. A mapping gives it for some labels, by name or pattern: ``{"dx_*": "found"}``.
     cutoffs : str or list of str, default=()
         Numeric labels with the condition for a positive, such as ``"fold_*>=2"``, with ``>=``,
-        ``>``, ``<=`` or ``<``. A cell may be a bound such as ``>10`` if it decides the condition.
+        ``>``, ``<=`` or ``<``. A cell may be a bound such as ``>10`` if the condition follows from
+        it.
     drop : str or list of str, default=()
         Columns to ignore, in the same syntax as ``labels``.
     separator, decimal : str, default=None

@@ -25,8 +25,8 @@ from dm2l.io._columns import check_distinct
 
 _PIECE = 2**16
 _LONGEST = 2**20  # bytes of one tag or comment, which expat reads as a whole
-# Tags and attributes cost time and memory. Sheets that compress well, such as those of zeros, have
-# up to 3.7 of them, and 24 bytes of XML, for a byte of the file.
+# Tags and attributes cost time and memory. Per byte of the file, sheets that compress well, such as
+# sheets of zeros, have up to 3.7 of them and 24 bytes of XML.
 _MARKS_PER_BYTE = 6
 _BYTES, _BYTES_PER_BYTE = 2**25, 100
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -89,12 +89,13 @@ class Parts:
             parser.Parse(b"", True)
 
 
-# Bytes of memory for a byte of unpacked XML, where about 40 bytes describe a cell; the second is
-# for editing, where every cell is kept with its style.
+# Bytes of memory per byte of unpacked XML (about 40 bytes per cell), for reading and for editing,
+# which keeps every cell with its style.
 _FACTOR, _EDITED = 3.0, 8.0
-# Tags and attributes that any file may have; openpyxl takes 10 times as long for one.
+# Numbers of tags and attributes that any file may have, for reading and for editing, where openpyxl
+# takes 10 times as long per tag.
 _MARKS, _EDITED_MARKS = 2**22, 2**19
-# Bytes of memory for a cell that is not in the file, here and in the data frame together.
+# Bytes of memory for a blank cell, including the data frame.
 _BLANK = 32
 # Cells of the table per cell with a value, and cells that any table may have.
 _SPARSE, _SMALL = 10, 2**22
@@ -359,7 +360,8 @@ def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
     ):
         with zipfile.ZipFile(file) as archive:
             _EditCheck(Parts(path, archive, marks=_EDITED_MARKS, factor=_EDITED)).check()
-        warnings.simplefilter("ignore")  # about styles and rules that openpyxl does not support
+        # warnings about styles and rules that openpyxl does not support
+        warnings.simplefilter("ignore")
         book = openpyxl.load_workbook(file)
         sheet = book.worksheets[0]
     # iter_rows would create all cells up to the last one.
@@ -374,8 +376,10 @@ class _EditCheck:
         self._parts = parts
         self._boundaries = require("openpyxl.utils", "excel").range_boundaries
         self._cells = self._objects = self._merged = 0
-        self._tag, self._length = "", 0  # the last opened tag, and the characters after it
-        self._sharing = self._longest = 0  # cells with a shared formula, and the longest formula
+        # the last opened tag, and the number of characters after it
+        self._tag, self._length = "", 0
+        # number of cells with shared formulas, and the length of the longest formula
+        self._sharing = self._longest = 0
 
     def check(self) -> None:
         """Check all parts."""

@@ -1,4 +1,4 @@
-"""Label matrices with missing entries: what is accepted, and the one form it is read into."""
+"""Label matrices with missing entries: accepted formats, and the common form for all of them."""
 
 from typing import TYPE_CHECKING, Any
 

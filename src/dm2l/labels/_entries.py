@@ -39,7 +39,7 @@ class EntryWeights:
         return type(self)(taken(self.targets), taken(self.weights))
 
     def rows_only(self, T: Signs, name: str) -> Floats | None:
-        """Weights of rows, for a method (called ``name``) that cannot weight entries."""
+        """Return the weights of rows, for a method ``name`` that cannot weight entries."""
         rows = self.rows
         if rows is None or self.weights is None:
             return None
@@ -52,7 +52,7 @@ class EntryWeights:
 
     @cached_property
     def rows(self) -> Floats | None:
-        """Weight of each row, which is the largest of its entries; None if all are one."""
+        """Return the largest weight in each row; None if all weights are one."""
         return None if self.weights is None else self.weights.max(axis=1)
 
 
@@ -64,7 +64,7 @@ def checked_weights(
     *,
     allow_zero: bool = False,
 ) -> Floats:
-    """Weights as float64, which must be finite and >= 0 where ``used``, and are 0 elsewhere."""
+    """Return weights as float64, checked to be finite and >= 0 where ``used``, and 0 elsewhere."""
     given = given.toarray() if sp.issparse(given) else to_numpy(given)
     values = np.asarray(given, dtype=np.float64)
     if values.shape != shape:

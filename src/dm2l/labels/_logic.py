@@ -17,11 +17,11 @@ HEADS = {"not both": "exclusions", "at most one": "at_most_one", "exactly one": 
 FIELDS = {"implications", *HEADS.values()}
 _PLAIN = re.compile(rf"(?!({'|'.join(HEADS)})\s*:)(?!\s)(?:(?!=>)[^\",#\r\n])+(?<!\s)")
 _BLOCK = 2**22  # numbers of an intermediate array
-_DENSE = 0.05  # share of entries from which the closure is multiplied as a dense matrix
+_DENSE = 0.05  # share of nonzero entries above which the closure is multiplied as a dense matrix
 
 
 class RuleText(NamedTuple):
-    """A rule: its kind, the names of its labels, and where it is written."""
+    """A rule: its kind, the names of its labels, and its place in a file."""
 
     field: str
     names: tuple[str, ...]
@@ -38,7 +38,7 @@ class RuleText(NamedTuple):
         return f"{head}: {', '.join(quoted)}"
 
     def check(self) -> None:
-        """Refuse a rule with the wrong number of labels."""
+        """Reject a rule with a wrong number of labels."""
         pair = self.field in ("implications", "exclusions")
         if len(set(self.names)) < len(self.names) or not 2 <= len(self.names) <= (
             2 if pair else 1e9
@@ -56,7 +56,7 @@ class RuleText(NamedTuple):
 
 
 class Propagation(NamedTuple):
-    """Signs with the entries that follow from known ones, and rows that contradict the rules."""
+    """Signs after adding all entries that follow from rules, and rows that contradict the rules."""
 
     signs: Signs
     contradictory: NDArray[np.bool_]
@@ -66,9 +66,9 @@ class RuleLogic:
     """Rules for label columns in a fixed order, as a graph of literals.
 
     The columns that occur in rules have the positions 0, ..., m - 1 in ``columns``. Literal k says
-    that the label at position k is positive, and literal k + m that it is negative. ``closure`` has
-    the literals that each literal implies, including itself, and ``groups`` the members of the
-    exactly-one groups.
+    that the label at position k is positive, and literal k + m that it is negative. ``closure``
+    contains the literals that each literal implies, including itself. ``groups`` contains the
+    members of the exactly-one groups.
     """
 
     def __init__(self, rules: Sequence[RuleText], label_names: Sequence[str]) -> None:
@@ -117,7 +117,7 @@ class RuleLogic:
         try:
             TopologicalSorter(parents).prepare()
         except CycleError as error:
-            cycle = error.args[1][::-1]  # from a child to its parents
+            cycle = error.args[1][::-1]  # edges lead from a child to its parents
             steps = [rules[pair] for pair in pairwise(cycle)]
             raise ValueError(
                 f"Implications form a cycle: {_listed(steps)}. The rules make these labels equal. "
@@ -125,7 +125,7 @@ class RuleLogic:
             ) from error
 
     def _probe(self) -> None:
-        """Refuse labels that can never be positive, and find those that always are."""
+        """Raise an error if a label can never be positive, and find labels that always are."""
         m = len(self.columns)
         for start in range(0, m, step := max(1, _BLOCK // (2 * m + 1))):
             rows = np.arange(start, min(start + step, m))
@@ -141,7 +141,7 @@ class RuleLogic:
     # -- propagation ----------------------------------------------------------------------------
 
     def propagate(self, T: Signs) -> Propagation:
-        """Signs with the entries that follow from known ones by unit propagation.
+        """Return signs with the entries that follow from known entries by unit propagation.
 
         Rows that contradict the rules are returned unchanged.
         """
@@ -169,7 +169,7 @@ class RuleLogic:
         return known[:, :m].astype(np.int8) - absent.astype(np.int8), against
 
     def explain(self, signs: Signs) -> str:
-        """Known labels of a row that contradicts the rules, and the rules they contradict."""
+        """Return the known labels of a row that contradict rules, and these rules."""
         m, known = len(self.columns), signs[self.columns]
         positive, negative = np.flatnonzero(known > 0), np.flatnonzero(known < 0) + m
         facts, rules = self._explain({*positive.tolist(), *negative.tolist()})
@@ -177,7 +177,7 @@ class RuleLogic:
         return f"{', '.join(said)}, but the rules are {rules}"
 
     def _explain(self, facts: set[int]) -> tuple[list[int], str]:
-        """Facts that lead to a contradiction, and the rules that lead there."""
+        """Return the known labels that lead to a contradiction, and the rules involved."""
         m = len(self.columns)
         clauses = [(rule, clause) for rule, at in self.rules for clause in _clauses(rule, at, m)]
         reasons: dict[int, tuple[RuleText, list[int]]] = {}
@@ -185,7 +185,7 @@ class RuleLogic:
         while conflict is None:
             before = len(known)
             for rule, clause in clauses:
-                # A clause is a set of literals of which one holds.
+                # A clause is a set of literals of which at least one holds.
                 open_ = [literal for literal in clause if (literal + m) % (2 * m) not in known]
                 if not open_:
                     conflict = rule, [(literal + m) % (2 * m) for literal in clause]
@@ -214,7 +214,7 @@ class RuleLogic:
 
 
 def _clauses(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
-    """Sets of literals of which one holds, for a rule about m labels."""
+    """Return sets of literals for a rule about m labels; at least one literal of each set holds."""
     if rule.field == "implications":
         return [[at[0] + m, at[1]]]
     pairs = [[one + m, other + m] for one, other in combinations(at, 2)]
@@ -222,7 +222,7 @@ def _clauses(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
 
 
 def _closed(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Any:
-    """Transitive closure of a graph as a matrix of ones, dense if it has many of them."""
+    """Transitive closure of a graph as a 0/1 matrix, which is dense if it has many ones."""
     reach = sp.csr_array((np.ones(len(starts), np.float32), (starts, ends)), shape=(size, size))
     stored = -1
     while reach.nnz != stored:

@@ -1,4 +1,4 @@
-"""The label matrix: validated labels, in the form in which all parts of the library use them.
+"""The label matrix: validated labels in the form that the whole library uses.
 
 Labels are stored as *signs*: an ``int8`` matrix ``T`` with ``+1`` for an observed positive, ``-1``
 for an observed negative and ``0`` for a missing entry. In the paper this is ``R_Omega(Y)``, which
@@ -226,7 +226,7 @@ class LabelMatrix:
         return np.where(positive, 1, self.negative).astype(dtype)
 
     def warn_constant(self, stacklevel: int = 3) -> None:
-        """Warn about labels of which at most one class was observed."""
+        """Warn about labels with at most one observed class."""
         positive, negative = (self.signs > 0).any(axis=0), (self.signs < 0).any(axis=0)
         empty, single = ~(positive | negative), positive ^ negative
         for which, what in ((empty, "nothing observed"), (single, "only one class observed")):
@@ -326,7 +326,7 @@ def parse_like(
 def parse_new_rows(
     X: Any, y: Any, known: LabelMatrix, n_features: int | None, **marks: Any
 ) -> LabelMatrix:
-    """Read labels of new rows, whose columns must be those of the ``known`` labels."""
+    """Read labels of new rows, which must have the columns of the ``known`` labels."""
     shape = y.shape if hasattr(y, "shape") else np.shape(y)
     n_labels = known.n_labels
     if len(shape) != 2 or shape[1] != n_labels:
@@ -353,7 +353,7 @@ def parse_new_rows(
 def fill_with_labels(
     given: LabelMatrix, positive: Any, left: NDArray[np.bool_], missing_label: Any
 ) -> NDArray[Any]:
-    """Labels in their coding with decisions at missing entries, except those that are ``left``."""
+    """Return labels in their coding, with decisions at missing entries that are not ``left``."""
     filled = given.decode(np.where(given.signs == 0, positive, given.signs > 0))
     if left.any():
         if not isinstance(missing_label, Real):  # otherwise numpy would convert numbers to text
@@ -382,7 +382,7 @@ def constant_scores(positives: Any, negatives: Any) -> NDArray[np.float64]:
 
 
 class LearnableMask(NamedTuple):
-    """Labels that can be learnt, constant scores of the others, and rows that affect a fit."""
+    """Learnable labels, constant scores of the other labels, and rows that affect a fit."""
 
     learnable: NDArray[np.bool_]  # labels of which both classes were observed
     constant: NDArray[np.float64]  # from the observed rates, see constant_scores
@@ -406,7 +406,7 @@ class LearnableMask(NamedTuple):
         return replace(labels, signs=signs, entries=entries)
 
     def of_labels(self, value: Any) -> Any:
-        """Values of the learnable labels; a single number for all labels stays as it is."""
+        """Return the values of the learnable labels; a single number is returned unchanged."""
         return value if np.ndim(value) == 0 else np.asarray(value)[self.learnable]
 
     def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -416,7 +416,7 @@ class LearnableMask(NamedTuple):
         return everything
 
     def rows(self, X: Any, *, pairwise: bool = False) -> Any:
-        """Inputs of the kept rows, with ``pairwise`` also of these columns of a kernel matrix."""
+        """Return inputs of the kept rows; ``pairwise`` also selects columns of a kernel matrix."""
         if pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         if self.keep.all():
@@ -442,7 +442,7 @@ class LabelForm:
     def resumed(
         cls, labels: LabelMatrix, negatives: int, missing_label: Any, missing_as: Any
     ) -> Any:
-        """Form that continues after labels with this number of negatives."""
+        """Return a copy that continues after labels with this number of negatives."""
         form = cls(missing_label, missing_as, labels.classes)
         form.labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):

@@ -179,7 +179,7 @@ def check_mask(
 
 
 def refuse_shuffled(names: Any, others: Any, what: str) -> None:
-    """Refuse a data frame (called ``what``) whose columns are those of ``Y`` in another order."""
+    """Reject a data frame (called ``what``) that has the columns of ``Y`` in another order."""
     if names is None or others is None or list(others) == list(range(len(others))):
         return  # the default names of columns
     known = set(names)
@@ -280,7 +280,7 @@ class SparseLabelMatrix:
     """Sparse label matrix, which is never converted to a dense one.
 
     A sparse matrix of -1 and +1 can be passed to metrics and estimators directly. For a matrix of
-    positives only, use :meth:`from_array` to define what an entry that is not stored means.
+    positives only, define the meaning of entries that are not stored with :meth:`from_array`.
 
     Attributes
     ----------
@@ -350,7 +350,7 @@ class SparseLabelMatrix:
         return n - self.positives()
 
     def at(self, labels: NDArray[np.intp]) -> NDArray[np.int8]:
-        """Signs of the labels of each row that an array of shape (n, k) names."""
+        """Return the signs of the labels in an array of shape (n, k) with k labels of each row."""
         rows = np.repeat(np.arange(len(labels)), labels.shape[1])
         found = _entries(self.signed, rows, labels.ravel())
         return self._with_negatives(found.reshape(labels.shape))
@@ -381,7 +381,7 @@ def _entries(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[
 
 
 def check_missing_as(missing_as: Any) -> None:
-    """Refuse an unknown value of ``missing_as``."""
+    """Reject an unknown value of ``missing_as``."""
     if missing_as is not None and missing_as not in ("missing", "negative", "unlabelled"):
         raise ValueError(f"missing_as must be None, {_MEANINGS}; got {missing_as!r}.")
 
@@ -392,7 +392,7 @@ def read_sparse(
     """Labels of a sparse ``Y``; neither it nor a sparse ``label_mask`` is converted to dense."""
     check_missing_as(missing_as)
     Y = sp.csr_array(Y, copy=True)
-    Y.sum_duplicates()  # so that an entry that is stored twice is refused in every format
+    Y.sum_duplicates()  # so that an entry that is stored twice is rejected in every format
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
     columns, data, allowed = Y.indices, Y.data, Y.shape[0] * Y.shape[1]
     mask = None if label_mask is None else check_mask(label_mask, Y.shape, sparse=True)

@@ -227,7 +227,7 @@ class LabelRules:
         return self._of(self._rules(), found)
 
     def _rules(self) -> Iterator[RuleText]:
-        """All rules, with the place of each."""
+        """Return all rules with their places."""
         for kind in _FIELDS:
             for names in getattr(self, kind):
                 rule = RuleText(kind, names)
@@ -241,7 +241,7 @@ class LabelRules:
 
 
 def _parse(line: str) -> RuleText | None:
-    """Rule of a line of text; None if there is none."""
+    """Return the rule in a line of text, or None."""
     head = _HEAD.match(line)
     kind, sign = (HEADS[head[1]], ",") if head else ("implications", "=>")
     names, name = [], ""
@@ -273,7 +273,7 @@ def _unquoted(name: str) -> str:
 
 
 def _parse_csv(line: str) -> RuleText | None:
-    """Implication of a line of a CSV file; None if there is none."""
+    """Return the implication in a line of a CSV file, or None."""
     cells = [cell.strip() for cell in next(csv.reader([line]), [])]
     if not any(cells):
         return None

@@ -12,11 +12,11 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Implication:
-    """Pair of labels of which ``implied`` is positive in most rows where ``label`` is."""
+    """Pair of labels: ``implied`` is positive in most rows in which ``label`` is positive."""
 
     label: str
     implied: str
-    probability: float  # of ``implied``, in rows where ``label`` is positive
+    probability: float  # share of positives of ``implied`` in rows where ``label`` is positive
     rows: int  # number of these rows
     base: float  # share of positives of ``implied`` in all rows
 
@@ -49,13 +49,13 @@ class Cooccurrence:
     def implied(
         self, min_rows: int = 10, min_probability: float = 0.9, min_gain: float = 0.2
     ) -> NDArray[np.bool_]:
-        """Pairs whose probability is high, and higher than the base by ``min_gain``."""
+        """Pairs with a high probability that exceeds the base rate by ``min_gain``."""
         P = self.told(min_rows)
         with np.errstate(invalid="ignore"):  # comparisons with NaN are False
             return (min_probability <= P) & (self.base + min_gain <= P)
 
     def implications(self, names: Sequence[str], **least: Any) -> list[Implication]:
-        """Implications, the most probable first; the arguments are those of :meth:`implied`."""
+        """Return implications, the most probable first; arguments as in :meth:`implied`."""
         found = [self.implication(names, j, k) for j, k in np.argwhere(self.implied(**least))]
         return sorted(found, key=lambda i: (-i.probability, -i.rows))
 

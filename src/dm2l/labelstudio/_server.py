@@ -213,7 +213,7 @@ class _Handler(Handler):
 
 
 class BackendServer(LocalServer):
-    """Web server of a ``Backend``, which only answers requests with the token.
+    """Web server of a ``Backend``, which rejects requests without the token.
 
     Requests send the token in the path (as in ``url``), in a header ``Authorization: Token TOKEN``,
     or as the password of basic authentication.
@@ -229,7 +229,7 @@ class BackendServer(LocalServer):
 
 
 def check_token(token: str) -> None:
-    """Refuse a token that can be guessed or that cannot be a part of an address."""
+    """Reject a token that can be guessed or that cannot be part of an address."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", token):
         raise ValueError("A token must consist of 20 to 200 letters, digits, hyphens or _.")
 

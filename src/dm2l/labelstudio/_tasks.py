@@ -172,7 +172,7 @@ def make_config(label_names: Sequence[str]) -> str:
 def answers_of(
     annotation: Any, controls: Iterable[Control], unchosen: str = "no"
 ) -> dict[str, str]:
-    """Answers of an annotation by label; a choice in a taxonomy includes the choices above it."""
+    """Return answers by label; a choice in a taxonomy includes all choices above it."""
     if not isinstance(annotation, Mapping) or not isinstance(annotation.get("result"), list):
         raise ValueError("An annotation must have a list of results.")
     if annotation.get("was_cancelled"):
@@ -278,7 +278,7 @@ def import_annotations(
 
 
 def row_of(task: Mapping[str, Any], session: AnnotationSession) -> int | None:
-    """The row of a task, counted from 1; None if the task is not a row of this table."""
+    """Return the row of a task, counted from 1; None if the task is not a row of this table."""
     data = task.get("data")
     if not isinstance(data, Mapping) or data.get(TABLE) != session.journal.digest[:12]:
         return None
@@ -287,7 +287,7 @@ def row_of(task: Mapping[str, Any], session: AnnotationSession) -> int | None:
 
 
 def annotations_of(task: Mapping[str, Any]) -> list[Any]:
-    """The annotations of a task, the newest last."""
+    """Return the annotations of a task, from the oldest to the newest."""
     found = task.get("annotations")
     made = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
     return sorted(made, key=lambda one: str(one.get("updated_at", "")))

@@ -2,7 +2,7 @@
 
 Every function takes ``(y_true, y_score)``, where ``y_true`` is NaN where a label is missing, or a
 :class:`~dm2l.labels.LabelMatrix`. If labels are missing, metrics estimate the value that the
-complete labels would give; ``estimate=False`` evaluates the observed labels alone. Definitions
+complete labels would give; ``estimate=False`` evaluates only the observed labels. Definitions
 differ in the literature: ``convention`` selects ``"paper"`` (the text of the DM2L paper),
 ``"published"`` (its released code) or ``"sklearn"``.
 """

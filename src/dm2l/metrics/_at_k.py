@@ -76,7 +76,7 @@ def ndcg_at_k(
 
     where ``r_l`` is the observed label with the ``l``-th highest score. Rows without an observed
     positive are dropped; ``undefined=0.0`` counts them as 0, as scikit-learn does. Higher is
-    better. Arguments and result are those of :func:`precision_at_k`.
+    better. See :func:`precision_at_k` for parameters and return value.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def propensity_scored_precision_at_k(
         Probability of each label that a positive is observed, for example :func:`propensities` of
         the *training* labels.
     normalize : bool, default=True
-        Divide the mean by that of the best possible order, as published tables do. Without
+        Divide the mean by the mean of the best possible order, as published tables do. Without
         normalization the value may exceed 1.
 
     Examples
@@ -152,7 +152,7 @@ def propensity_scored_ndcg_at_k(
     .. math:: \mathrm{PSnDCG@}k = \frac1p \sum_i \frac{\sum_{l=1}^{k} [y_{i, r_l} = 1] /
               (p_{r_l} \log_2(l + 1))}{\sum_{l=1}^{k} 1 / \log_2(l + 1)}
 
-    Higher is better. Arguments and result are those of :func:`propensity_scored_precision_at_k`.
+    Higher is better. See :func:`propensity_scored_precision_at_k` for parameters and return value.
 
     Examples
     --------

@@ -30,7 +30,7 @@ from dm2l.labels._matrix import parse_labels, parse_sparse_labels
 
 Array = NDArray[np.float64]
 
-# Lower observation rates are raised to this one, so that no entry counts for more than fifty.
+# Lower observed rates are clipped to this minimum, so that no weight exceeds 50.
 LOWEST = 0.02
 
 
@@ -71,7 +71,7 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
 
 
 def observation_weights(y_true: Any, rates: Any, *, return_effective: bool = False) -> Any:
-    r"""Inverse observation rates of entries, for the ``label_weight`` of ``fit``.
+    r"""Inverse observed rates of entries, for the ``label_weight`` of ``fit``.
 
     An entry that is observed with probability :math:`e` stands for :math:`1 / e` entries. If the
     rates are correct, a weighted fit estimates the model of the complete labels, whether
@@ -82,8 +82,8 @@ def observation_weights(y_true: Any, rates: Any, *, return_effective: bool = Fal
     y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
         Labels, NaN where missing.
     rates : array-like or tuple of two
-        Observation rates, above 0 and at most 1: one number, one per label, one per row (a column)
-        or one per entry, for example ``predict_proba`` of a model of the mask. A tuple holds the
+        Observed rates, above 0 and at most 1: one number, one per label, one per row (a column) or
+        one per entry, for example ``predict_proba`` of a model of the mask. A tuple contains the
         rates of positives and of negatives. Rates below 0.02 are raised to 0.02.
     return_effective : bool, default=False
         Return the effective sample sizes as well.
@@ -114,7 +114,7 @@ def observation_weights(y_true: Any, rates: Any, *, return_effective: bool = Fal
 
 
 def observation_rates(T: Signs, rates: Any = None) -> tuple[Array, Array]:
-    """Observation rates of entries, as given or estimated from the mask, and weights of rows."""
+    """Return observed rates of entries, given or estimated from the mask, and weights of rows."""
     if rates is None:
         return _from_mask(T != 0)
     if isinstance(rates, tuple):
@@ -144,11 +144,11 @@ def _given(rates: Any, T: Signs) -> Array:
 
 
 def _from_mask(seen: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """A rate for each label, times a factor for each row if rows differ by more than chance."""
+    """Return a rate per label, times a factor per row if rows differ by more than chance."""
     # Entries of a row are taken in the order of labels. The rate of each is conditional on the
     # entries before it: rho_j (kappa + s) / (kappa + e) if s of them are observed and e were
-    # expected. Such rates keep products over a row unbiased. Rows without observed entries are
-    # weighted down to the number of them that the rates explain.
+    # expected. Such rates keep products over a row unbiased. Rows without observed entries get
+    # lower weights, which sum to their expected number.
     counts, per_label = seen.sum(axis=1), seen.sum(axis=0)
     empty = counts == 0
     n_empty = int(empty.sum())
@@ -197,7 +197,7 @@ def check_propensities(propensities: Any, n_labels: int) -> Array:
 
 # With this many observed positives, the absence of observed negatives is not due to chance.
 ONLY_POSITIVES = 5
-# Smaller factors are replaced by this one before a division.
+# Smaller factors are replaced by this value before a division.
 TINY = 1e-9
 FOLDS = 5
 # Prior standard deviations of a label's intercept and slope around those of all labels.
@@ -258,7 +258,7 @@ class CompleteRows:
         return np.where(self.T != 0, P + ((self.T > 0) - P) / self.rates, P)
 
     def reordered(self, *, break_ties: bool) -> CompleteRows:
-        """Return these rows with another treatment of ties."""
+        """Return these rows with another value of ``ties``."""
         if break_ties == self.break_ties:
             return self
         other = CompleteRows(*self._given, break_ties=break_ties)
@@ -362,7 +362,7 @@ class CompleteRows:
         return total
 
     def pairs(self, ties: float) -> tuple[Array, Array]:
-        """Share of wrong pairs of each row, a tie counting ``1 - ties``; and 1 if it has pairs."""
+        """Return shares of wrong pairs (ties count ``1 - ties``), and 1 for rows with pairs."""
         # For P positives and N negatives, 1 / (P N) = (1 / P + 1 / N) / c.
         wrong, both = np.zeros(len(self.q)), np.zeros(len(self.q))
         for inverse, labels in ((self.positives, self.q), (self.negatives, 1 - self.q)):
@@ -438,8 +438,8 @@ def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], ND
 
 
 def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
-    """Probabilities by a cross-fitted logistic curve per label, shrunk to that of all labels."""
-    # Each fifth of the rows gets curves of the other rows, so that its own labels do not matter.
+    """Return probabilities from cross-fitted logistic curves, shrunk to one common curve."""
+    # Each fifth of the rows gets curves fitted to the other rows, independent of its own labels.
     largest = np.abs(S).max(initial=0.0)
     S = S / largest if largest > 0 else S  # avoids overflow of squares
     spread = S.std()

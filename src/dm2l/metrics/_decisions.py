@@ -30,7 +30,7 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
     Parameters
     ----------
     y_true : array-like or LabelMatrix of shape (n, c)
-        Labels 0/1 or -1/+1, NaN where missing. Other codings and masks:
+        Labels 0/1 or -1/+1, NaN where missing. For other codings and masks, pass a
         :class:`~dm2l.labels.LabelMatrix`.
     y_pred : array-like of shape (n, c)
         0/1 or -1/+1 decisions.
@@ -64,7 +64,7 @@ def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     .. math:: \frac{2 TP}{2 TP + FP + FN}
 
     Without positives and predicted positives the result is NaN, with a warning. Higher is better.
-    Arguments and result are those of :func:`hamming_loss`.
+    See :func:`hamming_loss` for parameters and return value.
 
     Examples
     --------
@@ -82,7 +82,8 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     .. math:: \frac1c \sum_j \frac{2 TP_j}{2 TP_j + FP_j + FN_j}
 
     Labels without observed and predicted positives are dropped; ``undefined=0.0`` counts them as 0,
-    as scikit-learn does. Higher is better. Arguments and result are those of :func:`hamming_loss`.
+    as scikit-learn does. Higher is better. See :func:`hamming_loss` for parameters and return
+    value.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def calibrated_log_loss(
 
     The logistic curve of a label is shrunk towards the curve of all labels, and fitted without the
     evaluated rows. With ``estimate=False``, all observed entries have the same weight. Lower is
-    better. Arguments and result are those of :func:`ranking_loss`.
+    better. See :func:`ranking_loss` for parameters and return value.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def f1_parts(
 
 
 def _f1(given: Given, *, macro: bool) -> float | MetricValue:
-    """F1 score of observed labels, or an estimate of that of the complete labels."""
+    """Return the F1 score of observed labels, or an estimate for the complete labels."""
     rows = given.complete
     if rows is None:
         counts: Any = np.count_nonzero(given.T, axis=0)

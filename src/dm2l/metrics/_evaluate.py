@@ -97,7 +97,7 @@ def evaluate(
 def label_table(y_true: Any, y_score: Any) -> dict[str, NDArray[Any]]:
     """Counts, AUC and F1 score (of ``y_score > 0``) of each label; NaN where undefined.
 
-    Arguments are those of :func:`evaluate`. ``pandas.DataFrame`` accepts the result.
+    See :func:`evaluate` for parameters. ``pandas.DataFrame`` accepts the result.
 
     Examples
     --------
@@ -133,10 +133,10 @@ def evaluate_positive_unlabelled(
               \text{Hamming loss} = q + \pi - 2 \pi r, \quad
               \text{AUC} = \frac{A - u / 2}{1 - u}
 
-    with :math:`A` the probability that an observed positive scores higher than an unlabelled row,
-    and :math:`u = (\pi - s) / (1 - s)` the share of positives among unlabelled rows. Precision at
-    ``k`` counts an observed positive :math:`1 / c_j` times. Metrics that compare the labels of a
-    row, such as the ranking loss, cannot be estimated.
+    where :math:`A` is the probability that an observed positive scores higher than an unlabelled
+    row, and :math:`u = (\pi - s) / (1 - s)` is the share of positives among unlabelled rows.
+    Precision at ``k`` counts an observed positive :math:`1 / c_j` times. Metrics that compare the
+    labels of a row, such as the ranking loss, cannot be estimated.
 
     Parameters
     ----------

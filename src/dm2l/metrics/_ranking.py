@@ -1,4 +1,4 @@
-"""Ranking metrics: of the labels of each row, or of the rows of each label."""
+"""Ranking metrics for the labels of each row, or for the rows of each label."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -42,7 +42,7 @@ def ranking_loss(
     Parameters
     ----------
     y_true : array-like or LabelMatrix of shape (n, c)
-        Labels 0/1 or -1/+1, NaN where missing. Other codings and masks:
+        Labels 0/1 or -1/+1, NaN where missing. For other codings and masks, pass a
         :class:`~dm2l.labels.LabelMatrix`.
     y_score : array-like of shape (n, c)
         Scores; higher means more likely.
@@ -50,15 +50,15 @@ def ranking_loss(
         Treatment of ties and of undefined rows, as described above.
     undefined : {None, "skip", "raise"} or float, default=None
         Treatment of rows on which the formula divides by zero: leave them out, raise an error or
-        use this number. None follows the convention.
+        use this number. None means the treatment of the convention.
     return_counts : bool, default=False
         Return a :class:`MetricValue`, which has the numbers of entries and rows.
     estimate : bool, default=True
         If labels are missing, estimate the value that the complete labels would give. False
-        evaluates the observed labels alone.
+        evaluates only the observed labels.
     rates : None, array-like or tuple of two, default=None
-        Observation rates for the estimate: one number, one per label, one per row (a column) or
-        one per entry. A tuple holds the rates of positives and of negatives. None estimates a rate
+        Observed rates for the estimate: one number, one per label, one per row (a column) or one
+        per entry. A tuple contains the rates of positives and of negatives. None estimates a rate
         per label from the mask, with a factor per row if rows differ by more than chance.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights of rows. Rates that are estimated from the mask ignore them.
@@ -97,7 +97,7 @@ def label_ranking_average_precision(
     "published") or count 1 ("sklearn"). Rows without observed negatives count 1, except that
     "published" drops them.
 
-    Higher is better. Arguments and result are those of :func:`ranking_loss`.
+    Higher is better. See :func:`ranking_loss` for parameters and return value.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def coverage_error(
     "sklearn" omits the ``- 1``. Ties are treated as in :func:`label_ranking_average_precision`.
     Rows without observed positives are dropped ("paper"), count -1 ("published") or 0 ("sklearn").
 
-    Lower is better. Arguments and result are those of :func:`ranking_loss`.
+    Lower is better. See :func:`ranking_loss` for parameters and return value.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def instance_auc(
     observed class are dropped (by default and "paper"), count 0 without positives and 1 without
     negatives ("published"), or make the result NaN ("sklearn").
 
-    Higher is better. Arguments and result are those of :func:`ranking_loss`.
+    Higher is better. See :func:`ranking_loss` for parameters and return value.
 
     Examples
     --------
@@ -211,7 +211,8 @@ def label_auc(
     A tie counts ``t = 1/2``; in the convention "paper" it counts 1. Labels with one observed class
     are dropped; in the convention "sklearn" they make the result NaN.
 
-    Higher is better. Arguments and result are those of :func:`ranking_loss`; the units are labels.
+    Higher is better. See :func:`ranking_loss` for parameters and return value. The mean is over
+    labels instead of rows.
 
     Examples
     --------
@@ -237,7 +238,7 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 
     Ties for the highest score are errors. Rows without observed positives are dropped.
 
-    Lower is better. Arguments and result are those of :func:`ranking_loss`.
+    Lower is better. See :func:`ranking_loss` for parameters and return value.
 
     Examples
     --------
@@ -259,7 +260,7 @@ def label_discrimination(
     y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
     """Weighted mean over labels of the average of correlation and ``2 AUC - 1``; 0 for chance."""
-    # Neither term is squared, since rare and difficult labels would then hardly matter.
+    # Neither term is squared, because squares would make rare and difficult labels irrelevant.
     options["estimate"] = False
     given = read(y_true, y_score, **options)
     value, weight = _by_label(given)
@@ -357,8 +358,8 @@ def _weighted_label_auc(T: Signs, S: Array, weights: Array, ties: float) -> Arra
 
 
 def _estimated_label_auc(given: Given, ties: float, fill: float | None) -> float | MetricValue:
-    """Mean AUC of labels with each entry weighted by its inverse observation rate."""
-    # Labels with both classes observed also represent labels of which one class is not observed.
+    """Mean AUC of labels with each entry weighted by its inverse observed rate."""
+    # Labels with both classes observed also represent labels with only one observed class.
     rows: Any = given.complete
     n, c = rows.T.shape
     values, counts, shares = np.zeros(c), np.zeros(c), np.zeros((n, c))
@@ -385,8 +386,9 @@ def _estimated_label_auc(given: Given, ties: float, fill: float | None) -> float
 @lru_cache(maxsize=10_000)
 def _represented(seen: int, rate: float, n_labels: int) -> float:
     """Number of labels that a label with ``seen`` observed positives represents."""
-    # A label with P positives has an observed one with probability 1 - (1 - rate) ** P. Weights by
-    # the number of observed positives correct for that at every P, shrunk if labels are few.
+    # A label with P positives has an observed positive with probability 1 - (1 - rate) ** P.
+    # Weights that depend on the number of observed positives correct this for every P; they are
+    # shrunk if labels are few.
     if rate >= 1 or seen > 20:
         return 1.0
     P, m = np.arange(1, 61)[:, None], np.arange(1, 31)

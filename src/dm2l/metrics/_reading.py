@@ -44,10 +44,10 @@ class MetricValue(NamedTuple):
         Number of observed entries.
     n_units, n_undefined : int
         Number of rows, labels or entries that the value averages, and number of those on which the
-        metric is undefined. Both are estimates if the value is one.
+        metric is undefined. Both numbers are estimates if the value is an estimate.
     kind : {"complete", "estimate", "observed"}
         "complete" if no label is missing, "estimate" for an estimate of the value that the complete
-        labels would give, "observed" for the value of the observed labels alone.
+        labels would give, "observed" for the value of only the observed labels.
     standard_error : float
         Standard error of an estimate for the sampling of rows; NaN for the other kinds.
     """
@@ -258,7 +258,7 @@ def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
     if isinstance(y_true, LabelMatrix) and y_true.kind == "multilabel" and not marks:
         return y_true
     if not sp.issparse(y_true) and np.ndim(y_true) == 1 and not isinstance(y_true, LabelMatrix):
-        # Read as classes, a test fold with a single class would be refused.
+        # If labels were read as classes, a test fold with a single class would be an error.
         if hasattr(y_true, "to_frame"):  # pandas and polars
             y_true = y_true.to_frame()
         else:
@@ -266,7 +266,7 @@ def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
         if marks.get("label_mask") is not None:
             marks["label_mask"] = to_numpy(marks["label_mask"])[:, None]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataConversionWarning)  # classes are refused below
+        warnings.simplefilter("ignore", DataConversionWarning)  # classes are an error below
         labels = parse_labels(y_true, allow_empty=True, **marks)
     if labels.kind != "multilabel":
         raise ValueError(
@@ -277,7 +277,7 @@ def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
 
 
 def signs_and_scores(y_true: Any, y_score: Any, what: str = "y_score") -> tuple[Signs, Array]:
-    """Signs of the labels, and the checked scores, which messages call ``what``."""
+    """Return the signs of the labels and the checked scores, called ``what`` in messages."""
     labels = read_labels(y_true)
     if labels.missing_as == "unlabelled":
         raise ValueError(

@@ -18,7 +18,7 @@ from dm2l.io._svmlight_file import SvmlightRows
 from dm2l.io._table import CsvFile, open_parquet, translate_arrow_errors
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-# A function that begins a pass, the number of rows if it is known, and the names of the features.
+# A function that starts a pass, the number of rows if known, and the names of the features.
 Source = tuple[Callable[[], Iterator[Sequence[Any]]], int | None, list[str] | None]
 
 

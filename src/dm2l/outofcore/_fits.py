@@ -1,4 +1,4 @@
-"""Fits by Gram statistics or by passes: to row blocks, arrays, and streams of blocks."""
+"""Fits to row blocks, arrays and streams, by Gram statistics or by passes over the rows."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -108,7 +108,7 @@ def seen_rows(X: Any, T: Signs) -> Any:
 
 
 def _check_observed(labels: LabelMatrix, *, stacklevel: int) -> None:
-    """Refuse labels without any observed entry, and warn about constant ones."""
+    """Raise an error if no label is observed, and warn about constant labels."""
     if not labels.signs.any():
         raise ValueError(
             "All labels are missing in all blocks, but at least one must be observed. Check "
@@ -250,7 +250,7 @@ def _features_of(feature_map: FeatureMap, labels: NDArray[np.bool_] | None, bloc
 
 
 def _gather(blocks: Any, add_block: Callable[..., tuple[RowStatistics]]) -> RowStatistics:
-    """Statistics of the rows with a learnable label."""
+    """Gather the statistics of the rows with a learnable label."""
     # Remote blocks are counted first, so that every worker knows the learnable labels. Local blocks
     # are read a second time if the statistics include rows without a learnable label.
 
@@ -300,9 +300,10 @@ def choose_strategy(
     remote: bool = False,
     max_memory: float | None = None,
 ) -> Strategy:
-    """The cheapest strategy that fits into memory.
+    """Return the cheapest strategy that fits into memory.
 
-    ``at_hand``: the rows are in memory already. ``remote``: the rows cannot be moved into memory.
+    ``at_hand`` means that the rows are in memory already, and ``remote`` that they cannot be moved
+    into memory.
     """
     budget = 0.5 * available_memory(UNKNOWN) if max_memory is None else max_memory
     n, m, c = 1_000_000 if n_rows is None else n_rows, n_features + 1, n_labels
@@ -338,7 +339,7 @@ def source_strategy(
     max_memory: float | None,
     needs_rows: str,
 ) -> str:
-    """The strategy for row blocks; ``needs_rows`` says why a model needs all rows, or is empty."""
+    """Return the strategy for row blocks; ``needs_rows`` is the reason to need all rows, or ""."""
     if strategy == "memory" or (strategy == "auto" and needs_rows):
         return "memory"
     if strategy != "auto":

@@ -1,4 +1,4 @@
-"""The objective from sums over rows: from Gram statistics, or from passes over row blocks."""
+"""The objective, computed from Gram statistics or from passes over row blocks."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ Reducer = Callable[[Callable[[Any], Part]], Part]
 
 
 class ScoreGrams(NamedTuple):
-    """Loss at some weights, Gram matrices of the scores of every group and of all, and a cache."""
+    """Loss at some weights, Gram matrices of the scores (per group and in total), and a cache."""
 
     loss: float
     grams: Array
@@ -32,7 +32,7 @@ class ScoreGrams(NamedTuple):
 
 
 class GramProblem:
-    """A ``SmoothProblem`` from sums over rows, whose features are held less an offset."""
+    """A ``SmoothProblem`` computed from sums over rows, with an offset subtracted from features."""
 
     # ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, and its gradient is
     # ``Phi_k'F_k (F_k'F_k)^(-1/2)``. The last row of the weights is the intercept, if there is one.

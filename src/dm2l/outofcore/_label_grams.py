@@ -15,8 +15,8 @@ from dm2l.labels._entries import Signs
 
 Array = NDArray[np.float64]
 
-# Minimum number of rows in a block, and how many labels then share products: products of fewer
-# than some hundred rows are slow (benchmarks/blocks.py --tune).
+# Minimum number of rows in a block, and number of labels that then share products. Products of
+# fewer than a few hundred rows are slow (benchmarks/blocks.py --tune).
 SHARING = ((12_000, 3), (1_500, 2), (0, 1))
 # Number of rows that are gathered and multiplied together.
 PIECE = 1024
@@ -53,7 +53,7 @@ def add_label_grams(
     """Add a block to ``H`` and ``G``; return the Gram matrices of all rows and of positive rows.
 
     Rows with the same signs in two or three labels form a cell, whose Gram matrix is computed once;
-    that of the largest cell follows from the total.
+    the matrix of the largest cell follows from the total.
     """
     n, c = T.shape
     width = next(labels for rows, labels in SHARING if n >= rows)
@@ -81,7 +81,7 @@ def add_label_grams(
     def side() -> Array:
         return square_of_rows(Phi, np.flatnonzero(covered != many))
 
-    # Every task writes to matrices of its own.
+    # Every task writes to its own matrices.
     with one_blas_thread():
         tasks: list[Callable[[], Any]] = [first, side, *(partial(further, g) for g in groups[1:])]
         total, smaller, *rest = run_all(tasks, workers)
@@ -91,7 +91,7 @@ def add_label_grams(
 
 
 def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
-    """Gram matrices of the cells of some labels; None for the largest cell if it is skipped."""
+    """Return the Gram matrices of cells of some labels; None for a skipped largest cell."""
     states = np.asarray(T + 1, dtype=np.uint8)  # 0 negative, 1 missing, 2 positive
     powers = 3 ** np.arange(T.shape[1], dtype=np.uint8)
     codes = (states * powers).sum(axis=1, dtype=np.uint8)
@@ -105,7 +105,7 @@ def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
 
 
 def _spread(gram: Array, cell: int, H: Array, G: Array) -> None:
-    """Add the Gram matrix of a cell to those of the labels that are observed in its rows."""
+    """Add the Gram matrix of a cell to the matrices of all labels observed in its rows."""
     for label in range(len(H)):
         cell, state = divmod(cell, 3)
         if state != 1:
@@ -115,7 +115,7 @@ def _spread(gram: Array, cell: int, H: Array, G: Array) -> None:
 
 
 class LearnableRows:
-    """Gram matrix of the rows with an entry in at least one learnable label."""
+    """Gram matrix of the rows that have an entry in at least one learnable label."""
 
     # Only the last block shows which labels are learnable. Until then, rows without a learnable
     # label wait in a Gram matrix per pattern of labels. If there are too many patterns, all waiting
@@ -160,7 +160,7 @@ class LearnableRows:
         for pattern, gram in other.pending.items():
             if sign > 0 or pattern in self.pending:
                 self.pending[pattern] = self.pending.get(pattern, 0.0) + sign * gram
-            else:  # these rows were included since
+            else:  # these rows have been included in the meantime
                 self.gram -= gram
         self.settle(learnable)
 

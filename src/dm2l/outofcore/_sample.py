@@ -41,8 +41,8 @@ class RowSample:
 
     # The rank of a row, between 0 and 1, is a hash of the row. The sample therefore does not depend
     # on the order or the blocks of the rows, equal rows are stored once with a weight, and a row
-    # that is subtracted is recognized. The limit only falls, so that the sample holds all rows
-    # below it. With forgetting, a row of weight w has its hash divided by w as its rank (priority
+    # that is subtracted is recognized. The limit never rises, so the sample contains all rows below
+    # it. With forgetting, a row of weight w has its hash divided by w as its rank (priority
     # sampling).
 
     def __init__(self, most: int = MAX_ROWS, below: float = np.inf) -> None:
@@ -53,7 +53,7 @@ class RowSample:
     def expect(self, rows: int) -> None:
         """Lower the limit in advance for at least ``rows`` rows."""
         if rows > 2 * self.most:
-            # Seven standard deviations more than needed.
+            # The limit allows for seven standard deviations more than needed.
             spare = self.most + 7.0 * self.most**0.5
             self.below = min(self.below, spare / rows)
 
@@ -85,7 +85,7 @@ class RowSample:
         ]
 
     def combine(self, other: RowSample, sign: int) -> bool:
-        """Add or subtract another sample; False, and an empty sample, if a row is not found."""
+        """Add or subtract a sample; if a row is not found, empty the sample and return False."""
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)
         if sign > 0:
@@ -133,7 +133,7 @@ class RowSample:
     def rows(self, width: int = 0) -> tuple[Any, Signs] | None:
         """Inputs and signs, each row repeated by its weight; None if there are no rows.
 
-        ``width`` is how many numbers the caller computes for each row, which limits the rows.
+        ``width`` is the number of numbers that the caller computes per row; it limits the rows.
         """
         self._settle()
         if not self._parts:
@@ -169,7 +169,7 @@ class RowSample:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The sample that a :meth:`state` holds; an empty one if it holds none."""
+        """Return the sample in a :meth:`state`, or an empty sample."""
         most, below = state.get("sample_limits", (0, 0.0))
         self = cls(int(most), float(below))
         if "sample_T" in state:

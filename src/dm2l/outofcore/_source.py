@@ -26,7 +26,7 @@ Read = Callable[[], Iterable[Sequence[Any]]]
 
 
 class Block(NamedTuple):
-    """Rows, the signs of their labels, and the row weights if there are any."""
+    """Rows, the signs of their labels, and optional row weights."""
 
     X: Any
     T: Signs
@@ -207,7 +207,7 @@ class RowBlocks:
         ahead: bool = True,
         **options: Any,
     ) -> Self:
-        """Read files block by block, in the format that their suffix names.
+        """Read files block by block, in the format given by their suffix.
 
         ``.parquet``
             Tables of numbers and booleans, read by row groups; needs the extra ``io``.
@@ -227,7 +227,7 @@ class RowBlocks:
             numbers of the labels in the order of the columns of ``Y``. For ``.npy``, the file of
             the labels.
         rows : int, default=None
-            Number of rows per block; None: about 30 MB, or 10,000 rows of svmlight files.
+            Number of rows per block; None means about 30 MB, or 10,000 rows of svmlight files.
         missing_label, classes, ahead
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
         **options
@@ -262,7 +262,7 @@ class RowBlocks:
         return first
 
     def check_marks(self, missing_label: Any, missing_as: Any) -> None:
-        """Raise an error if an estimator marks missing labels in another way than the blocks."""
+        """Raise an error if an estimator and the blocks mark missing labels differently."""
         marks = {"missing_label": (missing_label, np.nan), "missing_as": (missing_as, None)}
         for name, (mark, usual) in marks.items():
             mine = getattr(self, name)
@@ -348,6 +348,6 @@ class RowBlocks:
 class RemoteBlocks(RowBlocks):
     """Row blocks on other machines, which apply functions to them and return small results."""
 
-    reducer: Callable[..., Any]  # returns a function that sums another one over all blocks
+    reducer: Callable[..., Any]  # returns a function that sums a given function over all blocks
     counts: Callable[[], Any]  # observed positives and negatives per label, and observed rows
     result_limit: Callable[[], float]  # bytes that the result of a block may have

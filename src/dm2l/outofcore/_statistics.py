@@ -31,9 +31,9 @@ _MEMBERS = ("format", "begun", *_NAMES, *_PATTERNS, *MEMBERS)
 class RowStatistics:
     """Counts of labels and the Gram matrix of the rows, which a fit by passes needs first."""
 
-    # Features are held less ``offset``, because columns far from zero would lose digits, and with a
-    # column of ones, so that the offset can be changed. ``weights`` (2, n_labels) are sums of the
-    # weights of observed positives and negatives, without forgetting.
+    # ``offset`` is subtracted from features, because columns far from zero would lose digits. A
+    # column of ones is added, so that the offset can be changed. ``weights`` (2, n_labels) are sums
+    # of the weights of observed positives and negatives, without forgetting.
 
     def __init__(self, n_features: int, n_labels: int, sample: int = MAX_ROWS) -> None:
         self.n_features = int(n_features)
@@ -96,7 +96,7 @@ class RowStatistics:
         return X, T
 
     def _features(self, X: Any, rows: NDArray[np.intp]) -> Any:
-        """Some rows less the offset, in float64 and with a column of ones."""
+        """Return rows minus the offset, in float64 and with a column of ones."""
         if sp.issparse(X):
             X = X[rows].astype(np.float64)
             _refuse_infinite(X.data)
@@ -180,10 +180,10 @@ class RowStatistics:
         return np.asarray(sum(np.diagonal(gram) for gram in self.rows.each()))
 
     def _check_squares(self, other: Self) -> None:
-        """Refuse rows that were never added, or whose removal leaves only rounding errors."""
+        """Reject rows that were never added, or whose removal leaves only rounding errors."""
         before = self._squares()
         left = before - other._squares()
-        excess = -left - 1e-9 * before  # far more than rounding
+        excess = -left - 1e-9 * before  # far larger than rounding errors
         if (excess > 0).any():
             column = int(np.argmax(excess))
             name = "the column of ones" if column == self.n_features else f"feature {column}"
@@ -192,8 +192,9 @@ class RowStatistics:
                 "contain the block. Subtract only rows that were added."
             )
         kept = np.maximum(left[:-1], 0.0)
-        kept += kept.sum() / max(float(left[-1]), 1.0)  # roughly the default ridge
-        # If a single row is left, it may equal the offset and have no squares.
+        # roughly the default alpha If a single row is left, it may equal the offset and have no
+        # squares.
+        kept += kept.sum() / max(float(left[-1]), 1.0)
         if left[-1] >= 1.5 and (_EPS * before[:-1] > 0.1 * kept).any():
             raise ValueError(
                 "The subtracted rows are so large that rounding errors would dominate the other "
@@ -209,7 +210,7 @@ class RowStatistics:
         self.offset = np.array(offset, dtype=np.float64)
 
     def _grams(self) -> list[Array]:
-        """Every Gram matrix, or stack of Gram matrices."""
+        """Return every Gram matrix or stack of Gram matrices."""
         return [*self._of_labels, *(gram for rows in self._rows for gram in rows.each())]
 
     @property
@@ -247,9 +248,10 @@ class RowStatistics:
 class GramStatistics(RowStatistics):
     """Sufficient statistics of the objective: Gram matrices of the features, per label.
 
-    They hold about ``2 n_labels (n_features + 1)^2`` numbers, independent of the number of rows. A
-    fit to them (:meth:`dm2l.DM2LClassifier.fit_statistics`) equals a fit to the rows. Statistics of
-    different rows can be added, and those of some rows can be subtracted to unlearn these rows.
+    They contain about ``2 n_labels (n_features + 1)^2`` numbers, independent of the number of rows.
+    A fit to them (:meth:`dm2l.DM2LClassifier.fit_statistics`) equals a fit to the rows. Statistics
+    of different rows can be added, and statistics of some rows can be subtracted to unlearn these
+    rows.
 
     Gram matrices square the condition number of the features. Scale features of very different
     magnitudes, and do not subtract rows that are a million times larger than the others.
@@ -336,7 +338,7 @@ class GramStatistics(RowStatistics):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The statistics that a :meth:`state` holds, whose arrays are not copied."""
+        """Return the statistics in a :meth:`state` without copying its arrays."""
         n_labels, size = state["H"].shape[:2]
         self = cls(size - 1, n_labels)
         self._begun = bool(state["begun"])
@@ -356,7 +358,7 @@ class GramStatistics(RowStatistics):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the statistics to an uncompressed npz file without pickle."""
         upper = np.triu_indices(self.n_features + 1)
-        arrays: dict[str, Any] = {  # only the upper triangle of symmetric matrices
+        arrays: dict[str, Any] = {  # store only the upper triangle of symmetric matrices
             name: value[..., upper[0], upper[1]] if _symmetric(name) else value
             for name, value in self.state().items()
         }

@@ -1,6 +1,6 @@
-"""Models in files that are safe to load, wherever they came from.
+"""Model files that are safe to load even from untrusted sources.
 
-A model file is a zip archive of arrays and a JSON manifest; pickle takes no part.
+A model file is a zip archive of arrays and a JSON manifest; it does not use pickle.
 """
 
 from dm2l.persistence._archive import ModelFileError

@@ -1,7 +1,7 @@
 """Read and write the uncompressed zip files of models.
 
-Members are arrays in numpy's format, and texts. Because nothing is compressed and sizes are checked
-first, the contents never take more memory than the file has bytes.
+Members are arrays in numpy's format, and texts. Members are not compressed and sizes are checked
+first, so the contents never take more memory than the file has bytes.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ _PART = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*"
 _NAME = re.compile(rf"{_PART}(/{_PART})*")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
-brief = _SHORT.repr  # shortens a value of a file for a message
+brief = _SHORT.repr  # shortens a value from a file for a message
 
 
 class ModelFileError(ValueError):

@@ -1,6 +1,6 @@
-"""Build objects from checked records, and decide which attributes of an object are stored.
+"""Build objects from checked records, and select the attributes of objects to store.
 
-The attributes of a class are stored and set as they are, unless ``SPECIAL`` lists the class.
+Attributes are stored and set unchanged, except for the classes in ``SPECIAL``.
 """
 
 import inspect
@@ -91,7 +91,7 @@ def _plain(cls: Any, state: State) -> Any:
 
 
 def _set(made: Any, state: State) -> None:
-    """Set attributes as pickle does, also of a frozen object."""
+    """Set attributes like pickle, also of a frozen object."""
     for name, part in state.items():
         object.__setattr__(made, name, part)
 

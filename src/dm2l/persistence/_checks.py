@@ -1,7 +1,7 @@
-"""Check that the attributes of an object agree, beyond the sizes of their dimensions.
+"""Check that the attributes of an object are consistent, beyond the sizes of their dimensions.
 
-Compiled code of scikit-learn follows the nodes of a tree, and reads the columns that they name,
-without a check that these exist.
+Compiled code of scikit-learn follows the nodes of a tree and reads their columns without checking
+that these exist.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def _check(*names: str) -> Callable[[_Check], _Check]:
 
 
 def _refuse(wrong: Any, reason: str) -> None:
-    """Raise :class:`Wrong` for a reason, which is the predicate of a sentence about the record."""
+    """Raise :class:`Wrong` if ``wrong``; messages put the name of the object before the reason."""
     if wrong:
         raise Wrong(reason)
 
@@ -211,7 +211,7 @@ def _columns(record: Record) -> None:
             fits = before in (None, count)
         _refuse(not fits, f"passes columns to the step {name!r} that it was not fitted to")
         width = None if width is None or after is None else width + after
-    # These attributes follow from the steps. They are derived here instead of read from the file.
+    # These attributes follow from the steps. They are derived here instead of being read.
     state["_columns"] = [columns for *_, columns in fitted[: len(names)]]
     rest = fitted[-1][2] if found != names else []
     state["_remainder"] = ("remainder", state["remainder"], rest)

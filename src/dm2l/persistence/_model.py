@@ -259,10 +259,10 @@ def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
 
 
 def _check_manifest(text: bytes) -> None:
-    """Refuse JSON that is too long, or that needs far more memory than it is long.
+    """Reject JSON that is too long, or that needs much more memory than its length.
 
-    Many empty lists are an example of the latter. Brackets inside texts are counted as well, which
-    only matters if they are most of the file.
+    Many empty lists are an example. Brackets inside texts are counted as well, which only matters
+    if they make up most of the file.
     """
     if len(text) > MAX_JSON:
         raise ModelFileError(f"its manifest has {len(text)} bytes, more than {MAX_JSON}.")

@@ -1,8 +1,8 @@
 """Read the manifest of a model file into checked records.
 
-Every value is read by the specification of its place, so that a file can only name classes,
-attributes and forms that the table of allowed classes lists. The result is data: arrays, plain
-values and records of objects. Objects are built from the records after the whole file is checked.
+Every value is read by the specification of its place, so that a file can only contain classes,
+attributes and types from the table of allowed classes. The result is data: arrays, plain values and
+records of objects. Objects are built from the records after the whole file is checked.
 """
 
 import math
@@ -45,7 +45,7 @@ _KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "T": "O", "O": "O"}
 
 @dataclass
 class Trusted:
-    """The parts of an object whose class the caller trusts."""
+    """The parts of an object of a class that the caller trusts."""
 
     name: str
     parts: dict[str, Any] = field(default_factory=dict)
@@ -66,9 +66,9 @@ FUNCTIONS = {
 class Reader:
     """Read and check values of a manifest.
 
-    ``array`` returns the array of a member. A few lines of JSON could name the same array again and
-    again to cause much work. Therefore ``budget`` limits the bytes of values and objects that are
-    made, and of arrays that are checked.
+    ``array`` returns the array of a member. A few lines of JSON could cause much work by referring
+    to the same array many times. Therefore ``budget`` limits the bytes of values and objects that
+    are made, and of arrays that are checked.
     """
 
     def __init__(

@@ -9,9 +9,10 @@ A block of the table describes one or more classes::
       mean_ var_: f[d] | none
 
 The first line names the classes, their module and their groups. The parameters follow, and after
-``fitted`` the fitted attributes. All parameters must be present, and all fitted attributes or none.
-A name that ends in ``?`` may be absent, and a name that ends in ``-`` is never stored. ``include
-NAME`` inserts the lines of another block. A block without a module is only for inclusion.
+``fitted`` the fitted attributes. All parameters must be present. Either all fitted attributes are
+present, or none of them is. A name that ends in ``?`` may be absent, and a name that ends in ``-``
+is never stored. ``include NAME`` inserts the lines of another block. A block without a module is
+only for inclusion.
 
 ==================  =================================================================
 none bool str       these types of Python, or the corresponding scalars of numpy
@@ -49,7 +50,7 @@ _SETTING = "plain | RandomState | Splitter"
 
 
 class Alternative(NamedTuple):
-    """A form that a value may have."""
+    """An allowed type of a value."""
 
     kind: str
     value: str = ""

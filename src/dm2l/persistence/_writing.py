@@ -131,12 +131,12 @@ class Writer:
         raise _unable(value, place)
 
     def _trusted(self, value: Any, place: str) -> Json:
-        """Describe as pickle would an object that only loads if its class is named as trusted."""
+        """Describe an object like pickle; it only loads if its class is listed as trusted."""
         if callable(value) and hasattr(value, "__qualname__"):
             return self._keep(value, {"kind": "trusted", "name": _name(value, place)})
         node: Json = {"kind": "trusted"}
         try:
-            if isinstance(value, np.ma.MaskedArray):  # its own way stores bytes
+            if isinstance(value, np.ma.MaskedArray):  # MaskedArray.__reduce__ stores raw bytes
                 reduced: Any = type(value), (value.data, np.ma.getmaskarray(value))
             else:
                 reduced = value.__reduce_ex__(4)

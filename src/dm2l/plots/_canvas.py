@@ -43,7 +43,7 @@ _LONGEST_NAME = 28  # characters
 
 
 class Display:
-    """Base of all displays, which were drawn in ``ax_`` and ``figure_``."""
+    """Base class of all displays; ``ax_`` and ``figure_`` are set by drawing."""
 
     ax_: Axes
     figure_: Any

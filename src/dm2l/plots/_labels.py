@@ -53,10 +53,10 @@ _UNITS = {
 
 @dataclass(eq=False, repr=False)
 class MissingnessDisplay(Display):
-    """Map of positive, negative and missing entries, with their shares per label above it.
+    """Map of positive, negative and missing entries, below their shares per label.
 
     Rows with similar missing entries are drawn next to each other, the most complete rows on top.
-    Labels that were observed together therefore show as blocks.
+    Labels that were observed together therefore appear as blocks.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ class MissingnessDisplay(Display):
     ) -> Self:
         """Draw the map of labels.
 
-        By default, ``label_names`` are those of the data frame, or y0, y1, ... ``sort=None`` keeps
-        the order of the rows. At most ``max_rows`` evenly spaced rows are drawn.
+        By default, ``label_names`` are the columns of the data frame, or y0, y1, ... ``sort=None``
+        keeps the order of the rows. At most ``max_rows`` evenly spaced rows are drawn.
         """
         if sort not in ("pattern", None):
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
@@ -245,7 +245,7 @@ class CooccurrenceDisplay(Display):
     ) -> Self:
         """Draw the co-occurrence of the observed entries of two or more labels.
 
-        By default, ``label_names`` are those of the data frame, or y0, y1, ... At most
+        By default, ``label_names`` are the columns of the data frame, or y0, y1, ... At most
         ``max_labels`` labels are drawn, those with the most positives. The other parameters are
         described in the constructor and in :meth:`plot`.
         """
@@ -383,7 +383,8 @@ class SingularValuesDisplay(Display):
 
     The objective of DM2L makes the nuclear norm (the sum of the singular values) small for the
     scores ``F_k`` of the rows in which label k is an observed positive, and large for all rows
-    together. The thin lines of the groups should therefore fall faster than the thick line.
+    together. The singular values of the groups (thin lines) should therefore decrease faster than
+    the singular values of all rows (thick line).
 
     Parameters
     ----------
@@ -434,8 +435,8 @@ class SingularValuesDisplay(Display):
     ) -> Self:
         """Draw the singular values of labels coded +1, -1, and 0 for missing entries.
 
-        By default, ``label_names`` are those of the data frame, or y0, y1, ... ``options`` are
-        those of :meth:`plot`.
+        By default, ``label_names`` are the columns of the data frame, or y0, y1, ... ``options``
+        are passed to :meth:`plot`.
         """
         T, names = read_labels(Y, label_names)
         return cls._of(T.astype(np.float64), T, names).plot(ax, **options)
@@ -452,7 +453,7 @@ class SingularValuesDisplay(Display):
     ) -> Self:
         """Draw the singular values of scores, grouped by the observed positives in ``Y``.
 
-        ``scores`` are the result of ``decision_function``. The other parameters are those of
+        ``scores`` are the result of ``decision_function``. The other parameters are described in
         :meth:`from_labels`.
         """
         T, names = read_labels(Y, label_names)
@@ -465,7 +466,7 @@ class SingularValuesDisplay(Display):
     ) -> Self:
         """Draw the singular values of the scores of a fitted estimator.
 
-        ``Y`` is coded like the training labels. ``options`` are those of :meth:`from_predictions`.
+        ``Y`` is coded like the training labels. ``options`` are passed to :meth:`from_predictions`.
         """
         labels = parse_labels(Y, **marks_of(estimator))
         scores = to_numpy(estimator.decision_function(X))

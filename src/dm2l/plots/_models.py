@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
-_MOST_NUMBERS = 8  # on the axis
+_MOST_NUMBERS = 8  # position of 0 on the axis
 # Horizontal shift between lines, and its maximum, relative to the distance between two lambda_d.
 _DODGE, _MOST = 0.07, 0.35
 _HISTOGRAM_BINS = 20
-_CONFIDENCE = 0.95  # of the intervals for shares
+_CONFIDENCE = 0.95  # level of the intervals for shares
 _PERFECT, _CURVE = "as predicted", "reliability"
 
 
 @dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
-    """Distance of the objective from the lowest known value, after each iteration.
+    """Difference between the objective after each iteration and its lowest known value.
 
     The axis is logarithmic, so that a straight line means linear convergence. The lowest value
     itself is not drawn.
@@ -361,7 +361,7 @@ class ReliabilityDisplay(Display):
 
         With ``strategy="uniform"``, bins have equal widths; with ``"quantile"``, they have equal
         numbers of entries, which is better if most probabilities are small. ``name`` is the name
-        of the model in the legend; ``options`` are those of :meth:`plot`.
+        of the model in the legend; ``options`` are passed to :meth:`plot`.
         """
         labels = read_labels(Y)
         T, P = labels.signs, check_scores(labels, probabilities, "probabilities")
@@ -410,9 +410,8 @@ class ReliabilityDisplay(Display):
     ) -> Self:
         """Compare the probabilities of a fitted estimator with the labels of held-out rows.
 
-        ``Y`` is coded like the training labels. The default of ``name``, which the legend shows, is
-        the class of the estimator. ``options`` are those of :meth:`from_predictions` and
-        :meth:`plot`.
+        ``Y`` is coded like the training labels. The legend shows ``name``, by default the class of
+        the estimator. ``options`` are passed to :meth:`from_predictions`.
         """
         probabilities = estimator.predict_proba(X)
         if isinstance(probabilities, list):  # one array per label, as in sklearn.multioutput
@@ -520,8 +519,8 @@ class CouplingDisplay(Display):
     ) -> Self:
         """Draw the label correlation of an estimator that was fitted with ``coupling``.
 
-        By default, ``label_names`` are those of the training labels. At most ``max_labels`` labels
-        are drawn, those with the strongest correlations.
+        By default, ``label_names`` are the names of the training labels. At most ``max_labels``
+        labels are drawn, those with the strongest correlations.
         """
         S = to_numpy(estimator.label_covariance_.matrix())
         if len(S) < 2 or max_labels < 2:

@@ -68,7 +68,7 @@ def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, byt
 
 
 def damaged(path: Path, number: int, why: str) -> ValueError:
-    """The error for a line that was changed."""
+    """Return the error for a line that was changed."""
     return ValueError(
         f"{path}, line {number}: {why}. Restore the unchanged file, or start a new one. To change "
         "an answer, answer the question again."
@@ -92,7 +92,7 @@ def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict
 
 
 def _incomplete(raw: bytes) -> bool:
-    """Whether this is only the beginning of a line."""
+    """Return whether this is only the beginning of a line."""
     try:
         json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
     except (ValueError, RecursionError) as error:  # a journal never contains deep nesting
@@ -119,9 +119,9 @@ class Decision(NamedTuple):
 class Journal(AbstractContextManager["Journal"]):
     """Answers about one table, in a file of JSON lines that is only appended to.
 
-    When the file is opened, an incomplete last line is dropped, which a crash may leave. Opening
-    raises a ValueError if a line was changed or removed, or if the table is not the one that was
-    answered, and a BlockingIOError if another process has the file open.
+    When the file is opened, an incomplete last line (after a crash) is dropped. Opening raises a
+    ValueError if a line was changed or removed, or if the file belongs to another table. It raises
+    a BlockingIOError if another process has the file open.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Journal(AbstractContextManager["Journal"]):
     decisions : dict of (int, str) to Decision
         The current decision by row (counted from 1) and label, in the order of the first decisions.
     checks : dict of (int, str) to Decision
-        The current decision for each observed label that was confirmed or corrected.
+        The current decision for each confirmed or corrected observed label.
     outputs : set of str
         Full paths of the files that the review writes.
     sample : Sample or None
@@ -229,7 +229,7 @@ class Journal(AbstractContextManager["Journal"]):
         self._append({"sample": entries, "filled": sample.filled})
 
     def check(self, row: Any, label: Any, answer: Any, observed: bool = False) -> None:
-        """Raise a ValueError unless this answers a missing label, or an ``observed`` one."""
+        """Raise a ValueError unless the entry is missing or, with ``observed``, is observed."""
         table = self.table
         if answer not in ANSWERS:
             raise ValueError(f"The answer must be one of {', '.join(ANSWERS)}, got {answer!r}.")

@@ -23,7 +23,7 @@ class Prediction(NamedTuple):
 
     probability: float
     value: float  # expected number of errors that an answer avoids, the sum of the last three
-    rank: int  # of the value, from 1
+    rank: int  # rank of the value, from 1
     own: float  # errors in the entry
     row: float  # errors in other entries of the row
     others: float  # errors in other rows
@@ -91,9 +91,9 @@ class TablePredictions:
         return dict(zip(names, one.tolist(), strict=True))
 
 
-# Maximum number of columns of a row and of characters of a value; the rest is only counted.
+# Maximum number of columns of a row and of characters of a value; the others are only counted.
 MOST_COLUMNS, MOST_CHARACTERS = 300, 4000
-# Number of columns at the top that the model does not use (such as names), and that matter most.
+# Number of unused columns (such as names) and of most important columns at the top.
 UNUSED, HEAVY = 2, 8
 # Values with at least so many characters are texts, which come first.
 LONG = 60
@@ -102,7 +102,7 @@ LONG = 60
 class Column(NamedTuple):
     name: str
     text: str
-    used: bool  # by the model
+    used: bool  # whether the model uses the column
     weight: float  # contribution to the score; for a whole row, absolute sum over missing labels
 
 
@@ -110,8 +110,8 @@ class OtherLabel(NamedTuple):
     name: str
     state: str  # "observed", "answered" or "open"
     answer: str
-    probability: float | None  # of a yes, for an open label
-    if_yes: float | None = None  # the probability after the answer yes
+    probability: float | None  # probability of yes, for an open label
+    if_yes: float | None = None  # probability of yes after the answer yes
     if_no: float | None = None
     choices: Sequence[tuple[str, float]] = ()  # the values of a column, and their probabilities
 
@@ -130,7 +130,7 @@ class Question(NamedTuple):
     columns: list[Column]  # nonzero columns of a sparse row, all columns of other rows
     n_first: int  # number of columns that are shown at first
     n_left_out: int
-    others: list[OtherLabel]  # sorted by how much the answer changes their probability
+    others: list[OtherLabel]  # sorted by the change of their probability due to the answer
 
 
 def make_question(

@@ -31,7 +31,7 @@ from dm2l.tables._output import plain_values
 
 # Names of the interfaces that only this machine can reach, and their names in addresses.
 LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "[::1]"}
-# Bytes of a refused request that are read, because the sender may lose the reply otherwise.
+# Bytes of a rejected request that are read, because otherwise the sender may lose the reply.
 MOST_DRAINED = 2**20
 # Maximum number and depth of JSON values: an empty object of 3 bytes takes 70 bytes in memory.
 MOST_VALUES = 2**21
@@ -50,7 +50,7 @@ class Reply(NamedTuple):
 
 
 class AccessError(Exception):
-    """A request that is refused."""
+    """Error of a rejected request."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -109,7 +109,7 @@ class Handler(BaseHTTPRequestHandler):
         "Cache-Control": "no-store",
     }
 
-    # The name of a request; raises an AccessError if its token is wrong.
+    # Return the name of a request; raise an AccessError if its token is wrong.
     admitted: Callable[[str], str]
     # The replies to GET and POST requests; None if the name is unknown.
     get: Callable[[str, dict[str, str]], Reply | None]
@@ -286,7 +286,7 @@ _HEADERS = {
 
 
 def check_host(host: str) -> None:
-    """Refuse an interface that other machines can reach."""
+    """Reject an interface that other machines can reach."""
     if host not in LOOPBACK:
         raise ValueError(
             f"A review serves this machine only: host must be 127.0.0.1 or ::1, got {host!r}. To "

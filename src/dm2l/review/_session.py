@@ -86,7 +86,7 @@ class Refit:
         if not held_out:
             return None
         given = np.isnan(self.table.Y) & ~np.isnan(Y)
-        # Corrected labels are not evaluated, and the model without answers does not learn them.
+        # Corrected labels are not evaluated, and are hidden from the model without answers.
         wrong = ~np.isnan(self.table.Y) & (self.table.Y != Y)
         held_out = [(left, np.where(wrong, np.nan, hidden)) for left, hidden in held_out]
         if not self._before or (wrong != self._wrong).any():
@@ -143,7 +143,7 @@ class State(NamedTuple):
 
 
 class Background:
-    """A function that runs in a thread and keeps its errors in ``state``."""
+    """Runs a function in a background thread, and stores its errors in ``state``."""
 
     def __init__(self, work: Callable[..., None], lock: RLock) -> None:
         self.state = State()
@@ -214,7 +214,7 @@ class ReviewSession:
     journal : Journal
         File of the answers, which may have answers of earlier sessions.
     top : int, default=None
-        Maximum number of entries to ask about, including those of earlier sessions; None asks about
+        Maximum number of entries to ask about, including entries of earlier sessions; None means
         all.
     missing : sequence of str, default=()
         Further marks of missing labels with which the table was read.
@@ -228,7 +228,7 @@ class ReviewSession:
     model : TableModel
         The given model, or the model of the last refit.
     learnt : ndarray of shape (n_rows, n_labels)
-        The labels of the last refit; before it, those of the table.
+        The labels of the last refit or, before the first one, of the table.
     quality : Quality or None
         Measures of models without and with the answers, computed by the last refit.
     measured : bool
@@ -466,7 +466,8 @@ class ReviewSession:
         quality = self._refit.quality(Y) if self.measured else None
         with self._lock:
             self.model, self.learnt, self.quality = model, Y, quality
-            # The model has not learned answers from during the refit, so condition on all.
+            # The model was fitted without answers given during the refit, so condition on all
+            # answers.
             made = [*self.journal.decisions.items(), *self.journal.checks.items()]
             for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
                 predictions.condition(row - 1, self.journal.labels(row))

@@ -44,7 +44,7 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     model : TableModel
         A model from :func:`fit_table`.
     path : str or Path
-        The file to write. It is written completely or not at all.
+        The file to write. An error leaves no incomplete file.
 
     Examples
     --------
@@ -84,8 +84,8 @@ def load_bundle(path: str | Path) -> TableModel:
     Raises
     ------
     ValueError
-        If the file holds another kind of model; :class:`dm2l.persistence.ModelFileError` if it is
-        damaged.
+        If the file contains another kind of model; :class:`dm2l.persistence.ModelFileError` if it
+        is damaged.
     """
     pipeline = load_model(Path(path))
     record = getattr(pipeline[-1] if hasattr(pipeline, "steps") else None, "table_", None)
@@ -147,7 +147,7 @@ def _typed(value: Any, form: Any) -> Any:
 
 
 def _check_values(model: TableModel) -> None:
-    """Refuse values of the right type that contradict each other or are out of range."""
+    """Reject values of the right type that contradict each other or are out of range."""
     labels, features, uses = model.label_names, model.feature_names, model.uses
     settings, estimate, sample = model.settings, model.estimate, model.sample
     proper = {
@@ -189,7 +189,7 @@ def _improper(name: str) -> ModelFileError:
 
 
 def _check_parts(model: TableModel) -> None:
-    """Refuse a model whose pipeline, classifier and record do not match."""
+    """Reject a model if its pipeline, classifier and record do not match."""
     pipeline, classifier = model.pipeline, model.classifier
     proper = (
         type(pipeline) is Pipeline
@@ -209,7 +209,7 @@ def _check_parts(model: TableModel) -> None:
 
 
 def _prepares(transformer: Any, model: TableModel) -> bool:
-    """Whether the transformer takes columns of the kinds that the record names."""
+    """Return whether the transformer takes columns of the kinds in the record."""
     if model.uses is None:
         taken = getattr(transformer, "n_features_in_", None)
         return type(transformer) is MaxAbsScaler and taken == len(model.feature_names)

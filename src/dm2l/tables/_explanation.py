@@ -1,4 +1,4 @@
-"""Which features a label depends on, and which labels its scores correlate with."""
+"""Important features and correlated labels of each label."""
 
 import time
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from dm2l.tables._options import Tell
 Floats = NDArray[np.float64]
 
 SAMPLE = 300  # the number of training rows in which columns of a kernel model are shuffled
-SHUFFLES = 5  # the number of shuffles of each column
-MOST_COLUMNS = 40  # the most columns that are shuffled
-MOST_NUMBERS = 4_000_000  # the most numbers in the rows that are scored in one call
+SHUFFLES = 5  # number of shuffles of each column
+MOST_COLUMNS = 40  # maximum number of shuffled columns
+MOST_NUMBERS = 4_000_000  # maximum number of values in the rows that are scored in one call
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ def explain_model(
     random_state: int = 0,
     tell: Tell | None = None,
 ) -> list[Explanation]:
-    """List for each label the features it depends on and the labels it correlates with.
+    """List the important features and the correlated labels of each label.
 
     In a linear model, the weight of a feature is its coefficient. In other models, the weight of a
     raw column is the root mean square change of the score when the column is shuffled among
-    training rows. At most 40 columns are shuffled: those with the largest linear weights. For the
-    automatic model, the sign is that of its linear model; a category has no sign. The weight of a
+    training rows. Only the 40 columns with the largest linear weights are shuffled. For the
+    automatic model, the sign comes from its linear model; a category has no sign. The weight of a
     label is the correlation of the scores on training rows.
 
     Parameters
@@ -107,7 +107,8 @@ def _by_shuffling(
     if automatic:
         X = _dense(model.sample)
         scores, slopes = classifier.decision_function(X), classifier._column_weights(X)
-        sources = [feature.name for feature in model.features]  # each word or bit by itself
+        # each word or bit is a separate feature
+        sources = [feature.name for feature in model.features]
     else:
         rows = classifier.X_fit_
         X = _dense(rows[rng.permutation(rows.shape[0])[:SAMPLE]])
@@ -136,7 +137,7 @@ def _by_shuffling(
         off = found.reshape(len(chunk), SHUFFLES, *scores.shape) - scores
         moved[:, first : first + size] = (off**2).mean(axis=(1, 2)).T
     if automatic:
-        # A category has no sign, since its values have different ones.
+        # A category has no sign, because its values may have different signs.
         categories = {use.name for use in model.uses or () if use.kind == "category"}
         places = [sources.index(name) for name in columns]
         signed = np.array([name not in categories for name in columns])

@@ -33,7 +33,7 @@ from dm2l.tables._reading import Table
 # Numbers without leading zeros and with at most the 15 digits that Excel keeps.
 _NUMBER = re.compile(r"-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(\.\d+)?")
 
-Spelling = tuple[Any, Any]  # the values with which a column writes positive and negative labels
+Spelling = tuple[Any, Any]  # the texts or values for positive and negative labels in a column
 
 
 class ColumnAnswers(NamedTuple):
@@ -56,9 +56,9 @@ def write_completion(
     details: str | Path | None = None,
     safe_csv: bool = False,
 ) -> None:
-    """Write a table with its missing labels filled, in the spelling of each column.
+    """Write a table with its missing labels filled, with the texts for yes and no of each column.
 
-    In a text file, all other cells and line ends stay as they are. For each label, the columns
+    In a text file, all other cells and line ends stay unchanged. For each label, the columns
     ``<label>__probability`` and ``<label>__look`` are added after the last column, blank where the
     label was observed. With ``details``, no columns are added, and that file has a line for every
     missing label instead.
@@ -96,7 +96,7 @@ def write_completion(
 
 
 def check_form(table: Table, output: Path) -> None:
-    """Refuse an output whose suffix names another format than the table has."""
+    """Reject an output with the suffix of another format than the table's."""
     suffix = suffix_of(table.path)
     if table.bunch is not None:
         wanted: tuple[str, ...] = (".npz",)

@@ -21,8 +21,8 @@ from dm2l.tables._reading import Table
 
 _POSITIVES = 20  # a label with this many times more yes than no looks positive-unlabelled
 _BLANK = 2 / 3  # a label with a larger share of blanks and more yes than no is suspicious
-_SPELLINGS = 30  # the most distinct values of a column of answers, such as yes, Yes and YES
-_LIKE = 12  # the most columns that the warning about label-like columns names
+_SPELLINGS = 30  # maximum number of distinct values in a yes/no column, such as yes, Yes and YES
+_LIKE = 12  # maximum number of columns in the warning about columns like labels
 _PREFIX = re.compile(r"[^\W_]+[\W_]+(?=.)")  # "dx_" of "dx_ear"
 _CONTRADICTIONS = 3  # the most rows that contradict the rules that a warning lists
 _ALIKE = 10  # the fewest rows in which a column must equal a label to be reported
@@ -215,7 +215,7 @@ def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
         least = min(count.positive, count.negative)
         if not count.positive + count.negative:
             found.append(f"label {count.label!r} has no observed entries and cannot be learnt")
-        elif count.positives_only:  # _positive_warnings names them all in one line
+        elif count.positives_only:  # _positive_warnings lists them all in one line
             continue
         elif not least:
             what = "positive" if count.positive else "negative"
@@ -230,7 +230,7 @@ def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
 
 
 def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
-    """Warn about columns that are left out or that hold unexpected values."""
+    """Warn about columns that are left out or have unexpected values."""
     left_out = [f"column {u.name!r} is left out: {u.reason}" for u in uses if not u.used]
     return left_out + [f"column {u.name!r}: {u.note}" for u in uses if u.note]
 
@@ -246,7 +246,7 @@ def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
         return []
     C, T = np.array([signs for _, signs in two]), signs_of(table.Y).astype(np.float64)
     both, same = np.abs(C) @ np.abs(T), C @ T
-    # A label that is constant in the rows that have both would equal any constant column.
+    # A label that is constant in the rows with both values would equal any constant column.
     varies = np.abs(np.abs(C) @ T) < both
     return [
         f"column {two[j][0]!r} equals label {table.label_names[k]!r} in all {both[j, k]:.0f} rows "
@@ -256,7 +256,7 @@ def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
 
 
 def _signs(column: Any) -> NDArray[np.float64] | None:
-    """The two values of a column as -1 and 1 and blanks as 0; None for other columns."""
+    """Code the two values of a column as -1 and 1, and blanks as 0; None for other columns."""
     if column.dtype.kind in "bifu":
         values, known = column.to_numpy(), column.notna().to_numpy()
     else:

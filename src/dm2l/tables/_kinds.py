@@ -1,4 +1,4 @@
-"""How each column is used as a feature, or why it is left out."""
+"""Use of each column as a feature, or the reason to leave it out."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,8 @@ _VALUES = {"numeric": "a number", "boolean": "yes or no", **dict.fromkeys(DATES,
 FEW, MOST = 20, 200
 # The largest share of values in a column of numbers that may be other text ("<0.5", "n.d.").
 DIRTY = 0.1
-NAMED = 20  # the most rows with invalid SMILES that a message names
-TEXTS = 10  # the fewest rows with text that suffice to learn from words
+NAMED = 20  # maximum number of rows with invalid SMILES in a message
+TEXTS = 10  # minimum number of rows with text for features from words
 
 _TIMES = "times of day or dates with two-digit years; write years with four digits"
 _TIME = re.compile(r"\d{1,2}[-/.]\d{1,2}[-/.]\d{2}( .*)?|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
@@ -196,7 +196,7 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     if n_rows == 0:
         return ColumnUse(name, "empty", "no values")
     if len(different) == 1:
-        # Another word than yes or no is a category; blanks are its second category.
+        # Any other single word is a category, with blanks as the second category.
         kind = "category" if parse_mark_or_boolean(present[0]) is None else "boolean"
         return _one_value(name, kind, repr(present[0][:40]), len(texts), n_rows)
     if all(parse_boolean(text) in (0.0, 1.0) for text in different):
@@ -238,7 +238,7 @@ def _guess_date(name: str, dates: Sequence[re.Match[str]]) -> ColumnUse:
 
 
 def _guess_words(name: str, present: Any) -> ColumnUse:
-    """The use of a column whose values are words."""
+    """Return the use of a column of words."""
     n_rows, different = len(present), len(set(present))
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:

@@ -117,7 +117,7 @@ class Estimate:
 def measure(
     Y: Floats, scores: Floats, probabilities: Floats, positive: Mask, estimate: bool = True
 ) -> dict[str, float]:
-    """Compute all metrics on observed entries, or with ``estimate`` as expected on full rows."""
+    """Compute all metrics on observed entries or, with ``estimate``, estimates for complete rows."""
     # A row without negatives would count as ranked perfectly; "published" leaves it out.
     found = evaluate(
         LabelMatrix.of_signs(signs_of(Y)),
@@ -157,14 +157,14 @@ def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -
 
 
 def by_label(Y: Floats, scores: Floats) -> dict[str, Floats]:
-    """Metrics of each label over its observed entries; NaN for labels without both classes."""
+    """Return metrics of each label on its observed entries; NaN for labels without both classes."""
     return label_table(scores, signs_of(Y), range(Y.shape[1]))
 
 
 def hold_out(
     Y: Floats, share: float, seed: int, groups: NDArray[np.intp] | None = None
 ) -> tuple[Floats, Floats]:
-    """Split labels into remaining and held-out ones, in groups that are held out as a whole."""
+    """Split labels into training and held-out labels; groups are held out as a whole."""
     if groups is None:
         groups = np.arange(len(Y))
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)

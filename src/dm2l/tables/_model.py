@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 SAMPLE = 200  # training rows that a model stores for explanations
-_NAMED = 5  # the most labels that a warning names
+_NAMED = 5  # maximum number of labels in a warning
 
 
 @dataclass
@@ -94,7 +94,7 @@ class TableModel:
 
     @property
     def features(self) -> list[Feature]:
-        """The features that the transformed columns hold."""
+        """The features in the transformed columns."""
         return features_of(self.pipeline[0], self.feature_names)
 
     def set_rules(self, rules: LabelRules | None) -> None:
@@ -103,7 +103,7 @@ class TableModel:
         self.classifier.rules = self.classifier._completer.rules = found
 
     def inputs(self, table: Table) -> tuple[Any, list[str]]:
-        """Return the raw features of a table as the pipeline takes them, and warnings."""
+        """Return the raw features of a table in the form that the pipeline needs, and warnings."""
         names, present = self.feature_names, table.feature_names
         if (self.uses is None) is not (table.frame is None):
             kind = "a table with columns" if self.uses is not None else "a sparse matrix"
@@ -128,7 +128,7 @@ class TableModel:
         return table.matrix[:, [places[name] for name in names]], []
 
     def check_labels(self, table: Table) -> None:
-        """Refuse a table that was read with other labels or with another order of labels."""
+        """Reject a table that was read with other labels or with another order of labels."""
         if table.label_names != self.label_names:
             raise ValueError(
                 f"{table.path} was read with the labels {table.label_names}, but the model has the "
@@ -182,8 +182,8 @@ def fit_table(
         column, which is then not a feature; "duplicates" for rows with the same features;
         "scaffold" for molecules with the same scaffold; or a value for every row.
     estimate_folds : int, default=5
-        Folds of the quality estimate; each fold chooses its own hyperparameters. 0 skips the
-        estimate. :class:`dm2l.AutoClassifier` uses its own folds instead.
+        Number of folds of the quality estimate. Hyperparameters are selected again in each fold. 0
+        skips the estimate. :class:`dm2l.AutoClassifier` uses its own folds instead.
     tell : callable, default=None
         Function that is called with a line of text about each step.
 
@@ -216,7 +216,7 @@ def fit_table(
     if estimate_folds and not options.automatic:
         estimate = estimate_rows(inputs, uses, Y, options, estimate_folds, names, together, tell)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstantLabelWarning)  # replaced by the warning below
+        warnings.simplefilter("ignore", ConstantLabelWarning)  # the warning below replaces these
         pipeline, settings = fit_pipeline(
             inputs, uses, Y, options, label_names=names, groups=together, tell=tell
         )
@@ -229,7 +229,8 @@ def fit_table(
         if estimate_folds:
             tell("estimating the quality of each label")
             estimate = estimate_held_out(classifier, Y, names)
-        del classifier.held_out_, classifier.held_out_folds_  # summarized by the estimate
+        # the estimate summarizes these warnings
+        del classifier.held_out_, classifier.held_out_folds_
         order = np.random.default_rng(options.random_state).permutation(X.shape[0])
         sample = take_rows(X, np.sort(order[:SAMPLE]))
     return TableModel(
@@ -296,7 +297,7 @@ _LACKS = {
 def constant_warnings(
     classifier: Any, names: Sequence[str], text: str, missing: Mask | None = None
 ) -> list[str]:
-    """Warn about constant labels, or with ``missing`` about those that have missing entries."""
+    """Warn about constant labels, or with ``missing`` only about constant labels to impute."""
     constant = ~np.asarray(classifier._learnable, dtype=bool)
     constant &= True if missing is None else missing.any(axis=0)
     found = []

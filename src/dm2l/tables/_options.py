@@ -23,8 +23,8 @@ from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._preparation import codes_of, preparation
 from dm2l.tables._reading import Table
 
-# Kernels are exact up to this many rows, and beyond are approximated with this many components.
-# A search fits dozens of models, so its limits are lower.
+# Up to this number of rows, kernels are exact; with more rows, they are approximated with this
+# number of components. A search fits dozens of models, so its limits are lower.
 EXACT_ROWS, COMPONENTS = 10_000, 2000
 SEARCH_ROWS, SEARCH_COMPONENTS = 1000, 500
 LAMBDAS = (0.0, 0.02, 0.1, 0.3, 1.0, 3.0)
@@ -48,7 +48,7 @@ class FitOptions:
         given, it fits :class:`dm2l.DM2LClassifier` with the better of the linear and the rbf
         kernel. The other values fit DM2L with that kernel.
     lambda_d, alpha : float or None
-        Hyperparameters of DM2L; None chooses them by cross-validation.
+        Hyperparameters of DM2L; None selects them by cross-validation.
     scoring : str or None
         Metric that the search maximizes, as in :class:`dm2l.DM2LClassifierCV`.
     cv : int
@@ -192,12 +192,12 @@ def choose_hyperparameters(
     X: Any, Y: Floats, options: FitOptions, tell: Tell = quiet, groups: Any = None
 ) -> Hyperparameters:
     """Search the hyperparameters that are not fixed, on prepared features."""
-    # The kernel is chosen with masked ridge (lambda_d = 0), which is much cheaper than a path over
-    # lambda_d for each kernel.
+    # The kernel is selected with masked ridge (lambda_d = 0), which is much cheaper than a path
+    # over lambda_d for each kernel.
     alphas = None if options.alpha is None else [options.alpha]
     lambdas = LAMBDAS if options.lambda_d is None else (options.lambda_d,)
     if options.unlabelled:
-        # The fit chooses its own ridge, and nuclear norms improve positive-unlabelled fits little.
+        # The fit itself selects alpha, and nuclear norms improve positive-unlabelled fits little.
         alphas, lambdas = alphas or [1.0], (0.0,) if options.lambda_d is None else lambdas
     kernels = ("linear", "rbf") if options.kernel == "auto" else (options.kernel,)
     labels = LabelMatrix.from_array(Y)

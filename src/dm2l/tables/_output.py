@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a file name whose suffix names no format for columns."""
+    """Reject a file name with a suffix that is not a format for columns."""
     known = (*TEXT, *PARQUET, *EXCEL)
     if path.suffix.lower() not in known:
         raise ValueError(f"{path} must end in {', '.join(known[:-1])} or {known[-1]}.")
@@ -72,12 +72,12 @@ def plain_values(value: Any, *, json: bool = True) -> Any:
 
 
 YES, NO, OPEN = "#2f6f8f", "#b4632a", "#d5dade"
-MOST_ROWS = 100  # the most rows of a table; the number of further rows is printed
+MOST_ROWS = 100  # maximum number of rows of a table; the number of further rows is printed
 _CELL = "padding:2px 8px;text-align:{};vertical-align:middle"
 
 
 class Bar(NamedTuple):
-    """A stacked bar: shares of the width of a cell with their colours, and a tooltip."""
+    """Make a stacked bar with a tooltip, from shares of the cell width and their colours."""
 
     parts: tuple[tuple[float, str], ...]
     words: str

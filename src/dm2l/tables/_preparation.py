@@ -32,7 +32,7 @@ from dm2l.tables._kinds import (
 )
 from dm2l.tables._reading import Table
 
-# The most words and categories of a column. The linear model needs d x d matrices.
+# Maximum number of words and of categories in a column. The linear model needs d x d matrices.
 MAX_WORDS, MAX_CATEGORIES = 2000, 500
 
 
@@ -71,7 +71,7 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
 
 
 def codes_of(transformer: Any) -> list[int]:
-    """Positions of the transformed columns that hold codes of categories."""
+    """Return the positions of transformed columns with codes of categories."""
     places, found = 0, []
     for _, part, columns in getattr(transformer, "transformers", ()):
         if isinstance(part, OrdinalEncoder):
@@ -88,7 +88,7 @@ class Feature(NamedTuple):
 
 
 def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
-    """Name the transformed columns; ``names`` are those of a matrix of numbers."""
+    """Name the transformed columns; ``names`` are the column names of a matrix of numbers."""
     if not isinstance(transformer, ColumnTransformer):
         return [Feature(name, name) for name in names]
     found = []
@@ -213,7 +213,7 @@ def _row_groups(
 
 
 def duplicates(inputs: Any, uses: Sequence[ColumnUse]) -> NDArray[np.intp]:
-    """Group rows with the same features; molecules are equal if their fingerprints are."""
+    """Group rows with the same features; molecules are equal if their fingerprints are equal."""
     if not hasattr(inputs, "iloc"):
         return duplicate_groups(inputs)
     frame = inputs

@@ -1,4 +1,4 @@
-r"""Active learning: which missing labels a person should answer first.
+r"""Active learning: rank missing labels by the value of an answer.
 
 The value of an answer to the missing label :math:`k` of row :math:`i` is the expected number of
 wrong imputations that it prevents. It has three parts. The entry itself would be imputed wrongly
@@ -56,7 +56,7 @@ from dm2l.tables._reading import Table
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# The most feature columns for comparing rows; more columns are replaced by principal components.
+# Maximum number of columns for comparing rows; more are replaced by principal components.
 DIRECTIONS = 500
 
 
@@ -64,7 +64,7 @@ DIRECTIONS = 500
 class AnswerValues:
     """Expected number of errors that an answer to each entry prevents, (n_rows, n_labels)."""
 
-    probability: Floats  # of a positive label, given the known labels of the row
+    probability: Floats  # probability of a positive label, given the known labels of the row
     row: Floats  # errors prevented in other labels of the row
     effect: Floats  # errors prevented in other rows if the probability is 0.5
     trust: float
@@ -145,7 +145,7 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
 
 
 def suggested(values: AnswerValues, missing: Mask) -> Floats:
-    """Values for a joint ranking of missing entries: ``row`` counts only for the best of a row."""
+    """Return values for a joint ranking of entries; ``row`` counts only for the best in a row."""
     total = np.where(missing, values.total, -1.0)
     best = np.arange(total.shape[1]) == np.argmax(total, axis=1)[:, None]
     return values.total - np.where(best, 0.0, values.row)
