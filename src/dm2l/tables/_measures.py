@@ -117,7 +117,7 @@ class Estimate:
 def measure(
     Y: Floats, scores: Floats, probabilities: Floats, positive: Mask, estimate: bool = True
 ) -> dict[str, float]:
-    """Compute all metrics on observed entries or, with ``estimate``, estimates for complete rows."""
+    """Compute all metrics on observed entries or, with ``estimate``, for complete rows."""
     # A row without negatives would count as ranked perfectly; "published" leaves it out.
     found = evaluate(
         LabelMatrix.of_signs(signs_of(Y)),

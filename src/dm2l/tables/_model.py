@@ -282,7 +282,7 @@ def score_correlation(scores: Floats) -> Floats:
     return unit.T @ unit
 
 
-# The problem of a constant label and its remedy, by the sign of its score.
+# Problem and remedy of a constant label, by the sign of its score.
 _LACKS = {
     1.0: (
         "no entry is negative",
