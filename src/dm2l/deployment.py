@@ -64,15 +64,17 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     X = graph("Cast", "X", to=graph.double)
     for step in before:
         X = _prepare(graph, X, step)
-    odds = _log_odds(graph, X, last) if hasattr(last, "_rate") else None
-    scores = _scores(graph, X, last) if odds is None else _two_p_minus_one(graph, odds, last)
+    odds = _log_odds(graph, X, last) if hasattr(last, "_rate") else ""
+    if odds:
+        scores = graph("Tanh", graph("Mul", odds, 0.5))
+        scores = graph("Where", last._learnable, scores, last._constant)
+    else:
+        scores = _scores(graph, X, last)
     if isinstance(last._completer, PUCompleter) and last._learnable.any():
         scores = _correct_scores(graph, scores, last.class_prior_)
     completer = last._completer
-    if odds is None:
-        probabilities = _probabilities(graph, scores, completer.calibrator or completer.curves)
-    else:
-        probabilities = graph("Sigmoid", odds)
+    curves = completer.calibrator or completer.curves
+    probabilities = graph("Sigmoid", odds) if odds else _probabilities(graph, scores, curves)
     by_probability = completer.calibrator is not None and last.threshold is None
     decided = (probabilities, 0.5) if by_probability else (scores, last.thresholds_)
     labels = graph(
@@ -203,10 +205,6 @@ def _log_odds(graph: _Graph, X: str, model: Any) -> str:
     rate[learnt] = model._rate
     eta = graph("Where", absent, rate, graph("Add", graph("Mul", S, slope), level))
     return graph("Min", graph("Max", eta, -30.0), 30.0)
-
-
-def _two_p_minus_one(graph: _Graph, odds: str, model: Any) -> str:
-    return graph("Where", model._learnable, graph("Tanh", graph("Mul", odds, 0.5)), model._constant)
 
 
 def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:

@@ -34,7 +34,7 @@ from dm2l._auto._leaderboard import (
     try_all,
 )
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
-from dm2l._auto._user_models import check_models, user_candidates
+from dm2l._auto._user_models import user_candidates
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
@@ -162,7 +162,6 @@ class AutoClassifier(MissingLabelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("effort", self.effort, *EFFORTS)
-        check_models(self.models)
         for name in ("time_limit", "max_memory"):
             if getattr(self, name) is not None:
                 check_numbers(self, name, positive=True)

@@ -4,6 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 from sklearn.utils import Tags
@@ -25,9 +26,8 @@ QUANTILES = 1000  # of the scores of a label, with scale="rank"
 class ScoreClassifier(MissingLabelClassifier):
     r"""Classifier whose inputs are the out-of-fold scores of another model.
 
-    The scores of each label are calibrated, with slopes shrunk to a slope that all labels share.
-    Residuals of the calibrated scores give the label correlation, with which :meth:`complete`,
-    ``max_error_rate`` and :meth:`find_label_errors` work as for every other estimator.
+    The scores of each label are calibrated, with slopes shrunk to a common slope. The residuals
+    give the label correlation for :meth:`complete` and :meth:`find_label_errors`.
 
     Parameters
     ----------
@@ -36,30 +36,24 @@ class ScoreClassifier(MissingLabelClassifier):
         probability; or numbers of which only the order matters. "auto" reads scores that are all
         from 0 to 1 as probabilities, and others as logits.
     columns : array-like of int, default=None
-        Positions of the columns of ``X`` that are scores, one for each label. None is all columns.
+        Positions of the scores in ``X``, one for each label. None is all columns.
     threshold, coupling, rules, cv, missing_label, missing_as
-        As in :class:`dm2l.AutoClassifier`; ``cv`` are the folds in which the calibration is
-        cross-fitted.
+        As in :class:`dm2l.AutoClassifier`. The calibration is cross-fitted in the folds ``cv``.
 
     Attributes
     ----------
     scale_ : str
-        The scale of the scores: ``scale``, or the scale that was detected.
+        The scale of the scores, which "auto" detects.
     stack_ : Stack
         Calibration of the scores.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_
         As in :class:`dm2l.DM2LClassifier`.
 
-    See Also
-    --------
-    dm2l.AutoClassifier : Takes estimators as further base models, with ``models``.
-
     Notes
     -----
-    ``X`` contains a score for each row and label. A missing score is NaN; its probability is the
-    observed rate of the label. Scores of training rows must be out-of-fold, for example from
-    :func:`dm2l.model_selection.cross_val_decision`: fit warns if they look in-sample. Scores of new
-    rows come from a model that was fitted to all training rows.
+    A missing score is NaN; its probability is the observed rate of the label. Scores of training
+    rows must be out-of-fold, for example from :func:`dm2l.model_selection.cross_val_decision`: fit
+    warns if they look in-sample. Scores of new rows come from a model of all training rows.
 
     Examples
     --------
@@ -69,9 +63,8 @@ class ScoreClassifier(MissingLabelClassifier):
     >>> X, Y = make_missing_multilabel(n_samples=200, random_state=0)
     >>> scores = cross_val_decision(DM2LClassifier(kernel="rbf"), X, Y)
     >>> model = ScoreClassifier().fit(scores, Y)
-    >>> filled, summary = model.complete(scores, Y, max_error_rate=0.1, return_summary=True)
-    >>> summary.n_yes, summary.n_no, summary.n_left
-    (71, 400, 9)
+    >>> model.complete(scores, Y, max_error_rate=0.1).shape
+    (200, 12)
     """
 
     _kernel = Kernel("rbf", 1.0)  # similarity of rows in active learning
@@ -90,63 +83,56 @@ class ScoreClassifier(MissingLabelClassifier):
     def __sklearn_tags__(self) -> Tags:
         """Estimator tags of scikit-learn."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan, tags.input_tags.sparse = True, False
+        tags.input_tags.allow_nan = True
         return tags
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("scale", self.scale, "auto", "probability", "logit", "rank")
 
-    # -- scores ---------------------------------------------------------------------------------
-
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
         if not reset:
             self._check_fitted()
-        X, finite = to_numpy(X) if is_non_numpy(X) else X, "allow-nan"
+        X = to_numpy(X) if is_non_numpy(X) else X
+        kinds: Any = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         with explain_unsuitable(X, nan_allowed=True):
-            X = validate_data(self, X, dtype=np.float64, reset=reset, ensure_all_finite=finite)
-        if not reset and self.scale_ == "probability":
-            self._check_probabilities(X)
-        return X
-
-    def _check_probabilities(self, X: Floats) -> None:
-        S = self._given(X)
-        if ((S < 0) | (S > 1)).any():
-            i, k = np.argwhere((S < 0) | (S > 1))[0]
-            raise ValueError(
-                f"The score in row {i} of label {k} is {S[i, k]:.6g}, but the scores are "
-                "probabilities, which are from 0 to 1. Pass probabilities, or fit with "
-                "scale='logit'."
-            )
-
-    def _given(self, X: Floats) -> Floats:
-        """Scores of all labels, as they were passed."""
-        return X if self.columns is None else X[:, np.asarray(self.columns, dtype=np.intp)]
+            return validate_data(self, X, reset=reset, **kinds)
 
     def _read(self, X: Any, y: Any, label_mask: Any) -> tuple[Any, LabelMatrix]:
         X, labels = super()._read(X, y, label_mask)
-        n_scores, n_labels = self._given(X[:1]).shape[1], labels.signs.shape[1]
+        n_scores, n_labels = self._given(X).shape[1], labels.signs.shape[1]
         if n_scores != n_labels:
             raise ValueError(
                 f"X has {n_scores} columns of scores, but y has {n_labels} labels. Pass one column "
                 "for each label, in the order of y."
             )
-        names = list(map(str, getattr(self, "feature_names_in_", ())))
-        named = [] if labels.names is None or self.columns is not None else list(labels.names)
-        if names != named and sorted(names) == sorted(map(str, named)):
+        names = list(getattr(self, "feature_names_in_", ()))
+        named = [] if labels.names is None else list(map(str, labels.names))
+        if names != named and sorted(names) == sorted(named):
             raise ValueError(
                 f"The columns of X are in another order than the labels: {names[0]!r} is first, "
                 f"but the first label is {named[0]!r}. Pass X[y.columns]."
             )
         return X, labels
 
-    def _linked(self, X: Floats) -> Floats:
+    def _given(self, X: Any) -> Floats:
+        """Scores of all labels, as they were passed."""
+        X = X if self.columns is None else X[:, np.asarray(self.columns, dtype=np.intp)]
+        return X.toarray() if sp.issparse(X) else X
+
+    def _linked(self, X: Any) -> Floats:
         """Scores of learnable labels on the scale of the stack, as an array (1, n, c)."""
         S = self._given(X)[:, self._learnable]
-        if self.scale_ == "probability":
-            return (2 * S - 1)[None]
         if self.scale_ == "logit":
             return S[None]
+        if self.scale_ == "probability":
+            if ((S < 0) | (S > 1)).any():
+                i, k = np.argwhere((S < 0) | (S > 1))[0]
+                raise ValueError(
+                    f"Row {i} of X contains the score {S[i, k]:.6g}, but probabilities are from 0 "
+                    "to 1. Pass probabilities, or fit with scale='logit'."
+                )
+            return (2 * S - 1)[None]
         # Normal scores of the ranks among the training rows; equal scores have equal ranks.
         ranks = np.full(S.shape, np.nan)
         for k, (column, knots) in enumerate(zip(S.T, self._quantiles.T, strict=True)):
@@ -155,26 +141,20 @@ class ScoreClassifier(MissingLabelClassifier):
             ranks[here, k] = ndtri((sides[0] + sides[1] + 1) / (2 * len(knots) + 2))
         return ranks[None]
 
-    # -- fitting --------------------------------------------------------------------------------
-
     def _fit_nothing(self, X: Any) -> None:
         self.scale_ = "logit"
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         S, T = self._given(X), labels.signs
-        known = S[np.isfinite(S)]
-        shares = bool(known.size) and known.min() >= 0 and known.max() <= 1
-        auto = "probability" if shares else "logit"
+        auto = "probability" if ((S >= 0) & (S <= 1) | np.isnan(S)).all() else "logit"
         self.scale_ = auto if self.scale == "auto" else self.scale
-        if self.scale_ == "probability":
-            self._check_probabilities(X)
         if self.scale_ == "rank":
             levels = np.linspace(0, 1, min(len(S), QUANTILES))
             scored = np.where(np.isfinite(S).any(axis=0), S, 0.0)[:, self._learnable]
             self._quantiles = np.nanquantile(scored, levels, axis=0, method="nearest")
         weights = None if labels.entries is None else labels.entries.weights
-        kind = np.array([self.scale_ == "probability"])
-        self.stack_ = Stack.fit(self._linked(X), T, kind, weights)
+        shares = np.array([self.scale_ == "probability"])
+        self.stack_ = Stack.fit(self._linked(X), T, shares, weights)
         self._rate = np.log(((T > 0).sum(axis=0) + 0.5) / ((T < 0).sum(axis=0) + 0.5))
         return FitResult()
 
@@ -183,8 +163,6 @@ class ScoreClassifier(MissingLabelClassifier):
         warn_in_sample(labels.signs[:, learnt], 0.5 + 0.5 * self._all_scores(X)[:, learnt])
         return super()._fit_completer(X, labels, result)
 
-    # -- predicting -----------------------------------------------------------------------------
-
     def _score_labels(self, X: Any) -> Floats:
         return np.tanh(0.5 * self._log_odds(X))
 
@@ -192,6 +170,6 @@ class ScoreClassifier(MissingLabelClassifier):
         eta = self._log_odds(X)
         return np.tanh(0.5 * eta), expit(eta)
 
-    def _log_odds(self, X: Floats) -> Floats:
+    def _log_odds(self, X: Any) -> Floats:
         eta = self.stack_.log_odds(self._linked(X))
         return np.where(np.isnan(eta), self._rate, eta)

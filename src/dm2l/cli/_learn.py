@@ -83,6 +83,7 @@ def _show_inspection(console: Console, found: Inspection) -> None:
 @click.command("fit")
 @shared.label_options
 @shared.file_option("MODEL", "Write the model to this file.", required=True)
+@shared.scores_options
 @shared.effort_option("normal")
 @shared.search_options
 @click.option(
@@ -153,10 +154,10 @@ def fit_command(
 def _show_model(model: TableModel, n_rows: int, verbose: bool) -> None:
     columns = "" if model.uses is None else f" from {sum(use.used for use in model.uses)} columns"
     say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
-    chosen = model.settings
-    if chosen is None:
-        _show_leaderboard(Console(), model.classifier.leaderboard_, verbose)
-    else:
+    chosen, board = model.settings, getattr(model.classifier, "leaderboard_", None)
+    if board is not None:
+        _show_leaderboard(Console(), board, verbose)
+    elif chosen is not None:
         score = "" if chosen.score is None else f", cross-validated score {chosen.score:.3f}"
         say(
             f"Hyperparameters: {chosen.kernel} kernel, lambda_d {chosen.lambda_d:g}, alpha "

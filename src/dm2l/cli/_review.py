@@ -89,6 +89,7 @@ _save_option = shared.file_option(
     new=False,
 )
 @_unchosen_option
+@shared.scores_options
 @shared.reading_options
 @shared.rules_option
 @shared.force_option
@@ -279,6 +280,7 @@ def _open_session(
     help="Address of the server. Other machines can reach all addresses except 127.0.0.1 and ::1.",
 )
 @shared.port_option(9090)
+@shared.scores_options
 @shared.reading_options
 @shared.rules_option
 @shared.force_option

@@ -28,6 +28,7 @@ from dm2l.tables._kinds import KINDS
 from dm2l.tables._model import read_for
 from dm2l.tables._output import check_suffix, plain_values
 from dm2l.tables._reading import MATRIX_FORMATS
+from dm2l.tables._scores import add_scores
 
 Command = Callable[..., Any]
 
@@ -220,10 +221,27 @@ search_options = _options(
 )
 
 
+scores_options = _options(
+    file_option(
+        "SCORES",
+        "Table with out-of-fold scores (probabilities or logits) of another model for the rows of "
+        "TABLE, in a column for each label with its name. Cells may be blank.",
+        "--scores",
+        new=False,
+    ),
+    click.option(
+        "--id",
+        "row_id",
+        metavar="COLUMN",
+        help="Column that identifies the rows of TABLE and SCORES; the default is their order.",
+    ),
+)
+
 # Arguments of commands that apply a model, and of commands that read labels.
 model_options = _options(
     model_argument,
     table_argument,
+    scores_options,
     reading_options,
     rules_option,
     click.option(
@@ -330,8 +348,13 @@ def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Tab
     }
     kinds = columns["kinds"].items()
     as_text = [name for name, kind in kinds if kind in ("category", "text", "smiles")]
-    drop = columns["drop"]
-    return read_table(path, labels or None, as_text=as_text, drop=drop, **options), columns
+    scores, row_id = (options.pop(name, None) for name in ("scores", "row_id"))
+    options |= {"as_text": as_text, "drop": columns["drop"], "labels_only": scores is not None}
+    table = read_table(path, labels or None, **options)
+    if scores is not None:
+        table = add_scores(table, scores, table.label_names, row_id)
+        columns["drop"] = [*columns["drop"], *filter(None, [row_id])]
+    return table, columns
 
 
 def open_both(
@@ -423,6 +446,7 @@ def data_problems() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         for category in (ConstantLabelWarning, ConvergenceWarning):
             warnings.simplefilter("always", category)
+        warnings.filterwarnings("always", "The scores look in-sample")
         try:
             yield
         except ColumnRequestError as error:

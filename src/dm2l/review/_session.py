@@ -57,7 +57,9 @@ class Refit:
         classifier, settings = model.classifier, model.settings
         if settings is None:  # an automatic model, for which quick effort takes seconds
             self._options = FitOptions(
-                effort="quick", rules=classifier.rules, random_state=classifier.random_state
+                effort="quick",
+                rules=classifier.rules,
+                random_state=getattr(classifier, "random_state", 0),
             )
         else:
             self._options = FitOptions(

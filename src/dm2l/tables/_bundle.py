@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncoder, OrdinalEncoder
 
 from dm2l._auto._classifier import AutoClassifier
+from dm2l._auto._score_classifier import ScoreClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l.chemistry import ABSENT, MorganFingerprints, has_rdkit
 from dm2l.persistence import ModelFileError, load_model, save_model
@@ -25,7 +26,7 @@ from dm2l.tables._model import TableModel
 from dm2l.tables._output import plain_values
 
 # Kinds of columns, beginning with those of features.
-_KINDS = (*KINDS, "identifier", "constant", "empty", "dropped", "unusable")
+_KINDS = (*KINDS, "score", "identifier", "constant", "empty", "dropped", "unusable")
 # Numeric and boolean columns are both numbers, so a step may take either.
 _FORMS = dict.fromkeys(("numeric", "boolean", *DATES), "number")
 _STEPS: dict[str, tuple[type, ...]] = {
@@ -33,6 +34,7 @@ _STEPS: dict[str, tuple[type, ...]] = {
     "category": (OneHotEncoder, OrdinalEncoder),
     "text": (TfidfVectorizer,),
     "smiles": (MorganFingerprints,),
+    "score": (SimpleImputer, FunctionTransformer, str),
 }
 
 
@@ -194,7 +196,8 @@ def _check_parts(model: TableModel) -> None:
     proper = (
         type(pipeline) is Pipeline
         and len(pipeline.steps) == 2
-        and type(classifier) is (AutoClassifier if model.settings is None else DM2LClassifier)
+        and type(classifier)
+        in ((AutoClassifier, ScoreClassifier) if model.settings is None else (DM2LClassifier,))
         and hasattr(classifier, "label_names_")
         and [str(name) for name in classifier.label_names_] == model.label_names
         and _prepares(pipeline[0], model)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._auto._classifier import AutoClassifier
+from dm2l._auto._score_classifier import ScoreClassifier
 from dm2l._utils.arrays import to_numpy
 from dm2l.io._columns import ColumnRequestError
 from dm2l.tables._model import TableModel
@@ -82,6 +83,8 @@ def explain_model(
         raise ColumnRequestError(
             f"The model has no label {label!r}. Choose one of {', '.join(names)}."
         )
+    if isinstance(model.classifier, ScoreClassifier):
+        raise ValueError("The model was fitted to scores alone, so it has no features to explain.")
     chosen = list(range(len(names))) if label is None else [names.index(label)]
     if getattr(model.classifier, "kernel", None) == "linear":
         weights = to_numpy(model.classifier.coef_)

@@ -29,6 +29,9 @@ DATE_PARTS = ("year", "month", "weekday", "days")  # the features of a date
 
 # A value of a kind, in the words of messages.
 _VALUES = {"numeric": "a number", "boolean": "yes or no", **dict.fromkeys(DATES, "a date")}
+_VALUES["score"] = "a number"
+# Name of the column with the scores of a label by another model, whose kind is "score".
+SCORE_OF = "score of "
 # Distinct values that a category may have in any table, and in a table with many rows.
 FEW, MOST = 20, 200
 # The largest share of values in a column of numbers that may be other text ("<0.5", "n.d.").
@@ -68,7 +71,7 @@ class ColumnUse:
     @property
     def used(self) -> bool:
         """Whether the column is a feature."""
-        return self.kind in KINDS
+        return self.kind in (*KINDS, "score")
 
 
 def column_kinds(
@@ -94,7 +97,9 @@ def column_kinds(
     added = added_columns(names) - wanted.keys()
     uses = []
     for j, name in enumerate(names):
-        if name in dropped:
+        if name.startswith(SCORE_OF):
+            uses.append(ColumnUse(name, "score"))
+        elif name in dropped:
             uses.append(ColumnUse(name, "dropped", "dropped on request"))
         elif name in added:
             why = "an output of dm2l for a label; pass --kind to use it"
@@ -133,7 +138,8 @@ def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1)
     if kind in DATES:
         values = as_days(column, kind)
     else:
-        values = as_numbers(column, decimal) if kind == "numeric" else as_booleans(column)
+        numbers = kind in ("numeric", "score")
+        values = as_numbers(column, decimal) if numbers else as_booleans(column)
     lost = np.isnan(values)
     if not lost.any():
         return values, ""

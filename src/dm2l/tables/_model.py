@@ -40,6 +40,7 @@ from dm2l.tables._preparation import (
     unread_rows,
 )
 from dm2l.tables._reading import Table, made_up_names, read_table
+from dm2l.tables._scores import add_scores
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -127,6 +128,11 @@ class TableModel:
         places = {name: j for j, name in enumerate(present)}
         return table.matrix[:, [places[name] for name in names]], []
 
+    @property
+    def takes_scores(self) -> bool:
+        """Whether the model needs scores of another model."""
+        return any(use.kind == "score" for use in self.uses or ())
+
     def check_labels(self, table: Table) -> None:
         """Reject a table that was read with other labels or with another order of labels."""
         if table.label_names != self.label_names:
@@ -213,7 +219,8 @@ def fit_table(
     inputs, uses, Y, together = table_inputs(table, kinds, drop, groups)
     check_learnable(Y, f"{table.path}, rows with valid SMILES", options)
     estimate = None
-    if estimate_folds and not options.automatic:
+    alone = all(use.kind == "score" for use in uses or () if use.used) and uses is not None
+    if estimate_folds and (alone or not options.automatic):
         estimate = estimate_rows(inputs, uses, Y, options, estimate_folds, names, together, tell)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstantLabelWarning)  # the warning below replaces these
@@ -254,11 +261,16 @@ def read_for(
     *,
     labels: bool = True,
     missing: Sequence[Any] = (),
+    scores: str | Path | None = None,
+    row_id: str | None = None,
     **reading: Any,
 ) -> Table:
     """Read a table like the training table of a model; without ``labels``, only its features."""
+    if (scores is None) is model.takes_scores:
+        need = "was fitted with --scores. Pass" if model.takes_scores else "needs none. Omit"
+        raise ValueError(f"Scores of the rows of {path}: the model {need} --scores.")
     text = ("category", "text", "smiles")
-    return read_table(
+    table = read_table(
         path,
         LabelNames(label_columns(model)) if labels else None,
         missing=[*model.missing, *missing],
@@ -270,8 +282,10 @@ def read_for(
         n_features=len(model.feature_names),
         zero_based=model.zero_based,
         features_only=not labels,
+        labels_only=model.takes_scores,
         **reading,
     )
+    return table if scores is None else add_scores(table, scores, model.label_names, row_id)
 
 
 def score_correlation(scores: Floats) -> Floats:

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from dm2l._auto._base_models import TimeBudget
 from dm2l._auto._classifier import AutoClassifier
+from dm2l._auto._score_classifier import ScoreClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._utils import require
@@ -241,15 +242,26 @@ def fit_pipeline(
     """Fit a pipeline of ``columns`` and ``labels``, and return it with its hyperparameters."""
     columns = preparation(uses, inputs, raw=options.automatic)
     X = columns.fit_transform(inputs)
+    n_scores = sum(use.kind == "score" for use in uses or ())
+    if n_scores and not options.automatic:
+        raise ValueError(
+            "--scores needs the automatic model. Omit --kernel, --lambda-d, --alpha, --scoring and "
+            "--missing-as unlabelled."
+        )
     labels: Any = Y
     if label_names is not None:
         labels = require("pandas", "io").DataFrame(Y, columns=list(label_names))
-    if options.automatic:
+    if n_scores == X.shape[1]:
+        settings, cv = None, options.splitter(Y, groups)
+        model: Any = ScoreClassifier(coupling=options.coupling, cv=cv).fit(X, labels)
+    elif options.automatic:
         usual = groups is None and options.cv == FitOptions.cv
         settings = None
-        model: Any = AutoClassifier(
+        own = ScoreClassifier(columns=list(range(X.shape[1] - n_scores, X.shape[1])))
+        model = AutoClassifier(
             options.effort,
             categorical_features=codes_of(columns) or None,
+            models=[("scores", own)] if n_scores else None,
             coupling=options.coupling,
             rules=options.rules,
             # Without a number from the user, the effort decides the number of folds.

@@ -67,6 +67,10 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
     for kind, part in {"text": words, "smiles": MorganFingerprints()}.items():
         for number, name in enumerate(by_kind.get(kind, []), 1):
             parts.append((f"{kind}{number}", part, name))
+    if "score" in by_kind:  # the last columns; missing scores stay NaN in dense features
+        sparse = by_kind.keys() & {"text", "smiles"}
+        scores: Any = SimpleImputer(keep_empty_features=True) if sparse else "passthrough"
+        parts.append(("score", scores, by_kind["score"]))
     return ColumnTransformer(parts, remainder="drop", verbose_feature_names_out=False)
 
 
@@ -93,7 +97,7 @@ def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
         return [Feature(name, name) for name in names]
     found = []
     for part, fitted, columns in transformer.transformers_:
-        if part in ("numeric", "boolean") or isinstance(fitted, OrdinalEncoder):
+        if part in ("numeric", "boolean", "score") or isinstance(fitted, OrdinalEncoder):
             found += [Feature(column, column) for column in columns]
             absent = fitted[0].indicator_.features_ if isinstance(fitted, Pipeline) else []
             found += [Feature(columns[j], f"{columns[j]} is missing") for j in absent]

@@ -110,7 +110,8 @@ def read_table(
         Columns with several labels, as in another table (``table.words.groups``).
     **numbers
         ``n_features`` and ``zero_based`` of a .svm file, as in :func:`dm2l.io.read_svmlight`;
-        ``features_only=True`` reads no labels, even if the file names some.
+        ``features_only=True`` reads no labels, even if the file names some;
+        ``labels_only=True`` accepts a table without features.
 
     Returns
     -------
@@ -137,6 +138,7 @@ def read_table(
     """
     path = Path(path)
     suffix = suffix_of(path)
+    labels_only = numbers.pop("labels_only", False)
     if numbers.get("features_only"):
         labels, positive, cutoffs, values, split = None, None, (), (), None
     if suffix in MATRIX_FORMATS:
@@ -147,8 +149,8 @@ def read_table(
                 "1. Omit these options."
             )
         return _read_numbers(path, suffix, labels, encoding, **numbers)
-    answers = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "written": written}
-    answers |= {"values": values, "split": split, "groups": groups}
+    answers: dict[str, Any] = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
+    answers |= {"written": written, "values": values, "split": split, "groups": groups}
     file = None
     if suffix in EXCEL:
         frame = read_sheet(path)
@@ -166,6 +168,7 @@ def read_table(
         text = {names[j]: str for j in chosen}
         text |= {name: str for name in names if any(matches_pattern(name, p) for p in as_text)}
         frame = file.frame(text, keep_codes=True)
+    answers["labels_only"] = labels_only
     return _split_columns(path, frame, names, chosen, answers, decimal=decimal or ".", file=file)
 
 
@@ -239,7 +242,7 @@ def _split_columns(
     frame: Any,
     names: list[str],
     chosen: list[int],
-    answers: Mapping[str, Any],
+    answers: dict[str, Any],
     **text: Any,
 ) -> Table:
     """Split the columns of a data frame into features and labels."""
@@ -247,7 +250,7 @@ def _split_columns(
         raise DataFileError(path, "the table has a header but no rows")
     taken = set(chosen)
     features = [j for j in range(len(names)) if j not in taken]
-    if not features:
+    if not answers.pop("labels_only", False) and not features:
         raise DataFileError(path, "every column is a label, so no features are left")
     label_names, cells = [names[j] for j in chosen], frame.iloc[:, chosen]
     Y, words = np.empty((len(frame), 0)), LabelVocabulary()
