@@ -15,6 +15,7 @@ from dm2l.completion._completer import Imputation
 from dm2l.completion._errors import check_max_error_rate
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.metrics import evaluate, evaluate_positive_unlabelled
+from dm2l.metrics._complete import LOWEST
 from dm2l.model_selection import Interval, corrected_t_interval
 from dm2l.simulate import simulate_per_label
 from dm2l.tables._kinds import ColumnUse
@@ -90,6 +91,11 @@ MEASURES = (
 )
 
 
+# Largest standard error of the row-wise metric: with a larger one, as in rows with few observed
+# entries, one fold cannot show the value for complete rows.
+MOST_ERROR = 0.1
+
+
 @dataclass(frozen=True)
 class LabelEstimate:
     """Quality of one label on held-out rows, with a 95 % confidence interval of the AUC."""
@@ -130,10 +136,13 @@ def measure(
     )
     known, precision = ~np.isnan(Y), by_label(Y, scores)["average_precision"]
     defined = ~np.isnan(precision)
+    by_row = found["label_ranking_average_precision"]
+    few = known.mean() < LOWEST or not by_row.standard_error <= MOST_ERROR
+    unsure = by_row.kind == "estimate" and few
     return {
         "label_auc": found["label_auc"].value,
         "label_average_precision": float(precision[defined].mean()) if defined.any() else np.nan,
-        "label_ranking_average_precision": found["label_ranking_average_precision"].value,
+        "label_ranking_average_precision": np.nan if unsure else by_row.value,
         "f1_macro": found["f1_macro"].value,
         "accuracy": 1 - found["hamming_loss"].value,
         "brier": float(np.mean((probabilities[known] - Y[known]) ** 2)) if known.any() else np.nan,
@@ -278,6 +287,8 @@ def _estimate(
     rows = [LabelEstimate(*row) for row in zip(*columns, strict=True)]
     defined = [row for row in rows if not np.isnan(row.auc)]
     values = {key: new_rows([m[key] for m in measured]) for key in measured[0]}
+    if any(np.isnan(m["label_ranking_average_precision"]) for m in measured):
+        values["label_ranking_average_precision"] = Interval(np.nan, np.nan, np.nan)
     # For the AUC, an interval from all rows is more precise than one from a few folds.
     by_rows = label_auc(eta, T, fold)[0]
     if np.isfinite(by_rows.mean):  # undefined for positive-unlabelled labels
