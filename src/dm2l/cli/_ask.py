@@ -198,7 +198,8 @@ def predict_command(
                 pair = np.array(_values(*model.words.written.get(name, ("1", "0"))), dtype=object)
                 values = pair[(~answer.positive[:, labels[0]]).astype(int)]
             else:
-                cells = list(map(group.cell, answer.positive[:, labels]))
+                positive, p = answer.positive[:, labels], answer.probabilities[:, labels]
+                cells = list(map(group.cell, positive, p))
                 values = np.array(_numbers(cells), dtype=object)
             columns[name] = _unless(blank, values)
             for k in labels:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Column
 from rich.table import Table as Grid
 
-from dm2l._utils.files import printable
+from dm2l._utils.files import atomic_write, printable
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
@@ -18,26 +18,41 @@ from dm2l.tables._inspection import Inspection, fit_warnings
 from dm2l.tables._kinds import DATE_PARTS, DATES
 from dm2l.tables._measures import MEASURES, TableEvaluation
 
-# maximum number of implications, and of columns of a kind, that inspect prints
-IMPLICATIONS, NAMED = 10, 8
+# maximum number of rules, and of columns of a kind, that inspect prints
+RULES, NAMED = 10, 8
 LABELS = 40  # maximum number of labels that fit prints
 
 
 @click.command("inspect")
 @shared.label_options
-def inspect_command(path: Path, as_json: bool, **options: Any) -> None:
+@shared.file_option(
+    "RULES",
+    "Write the implications and exclusions found in the labels to this file. Delete those that are "
+    "not true, and pass the file to --rules of other commands.",
+    "--write-rules",
+)
+@shared.force_option
+def inspect_command(
+    path: Path, write_rules: Path | None, force: bool, as_json: bool, **options: Any
+) -> None:
     """Show columns, label counts and possible problems of TABLE.
 
     Run this command before a fit. It prints how every column will be used, how many entries of
-    each label are observed, which labels imply others, and warnings.
+    each label are observed, which labels imply or exclude others, and warnings. A fit uses no rule
+    that is not passed with --rules.
 
     Example: dm2l inspect assays.csv --labels "tox_*"
     """
+    shared.check_outputs({"TABLE": path}, {"--write-rules": write_rules}, force=force)
     with shared.data_problems(), shared.progress() as tell:
         tell(f"reading {path.name}")
         table, columns = shared.open_table(path, **options)
         tell(f"inspecting {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, **columns)
+        if write_rules is not None:
+            lines = ["# Delete the rules that are not true: the data cannot tell.", *found.rules]
+            with atomic_write(write_rules) as partial:
+                partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if as_json:
         shared.echo_json(found)
     else:
@@ -69,11 +84,9 @@ def _show_inspection(console: Console, found: Inspection) -> None:
         numbers = (str(count.positive), str(count.negative), str(count.missing), share)
         grid.add_row(_cell(count.label), *numbers)
     console.print(grid)
-    lines = [
-        f"{implied.label} implies {implied.implied}, which is yes in {implied.probability:.0%} of "
-        f"these {implied.rows} rows and in {implied.base:.0%} of all rows."
-        for implied in found.implications[:IMPLICATIONS]
-    ]
+    lines = [*found.groups, *map(str, found.rules[:RULES])]
+    if len(found.rules) > RULES:
+        lines.append(f"{len(found.rules) - RULES} more rules: pass --write-rules or --json.")
     for line in (*lines, f"Duplicate rows: {found.n_duplicates}."):
         _print(console, line)
     for line in found.warnings:

@@ -107,10 +107,10 @@ class ColumnGroup:
             Y[rows, [k for code in codes.tolist() if code >= 0 for k in known[code]]] = 1.0
         return Y
 
-    def cell(self, positive: NDArray[np.bool_], before: str = "") -> str:
+    def cell(self, positive: NDArray[np.bool_], p: Any = 0.0, before: str = "") -> str:
         """Return the text of a cell with these positive labels; tags are added to ``before``."""
         if self.kind != "tags":
-            return self.values[self._place(positive)]
+            return self.values[self._place(positive, p)]
         old = split_tags(before, self.separator)
         tags = zip(self.values, positive, strict=True)
         new = [tag for tag, yes in tags if yes and tag not in old]
@@ -124,10 +124,13 @@ class ColumnGroup:
         if self.kind == "tags":
             return float(p[positive].min())
         shares = np.array([1.0, *p]) - [*p, 0.0] if self.kind == "ordered" else p
-        return float(max(shares[self._place(positive)], 0.0))
+        return float(max(shares[self._place(positive, p)], 0.0))
 
-    def _place(self, positive: NDArray[np.bool_]) -> int:
-        return int(np.cumprod(positive).sum() if self.kind == "ordered" else np.argmax(positive))
+    def _place(self, positive: NDArray[np.bool_], p: Any) -> int:
+        if self.kind == "ordered":
+            return int(np.cumprod(positive).sum())
+        # Without a positive label, which a model without rules may predict, the most probable one.
+        return int(np.argmax(positive + np.nan_to_num(p)))
 
 
 def label_columns(table: Any) -> dict[str, tuple[list[int], ColumnGroup | None]]:

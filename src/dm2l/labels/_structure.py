@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,11 +53,6 @@ class Cooccurrence:
         P = self.told(min_rows)
         with np.errstate(invalid="ignore"):  # comparisons with NaN are False
             return (min_probability <= P) & (self.base + min_gain <= P)
-
-    def implications(self, names: Sequence[str], **least: Any) -> list[Implication]:
-        """Return implications, the most probable first; arguments as in :meth:`implied`."""
-        found = [self.implication(names, j, k) for j, k in np.argwhere(self.implied(**least))]
-        return sorted(found, key=lambda i: (-i.probability, -i.rows))
 
     def implication(self, names: Sequence[str], j: int, k: int) -> Implication:
         """Implication of label k by label j."""

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.completion._errors import CompletionSummary
-from dm2l.io._label_columns import label_columns
 from dm2l.tables._measures import impute
 from dm2l.tables._model import TableModel, constant_warnings
 from dm2l.tables._output import NO, OPEN, YES, Bar, block, grid, lines
@@ -114,15 +113,14 @@ def complete_table(
     """
     X, unread, warnings = model.prepared(table)
     missing, classifier = np.isnan(table.Y), model.classifier
-    found = impute(classifier, X, table.Y, max_error_rate)
+    found = impute(classifier, X, table.Y, max_error_rate, table.exclusive)
     learnable = np.asarray(classifier._learnable, dtype=bool)
     answered = missing & learnable & ~unread[:, None]
     left = missing & ~(answered & found.chosen)
-    for labels, group in label_columns(table).values():
-        if group is not None and group.kind != "tags":  # a cell is filled if its value is known
-            sure = ~left[:, labels] & missing[:, labels]
-            sure = (sure & found.positive[:, labels]).any(axis=1) | sure.all(axis=1)
-            left[:, labels] = (missing & (~answered | ~sure[:, None]))[:, labels]
+    for labels in table.exclusive:  # a cell is filled if its value is known
+        sure = ~left[:, labels] & missing[:, labels]
+        sure = (sure & found.positive[:, labels]).any(axis=1) | sure.all(axis=1)
+        left[:, labels] = (missing & (~answered | ~sure[:, None]))[:, labels]
     p = np.where(missing & ~answered, np.nan, found.probabilities)
     near = missing & (np.abs(p - 0.5) <= margin)
     lowest_bound = np.nan

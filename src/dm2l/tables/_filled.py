@@ -182,7 +182,7 @@ def _answers(
             values = np.full(len(yes), None, dtype=object)
             for i in np.flatnonzero(filled.any(axis=1)).tolist():
                 before = "" if given[i] is None else unquote(as_cell(given[i]))
-                value = group.cell(positive[i], before)
+                value = group.cell(positive[i], chance[i], before)
                 values[i] = spelled[value] if value in spelled else write(value)
                 chance[i] = group.probability(chance[i], positive[i])
             chance[~filled.any(axis=1)] = np.nan

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import beta
 
 from dm2l.io._columns import parse_mark_or_boolean
 from dm2l.io._label_columns import label_columns
+from dm2l.labels._logic import RuleText
 from dm2l.labels._rules import LabelRules
-from dm2l.labels._structure import Cooccurrence, Implication
+from dm2l.labels._structure import Cooccurrence
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
 from dm2l.tables._measures import signs_of
 from dm2l.tables._output import NO, OPEN, YES, Bar, Cell, block, grid, lines
@@ -24,6 +26,9 @@ _BLANK = 2 / 3  # a label with a larger share of blanks and more yes than no is 
 _SPELLINGS = 30  # maximum number of distinct values in a yes/no column, such as yes, Yes and YES
 _LIKE = 12  # maximum number of columns in the warning about columns like labels
 _PREFIX = re.compile(r"[^\W_]+[\W_]+(?=.)")  # "dx_" of "dx_ear"
+# Labels exclude each other if they are rarely positive together, although independent labels would
+# be positive together in this many rows.
+_EXCEPTIONS, _EXPECTED = 0.02, 5
 _CONTRADICTIONS = 3  # the most rows that contradict the rules that a warning lists
 _ALIKE = 10  # the fewest rows in which a column must equal a label to be reported
 
@@ -44,6 +49,23 @@ class LabelCount:
 
 
 @dataclass(frozen=True)
+class RuleCandidate:
+    """A rule that almost all rows obey: it holds in ``holds`` of ``rows`` rows.
+
+    ``at_least`` is a lower 95 % confidence bound of the share of rows in which it holds.
+    """
+
+    rule: str
+    rows: int
+    holds: int
+    at_least: float
+
+    def __str__(self) -> str:
+        share = int(100 * self.at_least)
+        return f"{self.rule}  # in {self.holds} of {self.rows} rows, at least {share} %"
+
+
+@dataclass(frozen=True)
 class Inspection:
     """Result of :func:`inspect_table`; ``uses`` is None for a sparse matrix of features."""
 
@@ -51,7 +73,8 @@ class Inspection:
     n_columns: int
     uses: list[ColumnUse] | None
     labels: list[LabelCount]
-    implications: list[Implication]
+    groups: list[str]
+    rules: list[RuleCandidate]
     n_duplicates: int
     warnings: list[str]
 
@@ -89,9 +112,10 @@ def inspect_table(
     Returns
     -------
     Inspection
-        The use of each column (``uses``), counts of each label (``labels``), labels that imply
-        others (``implications``), the number of rows with the same features as an earlier row
-        (``n_duplicates``), and possible problems (``warnings``).
+        The use of each column (``uses``), counts of each label (``labels``), label columns with
+        several values (``groups``), implications and exclusions in the data (``rules``), the number
+        of rows with the same features as an earlier row (``n_duplicates``), and possible problems
+        (``warnings``).
 
     Examples
     --------
@@ -115,7 +139,8 @@ def inspect_table(
         n_columns=len(table.feature_names) + len(label_columns(table)),
         uses=uses,
         labels=counts,
-        implications=Cooccurrence.of(T).implications(table.label_names),
+        groups=[group.about for group in table.words.groups],
+        rules=_rule_candidates(T, table),
         n_duplicates=copies,
         warnings=[
             *_positive_warnings(counts),
@@ -126,6 +151,37 @@ def inspect_table(
             *_duplicate_warnings(copies, table.n_rows),
         ],
     )
+
+
+def _rule_candidates(T: NDArray[np.float64], table: Table) -> list[RuleCandidate]:
+    """Implications and exclusions between labels of different columns, the most certain first."""
+    found, names = Cooccurrence.of(T), table.label_names
+    both = np.rint(np.nan_to_num(found.probability) * found.count).astype(int)
+    either = found.count + found.count.T - both
+    chance = np.nan_to_num(found.base) * found.count
+    apart = (both <= _EXCEPTIONS * either) & (np.minimum(chance, chance.T) >= _EXPECTED)
+    other = np.ones(both.shape, dtype=bool)
+    for labels, _ in label_columns(table).values():
+        other[np.ix_(labels, labels)] = False
+    # Towards the more frequent label, because equal labels would imply each other in a cycle.
+    rank = np.argsort(np.argsort(found.base, kind="stable"))
+    implied = found.implied() & other & (rank[:, None] < rank)
+    excluded = np.triu(apart & other)
+    pairs = [("implications", j, k, found.count[j, k], both[j, k]) for j, k in np.argwhere(implied)]
+    pairs += [
+        ("exclusions", j, k, either[j, k], either[j, k] - both[j, k])
+        for j, k in np.argwhere(excluded)
+    ]
+    rules = [
+        RuleCandidate(
+            str(RuleText(kind, (names[j], names[k]))),
+            int(n),
+            int(holds),
+            float(beta.ppf(0.05, holds, n - holds + 1)),  # Clopper-Pearson, one-sided
+        )
+        for kind, j, k, n, holds in pairs
+    ]
+    return sorted(rules, key=lambda rule: -rule.at_least)
 
 
 def rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:

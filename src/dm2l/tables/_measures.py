@@ -55,8 +55,18 @@ def predictions(classifier: Any, X: Any) -> Predictions:
     return Predictions(scores, probabilities, np.asarray(classifier._decide(scores) == 1))
 
 
-def impute(classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = None) -> Imputation:
-    """Impute the missing labels of ``Y`` from prepared features and the known labels of a row."""
+def impute(
+    classifier: Any,
+    X: Any,
+    Y: Floats,
+    max_error_rate: float | None = None,
+    together: Sequence[list[int]] = (),
+) -> Imputation:
+    """Impute the missing labels of ``Y`` from prepared features and the known labels of a row.
+
+    The labels of a column with several values, in ``together``, are missing together, but known
+    together in training, so that their correlation cannot be used: only features are.
+    """
     bound = None
     if max_error_rate is not None:
         if getattr(classifier, "missing_as", None) == "unlabelled":
@@ -73,6 +83,15 @@ def impute(classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = No
         bound = check_max_error_rate(max_error_rate)
     missing = np.isnan(Y)
     found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound)
+    if together:
+        alone, cells = predictions(classifier, X), np.zeros(Y.shape, dtype=bool)
+        for labels in together:
+            cells[:, labels] = missing[:, labels].all(axis=1, keepdims=True)
+        p = np.where(cells, alone.probabilities, found.probabilities)
+        positive = np.where(cells, alone.positive, found.positive)
+        least = 0.0 if bound is None else 1.0 - (bound if isinstance(bound, float) else bound[0])
+        chosen = np.where(cells, np.where(positive, p, 1 - p) >= least, found.chosen)
+        found = found._replace(probabilities=p, positive=positive, chosen=chosen)
     return found._replace(
         probabilities=np.where(missing, found.probabilities, Y),
         positive=found.positive & missing,
@@ -171,9 +190,16 @@ def by_label(Y: Floats, scores: Floats) -> dict[str, Floats]:
 
 
 def hold_out(
-    Y: Floats, share: float, seed: int, groups: NDArray[np.intp] | None = None
+    Y: Floats,
+    share: float,
+    seed: int,
+    groups: NDArray[np.intp] | None = None,
+    together: Sequence[list[int]] = (),
 ) -> tuple[Floats, Floats]:
-    """Split labels into training and held-out labels; groups are held out as a whole."""
+    """Split labels into training and held-out labels; groups are held out as a whole.
+
+    The labels in each list of ``together`` are held out in the same rows.
+    """
     if groups is None:
         groups = np.arange(len(Y))
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
@@ -181,6 +207,8 @@ def hold_out(
     whole[whole < 0] = np.nan
     _, kept = simulate_per_label(whole, 1 - share, return_mask=True, random_state=seed)
     stays = kept[groups]
+    for labels in together:
+        stays[:, labels] = stays[:, labels[:1]]
     return np.where(stays, Y, np.nan), np.where(stays, np.nan, Y)
 
 
@@ -425,7 +453,8 @@ def evaluate_table(
     ridge = replace(options, lambda_d=0.0, coupling=None, rules=None)
     fits = {COUPLED: options, RIDGE: ridge, NEGATIVES: replace(ridge, missing_as="missing")}
     for repetition in range(repetitions):
-        left, hidden = hold_out(observed, hide, options.random_state + repetition, together)
+        seed = options.random_state + repetition
+        left, hidden = hold_out(observed, hide, seed, together, table.exclusive)
         check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden", options)
         if options.unlabelled:  # hidden positives are compared with all unlabelled entries
             hidden = np.where(np.isnan(left), np.nan_to_num(hidden), np.nan)
@@ -439,7 +468,7 @@ def evaluate_table(
             X, model = pipeline[:-1].transform(inputs), pipeline[-1]
             answers = {ALONE if name == COUPLED else name: predictions(model, X)}
             if name == COUPLED:
-                filled = impute(model, X, left)
+                filled = impute(model, X, left, together=table.exclusive)
                 answers[name] = Predictions(
                     filled.probabilities, filled.probabilities, filled.positive
                 )

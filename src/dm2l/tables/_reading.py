@@ -19,7 +19,7 @@ from dm2l.io._columns import (
     labels_without,
     matches_pattern,
 )
-from dm2l.io._label_columns import ColumnGroup, LabelReader, LabelVocabulary
+from dm2l.io._label_columns import ColumnGroup, LabelReader, LabelVocabulary, label_columns
 from dm2l.io._table import CsvFile, read_frame
 from dm2l.io._xlsx_file import read_sheet
 
@@ -65,6 +65,12 @@ class Table:
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.Y)
+
+    @property
+    def exclusive(self) -> list[list[int]]:
+        """The positions of the labels of each column with several values, but not tags."""
+        columns = label_columns(self).values()
+        return [labels for labels, group in columns if group is not None and group.kind != "tags"]
 
 
 def read_table(

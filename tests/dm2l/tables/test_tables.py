@@ -25,7 +25,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dm2l import DM2LClassifier
+from dm2l import DM2LClassifier, LabelRules
 from dm2l._search._search import usual_scoring
 from dm2l._utils import files
 from dm2l.io import read_npz
@@ -1260,9 +1260,9 @@ def test_inspection_counts_and_finds_one_way_implications(table, tickets):
         assert count.positive == (truth[:, k] & observed[:, k]).sum()
         assert count.negative == (~truth[:, k] & observed[:, k]).sum()
         assert count.positive + count.negative + count.missing == found.n_rows == 300
-    pairs = {(i.label, i.implied) for i in found.implications}
-    assert ("topic_refund", "topic_billing") in pairs
-    assert ("topic_billing", "topic_refund") not in pairs
+    rules = [rule.rule for rule in found.rules]
+    assert "topic_refund => topic_billing" in rules
+    assert "topic_billing => topic_refund" not in rules
     assert found.n_columns == 17
 
 
@@ -1274,20 +1274,35 @@ def test_implications_are_those_that_counting_finds(write, seed):
     Y[:, 2] = Y[:, 0]
     Y[rng.rand(80, 6) < 0.2] = np.nan
     Y[:, 5] = np.nan
+    Y[:, 4] = np.where(np.isnan(Y[:, 4]), np.nan, np.nan_to_num(Y[:, 3]) == 0)  # never together
     rows = [
         f"{i},{','.join('' if y != y else str(int(y)) for y in row)}" for i, row in enumerate(Y)
     ]
-    found = inspect_table(read_table(write("\n".join(["x,a,b,c,d,e,f", *rows])), 6)).implications
+    path = write("\n".join(["x,a,b,c,d,e,f", *rows]))
+    found = inspect_table(read_table(path, 6)).rules
     counted = {}
+    bases = [np.mean([y for y in column if y == y] or [np.nan]) for column in Y.T]
     for a, b in itertools.permutations(range(6), 2):
         seen = [y for y in Y if y[b] == y[b]]
         together = [y[b] for y in seen if y[a] == 1]
-        if len(together) >= 10:
-            share, base = np.mean(together), np.mean([y[b] for y in seen])
+        later = bases[a] < bases[b] or (bases[a] == bases[b] and a < b)
+        if len(together) >= 10 and later:
+            share, base = np.mean(together), bases[b]
             if share >= 0.9 and share >= base + 0.2:
-                counted["abcdef"[a], "abcdef"[b]] = (share, len(together), base)
-    assert ("a", "c") in counted
-    assert {(i.label, i.implied): (i.probability, i.rows, i.base) for i in found} == counted
+                pair = f"{'abcdef'[a]} => {'abcdef'[b]}"
+                counted[pair] = (len(together), int(sum(together)))
+        either = [y for y in seen if y[a] == y[a] and (y[a] == 1 or y[b] == 1)]
+        clash = sum(y[a] == 1 and y[b] == 1 for y in either)
+        most = [sum(y[i] == 1 for y in either) * bases[j] for i, j in ((a, b), (b, a))]
+        if a < b and either and clash <= 0.02 * len(either) and min(most) >= 5:
+            pair = f"not both: {'abcdef'[a]}, {'abcdef'[b]}"
+            counted[pair] = (len(either), len(either) - clash)
+    assert {"not both: d, e"} <= counted.keys() & {rule.rule for rule in found}
+    assert {rule.rule: (rule.rows, rule.holds) for rule in found} == counted
+    for rule in found:  # with a share of at_least, so many rows hold with a probability of 5 %
+        assert stats.binom.sf(rule.holds - 1, rule.rows, rule.at_least) == pytest.approx(0.05)
+    (path.parent / "rules.txt").write_text("\n".join(map(str, found)))
+    assert LabelRules.read(path.parent / "rules.txt").implications
 
 
 def test_inspection_warns_of_what_looks_wrong(write):

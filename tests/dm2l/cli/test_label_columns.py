@@ -1,0 +1,116 @@
+"""Commands on label columns with several values, ordered values, tags, and on label rules."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dm2l.cli._commands import cli
+from dm2l.tables import load_bundle
+from terminal import command_runner
+
+FIXED = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "0.3", "--folds", "2")
+LABELS = ("--labels", "fever,rash,stage,pain,seen,finds", "--values", "pain=low<mid<high")
+STAGES, PAINS = np.array(["I", "II", "III", "unclear"]), np.array(["low", "mid", "high"])
+
+
+def run(*arguments, code=0):
+    result = command_runner().invoke(cli, list(map(str, arguments)), env={"COLUMNS": "80"})
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def form(tmp_path_factory):
+    """A clinical form with blanks, its complete truth, and a model of it."""
+    folder, rng = tmp_path_factory.mktemp("form"), np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    near = X + 0.2 * rng.normal(size=X.shape)
+    truth = pd.DataFrame({"fever": np.where(near[:, 0] > 0, "yes", "no")})
+    truth["rash"] = np.where(near[:, 0] > 1, "yes", "no")
+    corners = near[:, :2] @ [[1, -1, 0, 0], [0, 0, 1, -1]]
+    truth["stage"] = STAGES[corners.argmax(axis=1)]
+    truth["pain"] = PAINS[np.digitize(near[:, 2], [-0.5, 0.5])]
+    truth["seen"] = np.where(near[:, 2] > 0, "x", None)
+    tags = [["cyst", "scar"] if b else ["cyst"] if a else [] for a, b in near[:, :2] > 0]
+    truth["finds"] = [", ".join(found) or None for found in tags]
+    table = truth.mask(rng.random(truth.shape) < 0.25)
+    inputs = pd.DataFrame(X, columns=["x", "y", "z"]).round(3)
+    inputs["date"] = pd.date_range("2024-01-01", periods=150).strftime("%Y-%m-%d")
+    pd.concat([inputs, table], axis=1).to_csv(folder / "form.csv", index=False)
+    options = ("--split", ",", "--missing-as", "finds=negative", "--missing-as", "seen=negative")
+    said = run("fit", folder / "form.csv", *LABELS, *options, *FIXED, "-o", folder / "m.dm2l")
+    return folder, truth, table, said
+
+
+def test_a_form_goes_from_blanks_to_values_in_three_commands(form):
+    folder, truth, table, said = form
+    inspected = run("inspect", folder / "form.csv", *LABELS, "--split", ",")
+    assert "label column 'stage' holds 4 values: I, II, III, unclear" in inspected
+    assert "label column 'pain' holds 3 ordered values: low < mid < high" in inspected
+    assert "label column 'finds' holds 2 tags: cyst, scar" in inspected
+    for name in ("fever", "stage=I", "stage=unclear", "pain>=mid", "pain>=high", "finds=scar"):
+        assert f"│ {name} │" in said  # the quality of every value
+    run("complete", folder / "m.dm2l", folder / "form.csv", "-o", folder / "filled.csv")
+    filled = pd.read_csv(folder / "filled.csv", dtype=str)
+    for name in ("fever", "rash", "stage", "pain"):
+        known = table[name].notna()
+        assert (filled[name][known] == table[name][known]).all()
+        assert set(filled[name]) == set(truth[name])
+        assert (filled[name] == truth[name])[~known].mean() > 0.7
+        assert filled[f"{name}__probability"].notna().equals(~known)
+    known = table["finds"].notna()
+    assert (filled["finds"][known] == table["finds"][known]).all()
+    missing = ~known & truth["finds"].notna()
+    added = filled["finds"][missing].fillna("").str.split(",").map(set)
+    truly = truth["finds"][missing].str.split(", ").map(set)
+    assert (added == truly).mean() > 0.8
+
+
+def test_every_command_reads_what_another_wrote(form):
+    folder, truth, _, _ = form
+    model, first = folder / "m.dm2l", folder / "first.csv"
+    run("complete", model, folder / "form.csv", "-o", first, "--max-error-rate", "10%")
+    book = folder / "book.xlsx"
+    run("complete", model, first, "-o", book, "--details", folder / "details.csv")
+    run("predict", model, book, "-o", folder / "scores.csv")
+    details = pd.read_csv(folder / "details.csv", dtype=str)
+    assert set(details["answer"][details["label"] == "stage"]) <= set(STAGES)
+    scores = pd.read_csv(folder / "scores.csv", dtype=str)
+    assert (scores["stage"] == truth["stage"]).mean() > 0.7
+    assert (scores["pain"] == truth["pain"]).mean() > 0.7
+    assert {"stage=II__probability", "pain>=mid__score"} <= set(scores)
+    options = (*LABELS, "--split", "finds=,")
+    for path in (first, book, folder / "scores.csv"):
+        assert "holds 4 values: I, II, III, unclear" in run("inspect", path, *options)
+    run("audit", model, book, "--top", 3)
+    run("fit", book, *options, *FIXED, "--estimate-folds", 0, "-o", folder / "again.dm2l")
+
+
+def test_rules_are_stored_and_wrong_ones_are_refused(form):
+    folder, _, table, _ = form
+    path, rules, model = folder / "form.csv", folder / "rules.txt", folder / "ruled.dm2l"
+    labels = ("--labels", "fever,rash,stage")
+    found = run("inspect", path, *labels, "--write-rules", rules)
+    assert "rash => fever # in " in found
+    assert "rash => fever  # in " in rules.read_text()
+    fit = ("fit", path, *labels, *FIXED, "--estimate-folds", 0, "-o", model, "--force", "--rules")
+    # Rows that contradict the rules are listed, with the line of the rule.
+    rules.write_text("rash => fever\nfever => stage=I\n")
+    said = run(*fit, rules)
+    wrong = (table["fever"] == "yes") & ~table["stage"].isin(["I", np.nan])
+    assert f"form.csv: {wrong.sum()} rows contradict the rules" in said
+    assert f"row {wrong.idxmax() + 1}: " in said
+    assert "rules.txt, line 2" in said
+    kept = load_bundle(model).classifier.rules
+    assert kept.implications == (("rash", "fever"), ("fever", "stage=I"))
+    assert kept.exactly_one == (tuple(f"stage={value}" for value in STAGES),)
+    rules.write_text("rash => fever\n")
+    run("complete", model, path, "-o", folder / "o.csv", "--rules", rules)
+    for text, message in (
+        ("rash => fevr\n", "'rash => fevr' (rules.txt, line 1)"),
+        ("# none\nrash > fever\n", "rules.txt, line 2"),
+        ("rash => fever\nfever => rash\n", "(rules.txt, line 2)"),
+        ("stage=I => stage=II\n", "(rules.txt, line 1)"),
+    ):
+        rules.write_text(text)
+        assert message in run(*fit, rules, code=1)
