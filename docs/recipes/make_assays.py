@@ -4,7 +4,7 @@ python docs/recipes/make_assays.py assays.csv
 
 Molecules are rings with two groups on them; an assay answers to some of the groups and rings, with
 errors, and one compound in five was not run in it. Eight SMILES are of salts with too many bonds,
-as in Tox21, which RDKit refuses to read.
+as in Tox21, which RDKit cannot read.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ def _by_file(*makers: Callable[[], str], prefix: str = "") -> dict[str, Callable
 
 TABLES: dict[str, Callable[[], str]] = {
     **BLOCKS,
-    **_by_file(completion.completion, completion.coupled, completion.doubtful),
-    **_by_file(completion.new_rows, completion.promises),
+    **_by_file(completion.completion, completion.coupled, completion.label_errors),
+    **_by_file(completion.new_rows, completion.error_rates),
     **_by_file(quality.arts, quality.cells, quality.estimates, quality.everyone, quality.gains),
     **_by_file(quality.groups, quality.newcomer, quality.pieces, quality.ranks),
     **_by_file(quality.reference, quality.selection, quality.study),
@@ -31,9 +31,9 @@ TABLES: dict[str, Callable[[], str]] = {
     **_by_file(security.workbook),
     **_by_file(speed.baselines, speed.blocks, speed.cluster, speed.device, speed.estimate),
     **_by_file(speed.fit, speed.memory, speed.nystroem, speed.path, speed.published, speed.speed),
-    **_by_file(positive_unlabelled.single, positive_unlabelled.compared, prefix="ticks_"),
-    **_by_file(positive_unlabelled.lost, positive_unlabelled.shares, prefix="ticks_"),
-    **_by_file(positive_unlabelled.rates, positive_unlabelled.rates_by_set, prefix="ticks_"),
+    **_by_file(positive_unlabelled.single, positive_unlabelled.compared, prefix="pu_"),
+    **_by_file(positive_unlabelled.lost, positive_unlabelled.shares, prefix="pu_"),
+    **_by_file(positive_unlabelled.rates, positive_unlabelled.rates_by_set, prefix="pu_"),
 }
 
 

@@ -50,7 +50,7 @@ def new_rows() -> str:
     return "\n".join(lines)
 
 
-def promises() -> str:
+def error_rates() -> str:
     """Error rates of imputed labels under error-rate control."""
     levels = load("completion")["promises"]["levels"]
     masks = dict.fromkeys(key.rpartition(", ")[0] for key in levels)
@@ -66,7 +66,7 @@ def promises() -> str:
     return "\n".join(lines)
 
 
-def doubtful() -> str:
+def label_errors() -> str:
     """Share of label errors among the first hundred entries of the ranking."""
     rows = load("completion")["doubtful"]["means"]
     found = {(row["data"], row["rate"], row["method"]): row for row in rows}

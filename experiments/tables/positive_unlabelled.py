@@ -1,4 +1,4 @@
-"""Tables of docs/research/positive-unlabelled.md, from ticks.json and ticks_rates.json."""
+"""Tables of docs/research/positive-unlabelled.md, from pu.json and pu_rates.json."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ MEASURES = {
 
 def record() -> dict[str, Any]:
     """What was stored."""
-    return load("ticks")
+    return load("pu")
 
 
 def single() -> str:
@@ -93,7 +93,7 @@ def shares() -> str:
 
 def rates() -> str:
     """Error of the class prior by rules for the observed rate, where checked (and chosen)."""
-    rules = load("ticks_rates")["rules"]
+    rules = load("pu_rates")["rules"]
     checked, chosen = rules["checked on"], rules["chosen on"]
     masks = list(next(iter(checked.values())))
     lines = [
@@ -112,7 +112,7 @@ def rates() -> str:
 
 def rates_by_set() -> str:
     """The same by set, before and now, over seeds that the rule was checked on."""
-    found = load("ticks_rates")["rules"]["checked on"]
+    found = load("pu_rates")["rules"]["checked on"]
     before, now = found["features: median"], found["other ticks, too: mean over ticks"]
     masks = list(now)
     lines = ["| before, now | " + " | ".join(masks) + " |", "|---" * (len(masks) + 1) + "|"]

@@ -183,8 +183,8 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
         features, weights = X, to_numpy(model.coef_).T
     else:
         weights = to_numpy(model.dual_coef_)
-        waves = getattr(model, "_waves", None)
-        features = _kernel(graph, X, model) if waves is None else _fourier_features(graph, X, waves)
+        found = getattr(model, "_fourier_map", None)
+        features = _kernel(graph, X, model) if found is None else _fourier_features(graph, X, found)
     return graph("Add", graph("MatMul", features, float64(weights)), intercept)
 
 
@@ -217,11 +217,11 @@ def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> s
     return graph("Where", below, small, scores)
 
 
-def _fourier_features(graph: _Graph, X: str, waves: Any) -> str:
-    frequencies = to_numpy(waves.frequencies)
+def _fourier_features(graph: _Graph, X: str, fourier: Any) -> str:
+    frequencies = to_numpy(fourier.frequencies)
     m = frequencies.shape[1]
     # cos(x) = sin(x + pi/2). With an odd number of features, the last sine is left out.
-    both = np.hstack([frequencies, frequencies[:, : waves.n_components - m]])
+    both = np.hstack([frequencies, frequencies[:, : fourier.n_components - m]])
     ahead = np.where(np.arange(both.shape[1]) < m, pi / 2, 0.0)
     return graph("Div", graph("Sin", graph("Add", graph("MatMul", X, both), ahead)), m**0.5)
 

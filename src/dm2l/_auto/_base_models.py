@@ -291,7 +291,7 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
 
 def skill(labels: Any, scores: Floats) -> float:
     """Label discrimination; 0 if no label has both classes."""
-    # Correlations alone select kernels that are too wide and norms that are too weak
+    # With only correlations, the selected kernels are too wide and the norms too weak
     # (benchmarks/study.py, Tox21).
     return float(np.nan_to_num(selection_score("label_discrimination", labels, scores)))
 
@@ -413,7 +413,7 @@ def _boosted(context: EnsembleContext, rounds: int) -> BaseModel:
         early_stopping=False,
         random_state=context.seed,
     )
-    # HistGradientBoostingClassifier refuses columns without a value, so it gets imputed features.
+    # HistGradientBoostingClassifier rejects columns without a value, so it gets imputed features.
     inputs = "features" if _without_values(context) else "dense"
     return BaseModel("boosted trees", f"{rounds} rounds", MaskedOneVsRestClassifier(base), inputs)
 

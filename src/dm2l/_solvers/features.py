@@ -357,7 +357,7 @@ class LinearMap(FeatureMap):
 
 
 def _dense_gram(X: Any) -> NDArray[np.float64]:
-    """``XX'`` of a sparse ``X`` as a dense matrix, which takes less memory than a sparse one."""
+    """Return ``XX'`` of a sparse ``X`` as a dense matrix, which takes less memory than sparse."""
     n, others = X.shape[0], X.T.tocsr()
     K = np.empty((n, n))
     step = 2**24 // n + 1
@@ -408,7 +408,7 @@ FITTED = (
     "dual_coef_",
     "X_fit_",
     "_kernel",
-    "_waves",
+    "_fourier_map",
     "_landmark_factor",
     "approximation_error_",
 )

@@ -119,7 +119,7 @@ class KernelPreconditioner(Preconditioner):
     def __init__(self, problem: KernelProblem, *, keep: bool = False, single: bool = False) -> None:
         features, xp = problem.features, problem.xp
         self.rho, self.alpha = problem.rho, problem.alpha
-        # F is a difference of the gradient and A, divided by rho.
+        # F is computed as the difference of the gradient and alpha A, divided by rho.
         self.rounding = float(np.finfo(np.float64).eps) / self.rho
         M = features.Phi if keep else features.release()
         if single:

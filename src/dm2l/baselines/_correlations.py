@@ -251,7 +251,7 @@ def shrink_singular_values(S: Array, threshold: float) -> tuple[Array, float]:
 
 
 class Correlations:
-    """ML-LRC with its weights eliminated: a convex problem in the correlations ``S`` alone."""
+    """ML-LRC with eliminated weights, a convex problem in only the correlations ``S``."""
 
     # Ridge regression is linear in its targets, so for fixed S the best weights are W = A S with A
     # the ridge solution for the targets Y. With the residuals M Y of that ridge regression,

@@ -273,7 +273,7 @@ class LabelCompleter:
         # Copies and files contain fitted results, not functions that hold the training labels.
         return partial(type(self), **self.state()), ()
 
-    # -- features alone -------------------------------------------------------------------------
+    # -- only features --------------------------------------------------------------------------
 
     def decide(self, scores: Floats) -> Mask:
         """Return whether entries are positive, without using known labels."""

@@ -143,9 +143,9 @@ class Combiner:
     weights_: Floats
     with_labels_: bool
 
-    # Logistic model of the features alone; None if the scores are calibrated.
+    # Logistic model with only the features; None if the scores are calibrated.
     alone_: Combiner | None = None
-    # Weights of the probabilities: intercept, with labels, features alone, and above one half.
+    # Weights of the probabilities: intercept, with labels, only features, and above one half.
     final_: Floats | None = None
 
     # Whether scores are 2 p - 1 with calibrated probabilities p.
@@ -181,7 +181,7 @@ class Combiner:
 
     def combine(self, T: Signs, eta: Floats, alone: Floats) -> Floats:
         """Fit the final weights to held-out log-odds, and return probabilities."""
-        # If the features alone have the lower log loss, the labels of a row are not used. The
+        # If the log loss is lower with only the features, the labels of a row are not used. The
         # probabilities of calibrated scores are calibrated again: four weights that all labels
         # share, with a penalty on changes (benchmarks/imputation.py).
         known = T != 0
@@ -200,7 +200,7 @@ class Combiner:
         return self.final(eta, alone)
 
     def final(self, eta: Floats, alone: Floats) -> Floats:
-        """Probabilities from log-odds with labels and from the features alone."""
+        """Return probabilities from log-odds with labels and log-odds with only the features."""
         if self.final_ is None:
             return np.asarray(expit(eta))
         parts = zip(self.final_, _parts(eta, alone), strict=True)
@@ -223,7 +223,7 @@ class Combiner:
         return self._margins(T.astype(np.float64), self._standardized(*inputs))
 
     def alone(self, T: Signs, F: Floats) -> Floats:
-        """Log-odds from the features alone."""
+        """Return log-odds from only the features."""
         if self.alone_ is not None:
             return self.alone_.margins(T, *_bare(F))
         return log_odds(F)
@@ -449,7 +449,7 @@ def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np
         V[:, np.arange(at.shape[1]), np.arange(at.shape[1])] += psi[at]
         return np.asarray(V)
     # Given the known labels, the covariance of missing ones is the inverse of their block of the
-    # precision matrix. Known labels are replaced by uncorrelated ones.
+    # precision matrix. Known labels are replaced by uncorrelated labels.
     both = ~known[:, :, None] & ~known[:, None, :]
     V = np.linalg.inv(np.where(both, covariance.precision(), np.eye(known.shape[1])))
     b = np.arange(len(at))[:, None, None]

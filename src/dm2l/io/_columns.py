@@ -228,7 +228,7 @@ class MissingMarkers:
 
 
 def commonest_pair(yes: Counter[Any], no: Counter[Any]) -> tuple[Any, Any] | None:
-    """Return the most frequent spellings of yes and no in a column; None if it has neither."""
+    """Return the most frequent texts for yes and no in a column; None if it has neither."""
     if not yes and not no:
         return None
     positive, negative = (side.most_common(1)[0][0] if side else None for side in (yes, no))

@@ -189,7 +189,7 @@ class LabelVocabulary:
 
     positive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by name or pattern
     cutoffs: tuple[str, ...] = ()
-    # The most frequent spellings of yes and no, by label.
+    # The most frequent texts for yes and no, by label.
     written: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     groups: tuple[ColumnGroup, ...] = ()  # columns with several labels
 
@@ -253,7 +253,7 @@ class LabelReader:
 
     @property
     def words(self) -> LabelVocabulary:
-        """Options with which labels were read, and the spellings and groups found."""
+        """Options with which labels were read, and the texts and groups found."""
         pairs = {label.name: pair for label in self._columns if (pair := label.pair()) is not None}
         groups = tuple(label.group for label in self._columns if label.group is not None)
         return replace(self._vocabulary, written=pairs, groups=groups)
@@ -388,7 +388,7 @@ class _LabelColumn:
         raise self._unclear(text, row, hint)
 
     def pair(self) -> tuple[str, str] | None:
-        """Return how the column spells yes and no; None if it has neither."""
+        """Return the texts for yes and no in the column; None if it has neither."""
         if self.cutoff is not None:
             return self.cutoff.words
         found = commonest_pair(self.yes, self.no)

@@ -36,7 +36,7 @@ from dm2l.io._columns import (
 )
 from dm2l.io._label_columns import LabelReader
 
-# pandas compares these exactly; other spellings are found when text columns are read.
+# pandas compares these exactly; other variants are found when text columns are read.
 _MISSING_SPELLINGS = sorted(
     {spelling for word in MISSING_WORDS for spelling in (word, word.upper(), word.title())}
 )
@@ -395,7 +395,7 @@ def read_csv(
     (['mass', 'charge'], ['tox_liver', 'tox_skin'], [[1.0, nan], [nan, 0.0]])
     """
     file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding, skip_blanks=True)
-    # Labels are read as text, so that pandas does not change their spelling.
+    # Labels are read as text, so that pandas does not change them.
     text = {file.names[j]: str for j in choose_labels(file.names, labels, str(path))}
     words = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "decimal": file.decimal}
     return _bunch(path, file.frame(text), labels, drop, words)

@@ -200,7 +200,7 @@ ONLY_POSITIVES = 5
 # Smaller factors are replaced by this value before a division.
 TINY = 1e-9
 FOLDS = 5
-# Prior standard deviations of a label's intercept and slope around those of all labels.
+# Prior standard deviations of a label's intercept and slope around the common values.
 SPREAD = np.array([2.0, 1.0])
 _gauss = lru_cache(maxsize=100)(np.polynomial.legendre.leggauss)
 # Nodes t with weights w such that sum(w * t ** (P - 1)) approximates 1 / P for all P >= 1.

@@ -204,8 +204,8 @@ def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
         lists[name] = list(np.ravel(part.to_delayed()))
         if len(lists[name]) != len(lists["X"]):
             raise ValueError(
-                f"X has {len(lists['X'])} blocks of rows, but {name} has {len(lists[name])}. "
-                "Repartition them alike."
+                f"X has {len(lists['X'])} blocks of rows, but {name} has {len(lists[name])}. Give "
+                "both the same partitions."
             )
     return [list(parts) for parts in zip(*lists.values(), strict=True)]
 

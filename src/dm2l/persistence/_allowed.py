@@ -56,7 +56,7 @@ DM2LClassifier dm2l._classifier: Classifier Model Estimator
   dual_coef_?: f[m,c]
   X_fit_?: f[m,d] | sparse[m,d] | i8[m]
   _kernel?: Kernel
-  _waves?: FourierMap[d]
+  _fourier_map?: FourierMap[d]
   _landmark_factor?: f[...,...]
   approximation_error_?: float
   _statistics?: plain

@@ -303,12 +303,12 @@ def _classifier(record: Record) -> None:
     if "dual_coef_" not in state or not state["_learnable"].any():
         _refuse(state["_learnable"].any() and "coef_" not in state, "has no coefficients")
         return
-    waves: Any = state.get("_waves")
+    fourier: Any = state.get("_fourier_map")
     rows: Any = state.get("X_fit_")
-    if waves is not None:
-        frequencies, m = waves.state.get("frequencies"), sizes["m"]
+    if fourier is not None:
+        frequencies, m = fourier.state.get("frequencies"), sizes["m"]
         width = None if frequencies is None else frequencies.shape[1]
-        other = m != waves.state["n_components"] or width != (m + 1) // 2
+        other = m != fourier.state["n_components"] or width != (m + 1) // 2
         _refuse(other, "has Fourier features that do not match its coefficients")
         return
     _refuse("_kernel" not in state or rows is None, "has no kernel, or no training rows for it")
@@ -389,7 +389,7 @@ def _completer(record: Record) -> None:
 def _label_rules(record: Record) -> None:
     rules = record.state["rules"]
     _refuse({field for field, _, _ in rules} - FIELDS, "has a rule of an unknown kind")
-    # The time and memory of their closure grow with the square of these numbers.
+    # Time and memory for the transitive closure grow with the square of these numbers.
     labels = {name for _, names, _ in rules for name in names}
     pairs = sum(len(names) ** 2 for _, names, _ in rules)
     _refuse(len(labels) > 2**13 or pairs > 2**24, "has too many rules")

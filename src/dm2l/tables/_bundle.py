@@ -113,7 +113,7 @@ def _record_types() -> dict[str, Any]:
 
 
 def _record_values(record: dict[str, Any]) -> dict[str, Any]:
-    """Restore the values of a record, and refuse one with other fields or types."""
+    """Restore the values of a record; other fields or types are errors."""
     values = {}
     for name, form in _record_types().items():
         try:

@@ -84,7 +84,7 @@ def explain_model(
             f"The model has no label {label!r}. Choose one of {', '.join(names)}."
         )
     if isinstance(model.classifier, ScoreClassifier):
-        raise ValueError("The model was fitted to scores alone, so it has no features to explain.")
+        raise ValueError("The model was fitted only to scores, so it has no features to explain.")
     chosen = list(range(len(names))) if label is None else [names.index(label)]
     if getattr(model.classifier, "kernel", None) == "linear":
         weights = to_numpy(model.classifier.coef_)
@@ -132,7 +132,7 @@ def _by_shuffling(
             tell(f"shuffling column {first + 1} of {len(columns)}{rest}")
         shuffled = np.tile(X, (len(chunk), SHUFFLES, 1, 1))
         for j, column in enumerate(chunk):
-            # The features of a raw column, such as the values of a category, move together.
+            # All features of a raw column, such as the values of a category, are shuffled together.
             places = [i for i, source in enumerate(sources) if source == column]
             for i in range(SHUFFLES):
                 shuffled[j, i][:, places] = X[rng.permutation(len(X))][:, places]

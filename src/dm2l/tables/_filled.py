@@ -151,7 +151,7 @@ def _answers(
     cells: Sequence[Sequence[Any]],
     write: Callable[[str], Any] = str,
 ) -> list[ColumnAnswers]:
-    """Find the answers for each label column, in the spelling of its ``cells``."""
+    """Return the answers for each label column, written like its ``cells``."""
     columns, found = label_columns(table), []
     # With a cutoff, the most common positive value would be an arbitrary number.
     numbers = cutoffs_of(list(columns), table.words.cutoffs, str(table.path))
@@ -261,7 +261,7 @@ def _typed(cells: list[str], decimal: str) -> list[Any]:
 
 
 def _check_blank(table: Table, row: int, name: str, cell: Any, marks: MissingMarkers) -> None:
-    """Refuse to fill a cell that was read as missing, but is not."""
+    """Reject a cell that was read as missing, but is not."""
     labels, group = label_columns(table)[name]
     tags = group is not None and group.kind == "tags"
     if tags or not np.isnan(table.Y[row, labels[0]]) or cell is None or str(cell) in marks:
@@ -292,7 +292,7 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
 def _write_sheet(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool, path: Path
 ) -> list[ColumnAnswers]:
-    # The spelling is found in the values of formulas; the workbook itself holds the formulas.
+    # The texts for yes and no come from the values of formulas; the workbook has the formulas.
     columns = [table.cells[name].tolist() for name in label_columns(table)]
     answers = _answers(completion, table, columns)
     book, sheet, (header, *rows) = edit_sheet(table.path)

@@ -34,7 +34,7 @@ _VALUES["score"] = "a number"
 SCORE_OF = "score of "
 # Distinct values that a category may have in any table, and in a table with many rows.
 FEW, MOST = 20, 200
-# The largest share of values in a column of numbers that may be other text ("<0.5", "n.d.").
+# Maximum share of other text ("<0.5", "n.d.") among the values of a column of numbers.
 DIRTY = 0.1
 NAMED = 20  # maximum number of rows with invalid SMILES in a message
 TEXTS = 10  # minimum number of rows with text for features from words

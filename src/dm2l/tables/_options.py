@@ -168,7 +168,7 @@ def _approximation(kernel: str, n_rows: int, *, search: bool = False) -> dict[st
 
 
 def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
-    """Raise if no label has both classes, or a positive entry for positive-unlabelled labels."""
+    """Raise an error unless a label has both classes (unlabelled data: a positive)."""
     both = (Y == 1).any(axis=0) & ((Y == 0).any(axis=0) | options.unlabelled)
     if both.any():
         return

@@ -111,7 +111,7 @@ def read_table(
     as_text : iterable of str, default=()
         Columns, or patterns of columns, to read as text even if they hold only numbers.
     written : mapping of str to tuple of str, default=None
-        The spelling of positives and negatives for labels without observed entries.
+        The texts for positive and negative of labels without observed entries.
     groups : sequence of ColumnGroup, default=()
         Columns with several labels, as in another table (``table.words.groups``).
     **numbers

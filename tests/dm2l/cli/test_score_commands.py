@@ -82,7 +82,7 @@ def test_scores_by_order_need_neither_features_nor_ids(folder, tmp_path):
     asked = pd.read_csv(tmp_path / "suggest.csv")
     assert len(asked) == pd.read_csv(folder / "bare.csv").isna().sum().sum()
     result = run("explain", model, exit_code=1)
-    assert "scores alone" in result.stderr
+    assert "only to scores" in result.stderr
 
 
 def test_scores_join_the_ensemble_of_the_features(folder, tmp_path):

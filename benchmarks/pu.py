@@ -1,8 +1,8 @@
 """Learning from ticks alone against what else could be made of them.
 
-    python benchmarks/ticks.py --out FILE.jsonl [--jobs 16] [--minutes 9] [--seeds 2]
+    python benchmarks/pu.py --out FILE.jsonl [--jobs 16] [--minutes 9] [--seeds 2]
                                [--sets scene yeast] [--masks single] [--methods ticks negative]
-    python benchmarks/ticks.py --out FILE.jsonl --summary
+    python benchmarks/pu.py --out FILE.jsonl --summary
 
 80 % of the rows are learnt from, after labels were hidden; 10 % are left aside, as in published
 studies, but looked at by nobody; the last 10 % are the test, with all of their labels. Masks: one
@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from pu_summary import PUBLISHED, summarize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import normalize
-from ticks_summary import PUBLISHED, summarize
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._solvers.features import ridge_value
@@ -202,7 +202,7 @@ def compute(data: str, mask: str, seed: int, method: str) -> dict[str, Any]:
 
 def main() -> None:
     """Run or sum up."""
-    parser = options(__doc__, "results/ticks.json", 2)
+    parser = options(__doc__, "results/pu.json", 2)
     parser.add_argument("--masks", nargs="+", default=[*MASKS, ALL_ROWS])
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     args = parser.parse_args()

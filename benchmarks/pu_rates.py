@@ -1,8 +1,8 @@
 """Rules for the rate at which positives are ticked, against the rates that masks had.
 
-    python benchmarks/ticks_rates.py [--sets scene yeast] [--seeds 4]
+    python benchmarks/pu_rates.py [--sets scene yeast] [--seeds 4]
 
-Rows and masks are those of benchmarks/ticks.py. Scores of rows left out are by features alone (the
+Rows and masks are those of benchmarks/pu.py. Scores of rows left out are by features alone (the
 better of the linear and the rbf kernel, by how ticks rank), or given the other ticks of the row,
 too. Off them rates are read, label by label; rates above a level are shrunk towards it, rates below
 it are lifted to it. Rules differ in that level. Measured is the error of the class prior, median
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pu import MASKS, hide, split
 from record import write
-from ticks import MASKS, hide, split
 
 from dm2l.pu import (
     ENOUGH,
@@ -175,7 +175,7 @@ def main() -> None:
             print(f"{group:11s} {rule:40s}", *(f"{found['mean']:.3f}" for found in masks.values()))
     for mask, by_set in record["held by two errors"].items():
         print(mask, by_set)
-    write(Path(__file__).parent / "results" / "ticks_rates.json", record)
+    write(Path(__file__).parent / "results" / "pu_rates.json", record)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables and tests of what benchmarks/ticks.py has measured."""
+"""Tables and tests of what benchmarks/pu.py has measured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def summarize(rows: Rows) -> None:
     }
     for name in ("single", "shares", "priors"):
         print(name, record[name], sep="\n  ")
-    write(Path(__file__).parent / "results" / "ticks.json", record)
+    write(Path(__file__).parent / "results" / "pu.json", record)
 
 
 def means(rows: Rows, names: tuple[str, ...]) -> Rows:
