@@ -25,7 +25,7 @@ from dm2l._utils.arrays import (
     to_numpy,
 )
 from dm2l._utils.inputs import check_choice, check_inputs
-from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_threshold
+from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_rules, check_threshold
 from dm2l.completion._errors import Calibrator, plain_probability
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
@@ -116,11 +116,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             Calibrator(self.calibration)
         if self.coupling is not None:
             check_choice("coupling", self.coupling, "residual", "joint")
-        if self.rules is not None:
-            from dm2l.labels._rules import LabelRules
-
-            if not isinstance(self.rules, LabelRules):
-                raise TypeError(f"rules must be None or LabelRules, got {self.rules!r}.")
+        check_rules(self.rules)
         if self.coupling == "joint" and not self._leaves_one_out:
             raise ValueError(
                 f"{type(self).__name__} does not support coupling='joint'. Use "
@@ -174,6 +170,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Fit, passing additional arguments ``learning`` to :meth:`_learn`."""
         self._check_parameters()
         X, labels = self._read(X, y, label_mask)
+        if self.rules is not None:
+            self.rules._named(labels)._warn(labels.signs)
         weighted = sample_weight is not None or label_weight is not None
         if weighted or self.missing_as == "unlabelled":
             labels = self._prepare_labels(labels, sample_weight, label_weight)
@@ -430,6 +428,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
     def _answers(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Scores and probabilities of all labels, in one pass over ``X``."""
+        scores, p = self._own_answers(X)
+        return scores, self._completer.coherent(p)
+
+    def _own_answers(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores and probabilities of all labels, without rules."""
         answers = self._label_answers
         if answers is None or self._completer.calibrator is not None:
             scores = to_numpy(self._all_scores(X))

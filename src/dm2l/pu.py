@@ -420,22 +420,23 @@ class PUCompleter(LabelCompleter):
             "rate cannot be estimated."
         )
 
-    def impute(
+    def _impute(
         self,
         X: Any,
         T: Signs,
+        missing: NDArray[np.bool_],
         scores: Floats,
-        probabilities: Floats | None = None,
-        max_error_rate: Any = None,
+        probabilities: Floats | None,
+        max_error_rate: Any,
     ) -> Imputation:
-        """Scores, probabilities and decisions, if missing entries are unlabelled."""
+        """Imputation without rules, if missing entries are unlabelled."""
         if self.training_rows is not None and len(self.training_rows.scores):
             scores = self.training_rows.hold_out(X, np.where(T > 0, 1, -1), scores)
             probabilities = None
         p = self.probabilities(scores) if probabilities is None else probabilities
         p = unlabelled_probability(p, self.rate)
-        positive = p > 0.5 if self.by_probability else self.decide(scores)
-        return Imputation(scores, p, positive, T == 0, NO_BOUND)
+        positive = p > 0.5 if self.by_probability else self._decide(scores)
+        return Imputation(scores, p, positive, missing, NO_BOUND)
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
         """Unlabelled entries, sorted by the probability that they are positive."""
@@ -444,7 +445,11 @@ class PUCompleter(LabelCompleter):
         p = np.clip((1 + scores) / 2, 0.0, 1.0)
         if self.calibrator is not None:
             p = self.calibrator.predict(scores)
-        p = unlabelled_probability(p, self.rate)[row, label]
+        p = unlabelled_probability(p, self.rate)
+        if self.rules is not None:
+            closed, against = self.rules._logic.propagate(T)
+            p = self.rules._logic.project(p, np.where(against[:, None], 0, closed).astype(np.int8))
+        p = p[row, label]
         order = np.argsort(-p, kind="stable")
         false_alarms = np.cumsum(1 - p[order]) / np.arange(1, len(p) + 1)
         negative = np.zeros(len(p), dtype=bool)

@@ -156,13 +156,17 @@ NO_BOUND = np.full(2, np.nan)
 
 
 class Imputation(NamedTuple):
-    """Scores, probabilities and decisions of all entries, and the missing ones to fill."""
+    """Scores, probabilities and decisions of all entries, and the missing ones to fill.
+
+    The labels that are ``implied`` by known ones are among them.
+    """
 
     scores: Floats
     probabilities: Floats
     positive: Mask
     chosen: Mask
     expected_wrong: Floats  # numbers of wrong no and wrong yes
+    implied: Mask | bool = False
 
 
 def check_threshold(threshold: Any) -> None:
@@ -170,6 +174,15 @@ def check_threshold(threshold: Any) -> None:
     number = isinstance(threshold, Real) and np.isfinite(float(threshold))
     if not (threshold is None or number or (isinstance(threshold, str) and threshold == "f1")):
         raise ValueError(f"threshold must be None, a finite number or 'f1', got {threshold!r}.")
+
+
+def check_rules(rules: Any) -> None:
+    """Refuse rules that are neither None nor LabelRules."""
+    if rules is not None:
+        from dm2l.labels._rules import LabelRules
+
+        if not isinstance(rules, LabelRules):
+            raise TypeError(f"rules must be None or LabelRules, got {rules!r}.")
 
 
 class LabelCompleter:
@@ -244,7 +257,10 @@ class LabelCompleter:
                 def curves() -> Calibrator:
                     return Calibrator("sigmoid").fit(scores, known, weights, flat=False)
 
-            correlation = partial(LabelCorrelation.fit, T, scores, threshold, order, calibrated)
+            # Missing entries that others imply are not predicted, so these would be too easy.
+            free = None if rules is None else ~rules._logic.redundant(T)
+            options = threshold, order, calibrated, free
+            correlation = partial(LabelCorrelation.fit, T, scores, *options)
         return cls(
             *(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation),
             rules=rules,
@@ -275,7 +291,19 @@ class LabelCompleter:
 
     # -- only features --------------------------------------------------------------------------
 
+    def coherent(self, p: Floats) -> Floats:
+        """Probabilities that obey the rules, from features alone."""
+        return p if self.rules is None else self.rules._logic.project(p, np.zeros(p.shape, np.int8))
+
     def decide(self, scores: Floats) -> Mask:
+        """Decide whether entries are positive, from features alone and by the rules."""
+        positive = self._decide(scores)
+        if self.rules is None:
+            return positive
+        none = np.zeros(scores.shape, dtype=np.int8)
+        return self.rules._logic.decide(positive, self.probabilities(scores), none)
+
+    def _decide(self, scores: Floats) -> Mask:
         """Return whether entries are positive, without using known labels."""
         if self.by_probability and self.calibrator is not None:
             return self.calibrator.predict(scores) > 0.5
@@ -305,10 +333,39 @@ class LabelCompleter:
         max_error_rate: Any = None,
     ) -> Imputation:
         """Scores, probabilities and decisions given features and known labels."""
-        missing, learnt, correlation = T == 0, self.learnable, self.correlation
+        if self.rules is None:
+            return self._impute(X, T, T == 0, scores, probabilities, max_error_rate)
+        logic = self.rules._logic
+        closed, against = logic.propagate(T)
+        implied = (closed != 0) & (T == 0)
+        known = np.where(against[:, None], 0, closed).astype(np.int8)
+        found = self._impute(X, T, closed == 0, scores, probabilities, max_error_rate)
+        positive = logic.decide(found.positive, found.probabilities, known)
+        chosen = found.chosen
+        if max_error_rate is not None:  # the bound holds for the decisions of the model
+            chosen = chosen & (positive == found.positive)
+        return found._replace(
+            scores=np.where(implied, closed, found.scores),
+            probabilities=logic.project(found.probabilities, known),
+            positive=positive,
+            chosen=chosen | implied,
+            implied=implied,
+        )
+
+    def _impute(
+        self,
+        X: Any,
+        T: Signs,
+        missing: Mask,
+        scores: Floats,
+        probabilities: Floats | None,
+        max_error_rate: Any,
+    ) -> Imputation:
+        """Imputation without rules, of which only the ``missing`` entries are used."""
+        learnt, correlation = self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
             p = self.probabilities(scores) if probabilities is None else probabilities
-            return Imputation(scores, p, self.decide(scores), missing, NO_BOUND)
+            return Imputation(scores, p, self._decide(scores), missing, NO_BOUND)
         if self.training_rows is not None:
             scores = self.training_rows.hold_out(X, T, scores)
         mean, p = correlation.predict(np.where(learnt, T, 0), scores)
@@ -316,7 +373,7 @@ class LabelCompleter:
         # Rows without a known label use only the features, because conditional probabilities were
         # fitted to rows with known labels.
         apart = ~learnt | ~(T[:, learnt] != 0).any(axis=1, keepdims=True)
-        predicted = self.decide(scores)
+        predicted = self._decide(scores)
         positive = np.where(apart, predicted, correlation.decide(mean, p))
         p = np.where(apart, own, p)
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
@@ -330,7 +387,7 @@ class LabelCompleter:
 
     def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
         """Find contradicted entries; ``refit`` fits label correlation to these held-out scores."""
-        scored = np.isfinite(scores)
+        given, scored = T, np.isfinite(scores)
         T, scores = np.where(self.learnable & scored, T, 0), np.where(scored, scores, 0.0)
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
         # Suspected errors are not used as evidence about the other labels of their row.
@@ -338,7 +395,8 @@ class LabelCompleter:
         if refit:
             calibrated = correlation.combiner.calibrated
             correlation = LabelCorrelation.fit(others, scores, calibrated=calibrated)
-        return LabelErrors.of(T, correlation.predict(others, scores)[1])
+        found = LabelErrors.of(T, correlation.predict(others, scores)[1])
+        return found if self.rules is None else found.given(self.rules._logic.conflicts(given))
 
 
 class CompletionMixin:
@@ -393,6 +451,8 @@ class CompletionMixin:
         if max_error_rate is not None:
             max_error_rate = self._completer.check_bound(max_error_rate, method)
         given = self._parse_like(X, y, label_mask, "complete")
+        if self._completer.rules is not None:
+            self._completer.rules._warn(given.signs)
         if not (given.signs < 0).any() and given.dtype != bool:
             given = replace(given, negative=self._labels.negative)
         found = self._score_and_impute(self._check_X(X), given.signs, max_error_rate)
@@ -407,13 +467,13 @@ class CompletionMixin:
         framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
         if not return_summary:
             return framed
-        summary = CompletionSummary.of(missing, found.chosen, found.positive, found.expected_wrong)
-        return framed, summary
+        parts = missing, found.chosen, found.positive, found.expected_wrong, found.implied
+        return framed, CompletionSummary.of(*parts)
 
     def _score_and_impute(self: Any, X: Any, T: Any, max_error_rate: Any = None) -> Imputation:
         """Scores, probabilities and decisions given the known labels ``T``, in one pass."""
         own = self._label_answers is not None and self._completer.calibrator is None
-        scores, p = self._answers(X) if own else (to_numpy(self._all_scores(X)), None)
+        scores, p = self._own_answers(X) if own else (to_numpy(self._all_scores(X)), None)
         return self._completer.impute(X, T, scores, p, max_error_rate)
 
     @property

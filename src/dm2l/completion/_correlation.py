@@ -73,10 +73,12 @@ class LabelCorrelation:
         threshold: Any = None,
         order: NDArray[np.intp] | None = None,
         calibrated: bool = False,
+        free: NDArray[np.bool_] | None = None,
     ) -> Self:
         """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``.
 
-        With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p.
+        With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p. Error rates are
+        those of entries that are ``free``, which means not implied by others.
         """
         scored = np.isfinite(F)
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
@@ -85,6 +87,7 @@ class LabelCorrelation:
         if order is not None:
             chosen = order[kept[order]]
         T, F = T[chosen], F[chosen]
+        free = np.ones(T.shape, dtype=bool) if free is None else free[chosen]
         number = None if threshold is None or isinstance(threshold, str) else float(threshold)
         rarer = np.minimum((T > 0).sum(axis=0), (T < 0).sum(axis=0))
         cutoffs = np.where(rarer < ENOUGH, np.nan, 0.5)
@@ -96,14 +99,14 @@ class LabelCorrelation:
             first, second = slice(0, most), slice(most, 2 * most)
             moments = conditional_moments(covariance, T[first], F[first])
             combiner.fit(T[first], F[first], *moments)
-            T, F = T[second], F[second]
+            T, F, free = T[second], F[second], free[second]
             mean, variance = conditional_moments(covariance, T, F)
             eta, alone = combiner.margins(T, F, mean, variance), combiner.alone(T, F)
         else:
             folds = np.arange(len(T)) % FOLDS
             mean, variance = out_of_fold_moments(T, F, folds)
             few = slice(0, FOLDS * most // (FOLDS - 1))
-            T, F, mean, variance = T[few], F[few], mean[few], variance[few]
+            T, F, mean, variance, free = T[few], F[few], mean[few], variance[few], free[few]
             eta, alone = combiner.cross_fit(T, F, mean, variance, folds=folds[few])
         p = combiner.combine(T, eta, alone)
         if isinstance(threshold, str):  # "f1"
@@ -111,7 +114,8 @@ class LabelCorrelation:
         unbounded = ErrorRateBound.fit(p, p > 0.5, np.zeros_like(T))
         found = cls(covariance, combiner, unbounded, number, cutoffs)
         positive = found.decide(mean, p)
-        bound = ErrorRateBound.fit(np.where(positive, p, 1 - p), positive, T)
+        tested = np.where(free, T, 0)
+        bound = ErrorRateBound.fit(np.where(positive, p, 1 - p), positive, tested)
         return replace(found, error_rates=bound)
 
     def predict(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:

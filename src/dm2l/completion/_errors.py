@@ -1,6 +1,6 @@
 """Calibration of scores, error-rate control of imputed labels, and errors in observed labels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
@@ -149,12 +149,14 @@ class CompletionSummary:
     Parameters
     ----------
     n_yes, n_no : int
-        Numbers of missing labels that were filled with yes, and with no.
+        Numbers of missing labels that the model filled with yes, and with no.
     n_left : int
         Number of missing labels that were not filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
-        Expected error rates of all filled labels, of those filled with yes, and of those filled
+        Expected error rates of all these labels, of those filled with yes, and of those filled
         with no. NaN if there are none, or without ``max_error_rate``.
+    n_implied : int
+        Number of missing labels that follow from known ones by the ``rules`` of the estimator.
     """
 
     n_yes: int
@@ -163,6 +165,7 @@ class CompletionSummary:
     expected_wrong: float
     expected_wrong_yes: float
     expected_wrong_no: float
+    n_implied: int = 0
 
     @classmethod
     def of(
@@ -171,12 +174,16 @@ class CompletionSummary:
         chosen: NDArray[np.bool_],
         positive: NDArray[np.bool_],
         expected: Floats,
+        implied: NDArray[np.bool_] | bool = False,
     ) -> Self:
         """Summarize chosen entries with the ``expected`` numbers of wrong no and wrong yes."""
+        implied = missing & implied
+        n_left, chosen = int((missing & ~chosen).sum()), chosen & ~implied
         n_yes, n_no = int((chosen & positive).sum()), int((chosen & ~positive).sum())
         errors = ((expected.sum(), n_yes + n_no), (expected[1], n_yes), (expected[0], n_no))
-        rates = (float(wrong) / n if n else np.nan for wrong, n in errors)
-        return cls(n_yes, n_no, int((missing & ~chosen).sum()), *rates)
+        rates = [float(count) / n if n else np.nan for count, n in errors]
+        wrong, wrong_yes, wrong_no = rates
+        return cls(n_yes, n_no, n_left, wrong, wrong_yes, wrong_no, int(implied.sum()))
 
 
 @dataclass(frozen=True)
@@ -383,10 +390,24 @@ class LabelErrors:
         against = np.where(observed, 1 - p, p)
         contradicts, margin = against > 0.5, np.abs(logit(np.clip(p, 1e-9, 1 - 1e-9)))
         probability = _mistaken(margin, contradicts)
-        order = np.lexsort((-against, -probability))
-        probability = probability[order]
+        return cls._sorted(np.lexsort((-against, -probability)), row, label, observed, probability)
+
+    @classmethod
+    def _sorted(cls, order: NDArray[np.intp], *columns: NDArray[Any]) -> Self:
+        row, label, observed, probability = (values[order] for values in columns)
         false_alarms = np.cumsum(1 - probability) / np.arange(1, len(order) + 1)
-        return cls(row[order], label[order], observed[order], probability, false_alarms)
+        return cls(row, label, observed, probability, false_alarms)
+
+    def given(self, conflicts: Iterable[tuple[int, NDArray[np.intp]]]) -> Self:
+        """Return the errors if at least one of these labels of each of these rows is wrong."""
+        p, order = self.probability.copy(), np.argsort(self.row, kind="stable")
+        rows = self.row[order]
+        for row, labels in conflicts:
+            at = order[slice(*np.searchsorted(rows, [row, row + 1]))]
+            at = at[np.isin(self.label[at], labels)]
+            p[at] = np.minimum(p[at] / max(1 - float(np.prod(1 - p[at])), 1e-300), 1.0)
+        order = np.argsort(-p, kind="stable")
+        return self._sorted(order, self.row, self.label, self.observed, p)
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:

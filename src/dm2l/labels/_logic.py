@@ -1,7 +1,7 @@
 """Propagation of known labels through rules between label columns, and violations of the rules."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain, combinations, pairwise
@@ -11,12 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.labels._entries import Signs
+from dm2l.labels._coherence import Coherence, Group
+from dm2l.labels._entries import Floats, Signs
 
 HEADS = {"not both": "exclusions", "at most one": "at_most_one", "exactly one": "exactly_one"}
 FIELDS = {"implications", *HEADS.values()}
 _PLAIN = re.compile(rf"(?!({'|'.join(HEADS)})\s*:)(?!\s)(?:(?!=>)[^\",#\r\n])+(?<!\s)")
 _BLOCK = 2**22  # numbers of an intermediate array
+_BARELY = 1e-6  # distance from one half
 _DENSE = 0.05  # share of nonzero entries above which the closure is multiplied as a dense matrix
 
 
@@ -98,11 +100,29 @@ class RuleLogic:
             shape=(len(exact), m),
         )
         (child, parent), (one, other) = self.implications.T, self.exclusive.T
-        starts = np.concatenate([child, parent + m, one, other, np.arange(2 * m)])
-        ends = np.concatenate([parent, child + m, other + m, one + m, np.arange(2 * m)])
+        # Without one label of a group of two, the other one holds.
+        this, that = (
+            np.array([group for group in exact if len(group) == 2], dtype=int).reshape(-1, 2).T
+        )
+        own = np.arange(2 * m)
+        starts = np.concatenate([child, parent + m, one, other, this + m, that + m, own])
+        ends = np.concatenate([parent, child + m, other + m, one + m, that, this, own])
         self.closure = _closed(starts, ends, 2 * m)
         self._always = np.zeros(m, dtype=bool)
         self._probe()
+        groups = [
+            Group(np.array(at), rule.field == "exactly_one")
+            for rule, at in self.rules
+            if rule.field != "implications"
+        ]
+        own = np.arange(m)
+        above = _closed(np.concatenate([child, own]), np.concatenate([parent, own]), m)
+        self.coherence = Coherence(m, self.implications, groups, above)
+        # Unit propagation finds all contradictions between rules about two labels.
+        if any(len(group) > 2 for group in exact):
+            none = np.zeros(m, dtype=np.int8)
+            if self.coherence.best(none.astype(np.float64), none) is None:
+                raise ValueError("The rules contradict each other: no row can obey all of them.")
 
     def _pairs(self, *fields: str) -> NDArray[np.intp]:
         """Pairs of positions in rules of these kinds, (k, 2)."""
@@ -167,6 +187,63 @@ class RuleLogic:
             known[:, :m] |= last
         against = (known[:, :m] & absent).any(axis=1) | (count == sizes).any(axis=1)
         return known[:, :m].astype(np.int8) - absent.astype(np.int8), against
+
+    def redundant(self, T: Signs) -> NDArray[np.bool_]:
+        """Known entries that follow from the other known entries of their row."""
+        found, known = np.zeros(T.shape, dtype=bool), T[:, self.columns]
+        m, sizes = known.shape[1], self.groups.sum(axis=1)
+        literals = np.hstack([known > 0, known < 0]).astype(np.float32)
+        implied = (literals @ self.closure - literals) > 0
+        last = (literals[:, m:] @ self.groups.T == sizes - 1) @ self.groups > 0
+        both = implied[:, :m] & (known > 0), implied[:, m:] & (known < 0), last & (known > 0)
+        found[:, self.columns] = np.any(both, axis=0)
+        return found
+
+    # -- probabilities and decisions ------------------------------------------------------------
+
+    def project(self, P: Floats, T: Signs) -> Floats:
+        """Nearest probabilities that obey the rules; known labels ``T`` must be propagated."""
+        result = np.where(T == 0, P, T > 0)
+        result[:, self.columns] = self.coherence.project(P[:, self.columns], T[:, self.columns])
+        return result
+
+    def decide(self, positive: NDArray[np.bool_], P: Floats, T: Signs) -> NDArray[np.bool_]:
+        """Decisions that obey the rules; rows that already do are not changed."""
+        known, result = T[:, self.columns], positive.copy()
+        chosen = np.where(known == 0, positive[:, self.columns], known > 0)
+        rows = np.flatnonzero(self.coherence.violations(chosen))
+        if len(rows):
+            chosen[rows] = self._decide(chosen[rows], P[rows][:, self.columns], known[rows])
+        result[:, self.columns] = chosen
+        return result
+
+    def _decide(self, chosen: NDArray[np.bool_], P: Floats, known: Signs) -> NDArray[np.bool_]:
+        # Decisions by a cutoff other than one half count as probabilities next to one half.
+        P = np.where(chosen == (P > 0.5), P, np.where(chosen, 0.5 + _BARELY, 0.5 - _BARELY))
+        P, m = self.coherence.project(P, known), known.shape[1]
+        chosen = P > 0.5
+        for group in self.coherence.groups:
+            rows = np.flatnonzero(group.exact & ~chosen[:, group.labels].any(axis=1))
+            if len(rows):  # no label has a probability above one half: take the most probable one
+                against = chosen[rows].astype(np.float32) @ self.closure[:m, m:] > 0
+                open_ = ~(against | (known[rows] < 0))[:, group.labels]
+                best = np.where(open_, P[rows][:, group.labels], -1.0).argmax(axis=1)
+                one = (group.labels[best][:, None] == np.arange(m)).astype(np.float32)
+                chosen[rows] |= one @ self.closure[:m, :m] > 0
+        for row in np.flatnonzero(self.coherence.violations(chosen)):
+            best = self.coherence.best(P[row], known[row])
+            chosen[row] = chosen[row] if best is None else best
+        return chosen
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def conflicts(self, T: Signs) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """Rows that contradict the rules, and the labels of one contradiction in each."""
+        m = len(self.columns)
+        for row in np.flatnonzero(self.propagate(T).contradictory).tolist():
+            known = T[row, self.columns]
+            facts = *np.flatnonzero(known > 0).tolist(), *(m + np.flatnonzero(known < 0)).tolist()
+            yield row, self.columns[[fact % m for fact in self._explain(set(facts))[0]]]
 
     def explain(self, signs: Signs) -> str:
         """Return the known labels of a row that contradict rules, and these rules."""

@@ -2,13 +2,18 @@
 
 import csv
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dm2l._utils.files import AnyPath, DataFileError, translate_errors
+from dm2l.labels._entries import Signs
 from dm2l.labels._logic import HEADS, RuleLogic, RuleText
 
 _FIELDS = ("implications", *HEADS.values())
@@ -206,6 +211,35 @@ class LabelRules:
         labels, logic = self._labels(Y, label_names)
         rows = logic.propagate(labels.signs).contradictory.nonzero()[0]
         return {int(row): logic.explain(labels.signs[row]) for row in rows}
+
+    def violations(self, Y: Any, label_names: Iterable[Any] | None = None) -> NDArray[np.intp]:
+        """Count the rules that each row breaks.
+
+        Parameters
+        ----------
+        Y, label_names
+            As in :meth:`propagate`; usually predicted labels.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Number of rules that the known labels of the row break.
+        """
+        labels, logic = self._labels(Y, label_names)
+        known = labels.signs[:, logic.columns]
+        return logic.coherence.violations(known > 0, known == 0)
+
+    def _warn(self, T: Signs) -> None:
+        """Warn about rows that contradict the rules."""
+        rows = self._logic.propagate(T).contradictory.nonzero()[0]
+        if len(rows):
+            warnings.warn(
+                f"{len(rows)} row(s) contradict the rules. In row {rows[0]}, "
+                f"{self._logic.explain(T[rows[0]])}. Correct one of these labels; "
+                "LabelRules.contradictions lists all such rows.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _labels(self, Y: Any, label_names: Iterable[Any] | None) -> tuple[Any, RuleLogic]:
         from dm2l.labels._matrix import LabelMatrix

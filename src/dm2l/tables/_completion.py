@@ -115,7 +115,8 @@ def complete_table(
     missing, classifier = np.isnan(table.Y), model.classifier
     found = impute(classifier, X, table.Y, max_error_rate, table.exclusive)
     learnable = np.asarray(classifier._learnable, dtype=bool)
-    answered = missing & learnable & ~unread[:, None]
+    implied = np.broadcast_to(found.implied, missing.shape)
+    answered = missing & (learnable & ~unread[:, None] | implied)
     left = missing & ~(answered & found.chosen)
     for labels in table.exclusive:  # a cell is filled if its value is known
         sure = ~left[:, labels] & missing[:, labels]
@@ -129,7 +130,8 @@ def complete_table(
         bound = classifier._completer.correlation.error_rates
         lowest_bound = bound.least(confidence, found.positive, answered)
         warnings = [*warnings, *_constant_warnings(table.Y, max_error_rate)]
-    summary = CompletionSummary.of(missing, missing & ~left, found.positive, found.expected_wrong)
+    parts = missing, missing & ~left, found.positive, found.expected_wrong, found.implied
+    summary = CompletionSummary.of(*parts)
     stay = ": {n} missing entries were not filled because {lack} in the training table"
     return Completion(
         label_names=table.label_names,

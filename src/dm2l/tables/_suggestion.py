@@ -235,10 +235,22 @@ def row_values(
 ) -> tuple[Floats, Floats]:
     """Return probabilities, and the errors in other labels of the row that each answer prevents."""
     p = impute(classifier, X, Y).probabilities
-    if not part:
-        return p, np.zeros(Y.shape)
-    gains = row_gains(classifier._completer.correlation, *(scored or _scored(classifier, X, Y)), p)
-    return p, part * np.where(np.isnan(Y) & classifier._learnable, gains, 0.0)
+    gains, rules = np.zeros(Y.shape), classifier._completer.rules
+    if part:
+        correlation = classifier._completer.correlation
+        gains = row_gains(correlation, *(scored or _scored(classifier, X, Y)), p)
+        gains = part * np.where(np.isnan(Y) & classifier._learnable, gains, 0.0)
+    return p, gains if rules is None else np.maximum(gains, _implied_gains(rules._logic, p))
+
+
+def _implied_gains(logic: Any, p: Floats) -> Floats:
+    """Expected errors at other labels of the row that follow from each answer."""
+    part, m = p[:, logic.columns], len(logic.columns)
+    error, gains = np.minimum(part, 1 - part), np.zeros(p.shape)
+    decided = logic.closure[:, :m] + logic.closure[:, m:]
+    yes, no = (error @ decided[half].T - error for half in (slice(m), slice(m, None)))
+    gains[:, logic.columns] = part * yes + (1 - part) * no
+    return gains
 
 
 def _scored(classifier: Any, X: Any, Y: Floats) -> tuple[Floats, Floats]:

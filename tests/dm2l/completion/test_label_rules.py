@@ -1,5 +1,7 @@
 """Estimators with rules between labels: parameters, coherent answers, and files."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from dm2l.baselines import LEMLClassifier, MaskedOneVsRestClassifier, MaskedRidg
 from dm2l.deployment import to_onnx
 from dm2l.labels import LabelRules
 from dm2l.persistence import load_model, save_model
+from dm2l.tables._suggestion import answer_values
 
 NAMES = ["animal", "reptile", "snake", "mammal", "small", "large"]
 RULES = LabelRules(
@@ -55,6 +58,140 @@ def test_a_model_with_rules_has_no_onnx_graph():
     X, _, Y = labelled()
     with pytest.raises(ValueError, match="ONNX does not support its rules"):
         to_onnx(DM2LClassifier(rules=RULES).fit(X, Y))
+
+
+def probabilities(model, X, Y):
+    """All outputs of a model that depend on calibration, correlation or rules."""
+    filled, summary = model.complete(X, Y, max_error_rate=0.1, return_summary=True)
+    outputs = (
+        model.predict(X),
+        model.predict_proba(X),
+        filled.to_numpy(),
+        np.array(astuple(summary)),
+    )
+    return *outputs, model.complete(X, Y, method="predict_proba").to_numpy()
+
+
+def test_rules_do_not_change_the_scores_and_none_change_nothing():
+    X, _, Y = labelled()
+    plain, empty, ruled = (
+        DM2LClassifier(rules=rules).fit(X, Y) for rules in (None, LabelRules(), RULES)
+    )
+    np.testing.assert_array_equal(plain.coef_, ruled.coef_)
+    np.testing.assert_array_equal(plain.decision_function(X), ruled.decision_function(X))
+    for one, other in zip(probabilities(plain, X, Y), probabilities(empty, X, Y), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"threshold": "f1"}, {"threshold": 0.2}, {"calibration": "isotonic"}, {"coupling": None}],
+    ids=str,
+)
+def test_answers_obey_the_rules(parameters):
+    X, truth, Y = labelled()
+    plain = DM2LClassifier(**parameters).fit(X, Y)
+    model = DM2LClassifier(rules=RULES, **parameters).fit(X, Y)
+    assert RULES.violations(plain.predict(X), NAMES).sum() > 0
+    assert not RULES.violations(model.predict(X), NAMES).any()
+    filled, summary = model.complete(X, Y, return_summary=True)
+    assert not RULES.violations(filled).any()
+    known = RULES.propagate(Y).to_numpy()
+    implied = np.isnan(Y.to_numpy()) & ~np.isnan(known)
+    assert summary.n_implied == implied.sum() > 0
+    assert summary.n_implied + summary.n_yes + summary.n_no == np.isnan(Y.to_numpy()).sum()
+    np.testing.assert_array_equal(filled.to_numpy()[implied], truth.to_numpy()[implied])
+    for p in (model.predict_proba(X), model.complete(X, Y, method="predict_proba").to_numpy()):
+        for child, parent in RULES.implications:
+            assert (p[:, NAMES.index(child)] <= p[:, NAMES.index(parent)] + 1e-9).all()
+        assert (p[:, 1] + p[:, 3] <= 1 + 1e-9).all()
+        np.testing.assert_allclose(p[:, 4] + p[:, 5], 1, atol=1e-9)
+    np.testing.assert_array_equal(p[implied], truth.to_numpy()[implied])
+
+
+def test_a_bounded_error_rate_leaves_what_is_implied_filled():
+    X, _, Y = labelled()
+    model = DM2LClassifier(rules=RULES).fit(X, Y)
+    filled, summary = model.complete(X, Y, max_error_rate=0.05, return_summary=True)
+    known = RULES.propagate(Y).to_numpy()
+    assert summary.n_left == np.isnan(filled.to_numpy()).sum() > 0
+    np.testing.assert_array_equal(filled.to_numpy()[~np.isnan(known)], known[~np.isnan(known)])
+    assert not RULES.violations(filled).any()
+    count = model._completer.correlation.error_rates.n.sum()
+    plain = DM2LClassifier().fit(X, Y)._completer.correlation.error_rates.n.sum()
+    redundant = RULES._named(model._labels)._logic.redundant(np.nan_to_num(2 * Y - 1).astype(int))
+    assert plain - count == redundant.sum() > 0
+
+
+def test_hidden_labels_have_no_effect():
+    X, truth, Y = labelled()
+    mask, model = ~np.isnan(Y.to_numpy()), DM2LClassifier(rules=RULES)
+    flipped = truth.where(mask, 1 - truth)
+    one, other = (clone(model).fit(X, y, mask) for y in (truth, flipped))
+    for a, b in zip(probabilities(one, X, Y), probabilities(other, X, Y), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_order_of_the_labels_does_not_matter():
+    X, _, Y = labelled()
+    order = [3, 0, 5, 1, 4, 2]
+    one, other = (MaskedRidgeClassifier(rules=RULES).fit(X, y) for y in (Y, Y.iloc[:, order]))
+    proba = {"method": "predict_proba"}
+    np.testing.assert_allclose(
+        other.complete(X, Y.iloc[:, order], **proba), one.complete(X, Y, **proba).iloc[:, order]
+    )
+    np.testing.assert_array_equal(other.predict(X), one.predict(X)[:, order])
+
+
+def test_a_row_that_contradicts_the_rules_is_named_and_suspected():
+    X, truth, Y = labelled()
+    clean = DM2LClassifier(rules=RULES).fit(X, truth)
+    wrong = truth.copy()
+    row = int(np.flatnonzero(truth["snake"] == 1)[0])
+    wrong.loc[row, "reptile"] = 0.0
+    with pytest.warns(
+        UserWarning, match=rf"1 row\(s\) contradict the rules. In row {row}, 'snake'"
+    ):
+        model = DM2LClassifier(rules=RULES).fit(X, wrong)
+    found = model.find_label_errors(X, wrong)
+    first = {(int(i), NAMES[k]) for i, k in zip(found.row[:5], found.label[:5], strict=True)}
+    assert first & {(row, "snake"), (row, "reptile")}
+    assert (np.diff(found.probability) <= 0).all()
+    at = np.flatnonzero((found.row == row) & (found.label < 3))
+    assert found.probability[at].sum() >= 1 - 1e-9  # one of these labels is wrong
+    Y.loc[row] = wrong.loc[row]
+    Y.loc[row, "large"] = np.nan
+    with pytest.warns(UserWarning, match="contradict the rules"):
+        filled = clean.complete(X, Y)
+    known = Y.loc[row].notna()
+    pd.testing.assert_series_equal(filled.loc[row][known], Y.loc[row][known], check_dtype=False)
+
+
+def test_positives_only():
+    X, truth, _ = labelled(200)
+    ticks = truth.where((truth == 1) & (np.random.default_rng(1).random(truth.shape) < 0.5))
+    model = MaskedRidgeClassifier(rules=RULES, missing_as="unlabelled").fit(X, ticks)
+    assert not RULES.violations(model.predict(X), NAMES).any()
+    filled, summary = model.complete(X, ticks, return_summary=True)
+    assert not RULES.violations(filled).any()
+    assert summary.n_implied > 0
+    suspected = model.find_label_errors(X, ticks)
+    implied = ticks.isna().to_numpy() & (RULES.propagate(ticks) == 1).to_numpy()
+    assert (suspected.probability[implied[suspected.row, suspected.label]] == 1).all()
+
+
+def test_an_answer_is_worth_what_it_implies():
+    X, _, Y = labelled()
+    Y.iloc[:40] = np.nan
+    model = DM2LClassifier(rules=RULES).fit(X, Y)
+    values = answer_values(model, X, Y.to_numpy())
+    plain = answer_values(DM2LClassifier().fit(X, Y), X, Y.to_numpy())
+    p, e = values.probability[:40], values.own[:40]
+    snake, large = NAMES.index("snake"), NAMES.index("large")
+    implied = p[:, snake] * (e[:, 0] + e[:, 1] + e[:, 3])
+    assert (values.row[:40, snake] >= implied - 1e-12).all()
+    assert (values.row[:40, large] >= e[:, NAMES.index("small")] - 1e-12).all()
+    assert values.row[:40, large].sum() > plain.row[:40, large].sum()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,257 @@
+"""Label rules on data sets whose labels form a taxonomy.
+
+    python benchmarks/hierarchies.py DATA --out FILE.jsonl [--parts complete missing] [--sets ...]
+                                     [--seeds 1] [--jobs 1] [--minutes 60]
+    python benchmarks/hierarchies.py DATA --out FILE.jsonl --summary [FILE.json]
+
+DATA is a folder with one NPZ file per set: X, Y, label_names, implies (pairs of child and parent),
+train_index and test_index. Parts:
+
+complete    all labels of the training rows observed: micro-averaged average precision of the test
+            rows, of kernel models, of scikit-learn's extremely randomized trees, and of their
+            weighted mean. Hyperparameters and weights are chosen in folds of the training rows.
+missing     30 % of the entries of the training rows observed, uniformly: imputation of the others
+            and predictions of the test rows without rules, with rules, and with the maximum over
+            the descendants; fits to labels as observed, propagated, and propagated with inverse
+            rates as weights.
+projection  100,000 rows with the taxonomy of the set: processor time and memory.
+
+Rows that are in FILE.jsonl are not computed again. Times are processor times.
+"""
+
+import argparse
+import os
+import resource
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from record import machine
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.metrics import average_precision_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dm2l import DM2LClassifier
+from dm2l.labels import LabelRules
+from experiments.resumable import run
+
+PUBLISHED = {
+    "cellcycle_FUN": 0.255,
+    "derisi_FUN": 0.195,
+    "spo_FUN": 0.215,
+    "Enron_corr": 0.756,
+    "ImCLEF07A": 0.956,
+}
+OBSERVED = 0.3
+WIDTHS, RIDGES, SHARES = (0.25, 0.5, 1.0), (0.3, 1.0, 3.0), (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
+LEAVES, FEW_TREES, TREES, FOLDS = (1, 3), 60, 300, 3
+MOST_CHOSEN = 3000  # training rows on which hyperparameters are chosen
+
+
+def read(data: str) -> tuple[Any, Any, LabelRules, Any, Any]:
+    """Features, labels, rules, training and test rows; scaled on the training rows."""
+    with np.load(Path(os.environ["HIERARCHIES"]) / f"{data}.npz", allow_pickle=True) as file:
+        X, Y, train, test = (file[name] for name in ("X", "Y", "train_index", "test_index"))
+        names = list(map(str, file["label_names"]))
+        pairs = [(names[child], names[parent]) for child, parent in file["implies"]]
+    columns = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    X = columns.fit(X[train].astype(np.float64)).transform(X.astype(np.float64))
+    return X, Y.astype(np.float64), LabelRules(pairs, label_names=names), train, test
+
+
+def coherent(rules: LabelRules, P: Any) -> Any:
+    return rules._logic.project(P, np.zeros(P.shape, dtype=np.int8))
+
+
+def largest(rules: LabelRules, P: Any) -> Any:
+    """Each label raised to the largest of its descendants."""
+    logic, P = rules._logic, P.copy()
+    m, reach = len(logic.columns), logic.closure
+    reach = (reach.toarray() if hasattr(reach, "toarray") else reach)[:m, :m] > 0
+    part = P[:, logic.columns]
+    for k in np.flatnonzero(reach.sum(axis=0) > 1):
+        P[:, logic.columns[k]] = part[:, reach[:, k]].max(axis=1)
+    return P
+
+
+def micro(Y: Any, P: Any) -> float:
+    return float(average_precision_score(Y.ravel(), P.ravel()))
+
+
+def complete(data: str, seed: int) -> dict[str, Any]:
+    X, Y, rules, train, test = read(data)
+    some = np.random.default_rng(seed).permutation(train)[:MOST_CHOSEN]
+
+    def kernel(name: str, width: float, ridge: float, rows: Any, there: Any) -> Any:
+        apart = np.abs(X[rows[:200], None] - X[rows[None, :200]])
+        scale = np.median((apart**2 if name == "rbf" else apart).sum(axis=2))
+        options = {"kernel": name, "gamma": width / scale, "local": False, "coupling": None}
+        scores = DM2LClassifier(0.0, ridge, **options).fit(X[rows], Y[rows])
+        return np.clip((1 + scores.decision_function(X[there])) / 2, 0, 1)
+
+    def trees(leaf: int, rows: Any, there: Any, n: int = FEW_TREES) -> Any:
+        options = {"min_samples_leaf": leaf, "max_features": 0.3, "random_state": seed}
+        found = ExtraTreesClassifier(n, **options).fit(X[rows], Y[rows]).predict_proba(X[there])
+        one = [
+            p[:, 1] if p.shape[1] == 2 else np.full(len(p), Y[rows, k].max())
+            for k, p in enumerate(found)
+        ]
+        return np.column_stack(one)
+
+    def out_of_fold(predict: Any, *settings: Any) -> Any:
+        P, fold = np.empty((len(some), Y.shape[1])), np.arange(len(some)) % FOLDS
+        for k in range(FOLDS):
+            P[fold == k] = predict(*settings, some[fold != k], some[fold == k])
+        return P
+
+    def best(tried: dict[Any, Any]) -> Any:
+        return max(tried, key=lambda key: micro(Y[some], coherent(rules, tried[key])))
+
+    chosen, there, held_out = {}, {}, {}
+    for name in ("rbf", "laplacian"):
+        tried: dict[Any, Any] = {
+            (width, ridge): out_of_fold(kernel, name, width, ridge)
+            for width in WIDTHS
+            for ridge in RIDGES
+        }
+        chosen[name] = best(tried)
+        held_out[name] = tried[chosen[name]]
+        there[name] = kernel(name, *chosen[name], train, test)
+    tried = {leaf: out_of_fold(trees, leaf) for leaf in LEAVES}
+    chosen["trees"] = best(tried)
+    held_out["trees"] = tried[chosen["trees"]]
+    there["trees"] = trees(chosen["trees"], train, test, TREES)
+
+    def mixed(found: Any, share: float) -> Any:
+        return share * (found["rbf"] + found["laplacian"]) / 2 + (1 - share) * found["trees"]
+
+    chosen["share"] = best({share: mixed(held_out, share) for share in SHARES})
+    there["mixed"] = mixed(there, chosen["share"])
+    result = {name: micro(Y[test], coherent(rules, P)) for name, P in there.items()}
+    return {"ap": result, "without": micro(Y[test], there["mixed"]), "chosen": chosen}
+
+
+def quality(truth: Any, P: Any, here: Any) -> dict[str, float]:
+    """Average precision and log-loss of the entries ``here``."""
+    y, p = truth[here], np.clip(P[here], 1e-3, 1 - 1e-3)
+    return {
+        "ap": float(average_precision_score(y, P[here])),
+        "logloss": float(-np.mean(np.where(y == 1, np.log(p), np.log(1 - p)))),
+    }
+
+
+def weights(truth: Any, seen: Any, rules: LabelRules) -> Any:
+    """Inverse rates at which propagated entries are known, which need the true labels."""
+    logic = rules._logic
+    m, reach = len(logic.columns), logic.closure
+    reach = (reach.toarray() if hasattr(reach, "toarray") else reach)[:m, :m]
+    part = truth[:, logic.columns]
+    # A yes is known if a positive descendant is observed, a no if a negative ancestor is.
+    count = np.where(part == 1, part @ reach, (1 - part) @ reach.T)
+    result = np.full(truth.shape, 1 / OBSERVED)
+    result[:, logic.columns] = 1 / (1 - (1 - OBSERVED) ** count)
+    return np.where(np.isnan(seen), 0.0, result * OBSERVED)
+
+
+def missing(data: str, seed: int, way: str) -> dict[str, Any]:
+    X, truth, rules, train, test = read(data)
+    if len(train) > MOST_CHOSEN:
+        train = np.random.default_rng(seed).permutation(train)[:MOST_CHOSEN]
+    Y = truth[train]
+    Y = np.where(np.random.default_rng(seed).random(Y.shape) < OBSERVED, Y, np.nan)
+    known = rules.propagate(Y)
+    model = DM2LClassifier(0.0, 1.0, kernel="rbf", gamma=0.5 / (2 * X.shape[1]), local=False)
+    start = time.process_time()
+    if way == "as observed":
+        model.fit(X[train], Y)
+    else:
+        rates = weights(truth[train], known, rules) if way == "weighted" else None
+        model.fit(X[train], known, label_weight=rates)
+    fitting = time.process_time() - start
+    hidden, open_ = np.isnan(Y), np.isnan(known)
+    model.complete(X[train[:9]], Y[:9])  # the label correlation is fitted at first use
+    start = time.process_time()
+    P = model.complete(X[train], Y, method="predict_proba")
+    plain = time.process_time() - start
+    D = model.complete(X[train], Y)
+    new = model.predict_proba(X[test])
+    everywhere = np.ones(new.shape, dtype=bool)
+    raised = np.where(hidden, largest(rules, P), Y)
+    found: dict[str, Any] = {
+        "fit_seconds": fitting,
+        "known": float(1 - hidden.mean()),
+        "implied": float((hidden & ~open_).sum() / hidden.sum()),
+        "without": quality(truth[train], P, hidden),
+        "maximum": quality(truth[train], raised, hidden),
+        "without_open": quality(truth[train], P, open_),
+        "violations": int(rules.violations(D).sum()),
+        "new_without": quality(truth[test], new, everywhere),
+        "new_maximum": quality(truth[test], largest(rules, new), everywhere),
+        "new_violations": int(rules.violations(model.predict(X[test])).sum()),
+        "complete_seconds": plain,
+    }
+    model._completer.rules = rules
+    start = time.process_time()
+    P = model.complete(X[train], Y, method="predict_proba")
+    ruled = time.process_time() - start
+    new = model.predict_proba(X[test])
+    return found | {
+        "complete_seconds_rules": ruled,
+        "with": quality(truth[train], P, hidden),
+        "with_open": quality(truth[train], P, open_),
+        "violations_rules": int(rules.violations(model.complete(X[train], Y)).sum()),
+        "new_with": quality(truth[test], new, everywhere),
+        "new_violations_rules": int(rules.violations(model.predict(X[test])).sum()),
+    }
+
+
+def projection(data: str, seed: int) -> dict[str, Any]:
+    rules, rng = read(data)[2], np.random.default_rng(seed)
+    P = rng.random((100_000, len(rules.label_names)), dtype=np.float64)
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    X = coherent(rules, P)
+    passed = time.process_time() - start
+    extra = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    left = int(rules._logic.coherence.violations(X[:, rules._logic.columns]).sum())
+    found = {"rows": len(P), "labels": P.shape[1], "violations": left}
+    return found | {"cpu_seconds": passed, "result_mb": X.nbytes / 1e6, "extra_mb": extra / 1e3}
+
+
+def compute(part: str, data: str, seed: int, way: str) -> dict[str, Any]:
+    warnings.simplefilter("ignore")
+    options = {"way": way} if part == "missing" else {}
+    found: dict[str, Any] = globals()[part](data, seed, **options)
+    return {"result": found, "machine": machine()}
+
+
+WAYS = ("as observed", "propagated", "weighted")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Label rules on sets with a taxonomy.")
+    parser.add_argument("data", type=Path, help="folder of the sets")
+    parser.add_argument("--out", type=Path, required=True, help="lines of JSON")
+    parser.add_argument("--summary", type=Path, help="print the tables, and store them here")
+    parser.add_argument("--parts", nargs="+", default=["complete", "missing", "projection"])
+    parser.add_argument("--sets", nargs="+", default=list(PUBLISHED))
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    options = parser.parse_args()
+    os.environ["HIERARCHIES"] = str(options.data.resolve())
+    cells = [
+        {"part": part, "data": data, "seed": seed, "way": way}
+        for seed in range(options.seeds)
+        for data in options.sets
+        for part in options.parts
+        for way in (WAYS if part == "missing" else ("",))
+    ]
+    run(compute, cells, options)
+
+
+if __name__ == "__main__":
+    main()

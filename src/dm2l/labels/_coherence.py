@@ -1,0 +1,166 @@
+r"""Probabilities and decisions that obey rules between labels.
+
+Probabilities :math:`p` are projected on the probabilities that obey all rules,
+
+.. math:: \min_x \|x - p\|^2 \quad\text{with}\quad x_{\text{child}} \le x_{\text{parent}},
+          \quad \sum_{j \in G} x_j \le 1 \;\text{(or} = 1), \quad x \ge 0,
+
+and with :math:`x_j = 0` or :math:`1` for known labels. All rows are projected at once: on the
+implications of a forest, in which each label has at most one parent, and on the groups G exactly,
+and on their intersection by Dykstra's method.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dm2l.labels._entries import Floats, Signs
+
+Mask = NDArray[np.bool_]
+
+# Replaces 0 and 1 of known labels, so that an average with any other number is out of range too.
+_FAR = 1e3
+# Tolerance of the rules, and of the corrections at which Dykstra's method ends.
+SLACK, _TOL, _MOST_ROUNDS = 1e-9, 1e-10, 5000
+_BLOCK = 2**20  # numbers of an intermediate array
+
+
+class Forest:
+    """Implications in which each label has at most one parent; labels are in preorder."""
+
+    def __init__(self, parents: dict[int, int]) -> None:
+        children: dict[int, list[int]] = {}
+        for child, parent in parents.items():
+            children.setdefault(parent, []).append(child)
+        order, waiting = [], [label for label in children if label not in parents]
+        while waiting:
+            order.append(waiting.pop())
+            waiting += children.get(order[-1], [])
+        place = {label: k for k, label in enumerate(order)}
+        self.labels = np.array(order, dtype=np.intp)
+        self.below = np.zeros(len(order), dtype=np.intp)  # number of labels below each
+        for label in order[:0:-1]:
+            if label in parents:
+                self.below[place[parents[label]]] += self.below[place[label]] + 1
+
+    def project(self, P: Floats) -> Floats:
+        """Isotonic regression of all columns of ``P``, whose rows are labels."""
+        # The value of a root is the largest mean over the connected sets that contain it. With all
+        # labels below it solved, the set of the labels with larger values is improved until it
+        # stays the same. X then has the smallest value on the path from a solved root to a label.
+        X = P.copy()
+        for k in np.flatnonzero(self.below)[::-1]:
+            parts = slice(k + 1, k + 1 + self.below[k])
+            low = X[parts]
+            rows = np.flatnonzero(low.max(axis=0) > X[k])
+            if len(rows):
+                under, given, own = low[:, rows], P[parts][:, rows], P[k, rows]
+                value, rises = own, np.ones(len(rows), dtype=bool)
+                while rises.any():
+                    inside = under > value
+                    mean = own + np.einsum("kn,kn->n", given, inside)
+                    mean /= 1 + inside.sum(axis=0)
+                    rises = mean > value
+                    value = np.where(rises, mean, value)
+                X[k, rows] = value
+                low[:, rows] = np.minimum(under, value)
+        return X
+
+
+class Group(NamedTuple):
+    """Labels whose probabilities sum to one, or with ``exact=False`` at most to one."""
+
+    labels: NDArray[np.intp]
+    exact: bool
+
+    def project(self, P: Floats) -> Floats:
+        """Projection of all columns of ``P`` on the simplex, or on what is below it."""
+        falling = -np.sort(-P, axis=0)
+        shift = (np.cumsum(falling, axis=0) - 1) / np.arange(1, len(P) + 1)[:, None]
+        last = (falling > shift).sum(axis=0) - 1
+        shift = np.take_along_axis(shift, last[None], axis=0)
+        return np.maximum(P - (shift if self.exact else np.maximum(shift, 0.0)), 0.0)
+
+
+class Coherence:
+    """Rules about ``m`` labels as linear constraints ``low <= A x <= high`` and as convex sets."""
+
+    def __init__(self, m: int, implications: Any, groups: Sequence[Group], reach: Any) -> None:
+        self.groups = groups
+        ends = [np.asarray(implications, dtype=np.intp).reshape(-1, 2)]
+        rows = [*ends[0], *(group.labels for group in groups)]
+        signs = [(1.0, -1.0)] * len(ends[0]) + [np.ones(len(group.labels)) for group in groups]
+        k = np.repeat(np.arange(len(rows)), list(map(len, rows)))
+        parts = (np.concatenate([[], *signs]), (k, np.concatenate([[], *rows])))
+        self.A = sp.csr_array(parts, shape=(len(rows), m))
+        self.high = np.repeat([0.0, 1.0], [len(ends[0]), len(groups)])
+        exact = np.array([False] * len(ends[0]) + [group.exact for group in groups], dtype=bool)
+        self.low = np.where(exact, 1.0, -np.inf)
+        self.sets: list[Group | Forest] = [*groups, *_forests(ends[0], reach)]
+
+    def violations(self, positive: NDArray[Any], missing: Mask | None = None) -> NDArray[np.intp]:
+        """Number of constraints that each row breaks, whatever the missing entries are."""
+        low = high = positive.astype(np.float64) @ self.A.T
+        if missing is not None:
+            low = low + missing @ self.A.minimum(0).T
+            high = high + missing @ self.A.maximum(0).T
+        return np.asarray(((low > self.high + SLACK) | (high < self.low - SLACK)).sum(axis=1))
+
+    def project(self, P: Floats, T: Signs) -> Floats:
+        """Nearest probabilities that obey the rules and agree with the known labels ``T``."""
+        X = np.where(T == 0, P, T > 0)
+        for start in range(0, len(X), step := max(1, _BLOCK // max(X.shape[1], 1))):
+            rows = start + np.flatnonzero(self.violations(X[start : start + step]))
+            if len(rows):
+                X[rows] = self._project(X[rows].T.copy(), T[rows].T).T
+        return X
+
+    def _project(self, X: Floats, T: Signs) -> Floats:
+        """Dykstra's method for the columns of ``X``."""
+        result, active = X, np.arange(X.shape[1])
+        off: list[Any] = [0.0] * len(self.sets)
+        for _ in range(_MOST_ROUNDS):
+            moved = np.zeros(len(active))
+            for k, part in enumerate(self.sets):
+                known = T[part.labels]
+                given = np.where(known == 0, X[part.labels] + off[k], _FAR * known)
+                found = np.clip(part.project(given), 0.0, 1.0)
+                rest = np.where(known == 0, given - found, 0.0)
+                moved = np.maximum(moved, np.abs(rest - off[k]).max(axis=0))
+                off[k], X[part.labels] = rest, found
+            result[:, active] = X
+            goes_on = moved > _TOL
+            if len(self.sets) == 1 or not goes_on.any():
+                break
+            active, X, T = active[goes_on], X[:, goes_on], T[:, goes_on]
+            off = [rest[:, goes_on] for rest in off]
+        return result
+
+    def best(self, p: Floats, known: Signs) -> Mask | None:
+        """Most probable decisions of one row that obey all rules; None if there are none."""
+        from scipy.optimize import Bounds, LinearConstraint, milp  # loading it is slow
+
+        rules, bounds = LinearConstraint(self.A, self.low, self.high), Bounds(known > 0, known >= 0)
+        found = milp(0.5 - p, integrality=np.ones(len(p)), bounds=bounds, constraints=rules).x
+        return None if found is None else found > 0.5
+
+
+def _forests(implications: NDArray[np.intp], reach: Any) -> list[Forest]:
+    """Forests that together have all implications, without those that follow from others."""
+    m = reach.shape[0]
+    if not len(implications):
+        return []
+    child, parent = np.unique(implications, axis=0).T
+    edges = sp.csr_array((np.ones(len(child), np.float32), (child, parent)), shape=(m, m))
+    above = sp.csr_array(reach) - sp.eye_array(m)
+    through = (edges @ above).tocsr()[child, parent] > 0
+    parents: dict[int, list[int]] = {}
+    for one, other in zip(child[~through].tolist(), parent[~through].tolist(), strict=True):
+        parents.setdefault(one, []).append(other)
+    return [
+        Forest({child: some[k] for child, some in parents.items() if len(some) > k})
+        for k in range(max(map(len, parents.values())))
+    ]
