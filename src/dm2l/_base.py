@@ -364,8 +364,10 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         With ``threshold=None`` a label is predicted if its score is above 0 or, with
         ``calibration``, if its probability is above one half. A number is a cutoff for the scores.
         ``"f1"`` takes the cutoff of each label with the best F1 on out-of-fold scores, and 0 for
-        labels with fewer than five positives. With a multiclass ``y``, the class with the highest
-        score is predicted.
+        labels with fewer than five positives. ``"f1_samples"`` and ``"subset_accuracy"`` take one
+        cutoff for all labels, with the best F1 by row, or the most rows without an error, on
+        observed entries; for the Hamming loss use None. With a multiclass ``y``, the class with the
+        highest score is predicted.
 
         Parameters
         ----------

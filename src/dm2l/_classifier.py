@@ -113,7 +113,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     tol : float, default=1e-5
         Tolerance: the relative difference between the objective and its minimum, estimated by the
         solver, or the relative change of an iteration for ``solver="cccp"``.
-    threshold : None, float or "f1", default=None
+    threshold : None, float, "f1", "f1_samples" or "subset_accuracy", default=None
         Cutoff of the scores in :meth:`predict`.
     calibration : {None, "sigmoid", "isotonic"}, default=None
         Calibration of :meth:`predict_proba` on out-of-fold scores.

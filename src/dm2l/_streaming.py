@@ -43,8 +43,12 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def _needs_rows(self) -> str:
         """Why a fit needs all rows at once; empty if it can use blocks of rows."""
         reason = ""
-        if self.calibration is not None or self.threshold == "f1" or self.coupling == "joint":
-            reason = "calibration, threshold='f1' and coupling='joint' need all rows"
+        if (
+            self.calibration is not None
+            or isinstance(self.threshold, str)
+            or self.coupling == "joint"
+        ):
+            reason = f"calibration, threshold={self.threshold!r} and coupling='joint' need all rows"
         return Trainer.of(self).needs_rows or reason
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]

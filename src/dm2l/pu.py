@@ -466,6 +466,10 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
     def _prepare_labels(
         self, labels: LabelMatrix, sample_weight: Any, label_weight: Any
     ) -> LabelMatrix:
+        if self.missing_as == "unlabelled" and self.threshold in ("f1_samples", "subset_accuracy"):
+            raise ValueError(
+                f"missing_as='unlabelled' does not support threshold={self.threshold!r}. Use 'f1'."
+            )
         if self.missing_as != "unlabelled":
             return super()._prepare_labels(labels, sample_weight, label_weight)
         if labels.kind != "multilabel":
@@ -505,9 +509,9 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                 stacklevel=4,
             )
         positive, rate, calibrator, held_out = labels.signs > 0, self._label_frequency, None, None
-        number = 0.0 if self.threshold in (None, "f1") else float(self.threshold)
-        thresholds = np.full(labels.n_labels, number)
-        if self.calibration is not None or self.threshold == "f1":
+        chosen = isinstance(self.threshold, str)
+        thresholds = np.full(labels.n_labels, 0.0 if chosen else float(self.threshold or 0))
+        if self.calibration is not None or chosen:
             # Every entry is used as a positive and as a negative, weighted by its probability.
             n, held_out = len(positive), self._cross_fit(X, labels)
             scores = np.vstack([held_out] * 2)
@@ -521,7 +525,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                     break
                 calibrator = Calibrator(self.calibration).fit(scores, both, weights)
                 p = calibrator.predict(np.nan_to_num(scores[:n]))
-            if self.threshold == "f1":
+            if chosen:
                 thresholds = best_f1_thresholds(scores, both, weights)
         known = np.where(positive, 1, -1)
         if held_out is not None and not overfits(X, known, held_out, self._all_scores):

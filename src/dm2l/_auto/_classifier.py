@@ -82,7 +82,7 @@ class AutoClassifier(MissingLabelClassifier):
         Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
     rules : LabelRules, default=None
         Rules that the labels obey, as in :class:`dm2l.DM2LClassifier`.
-    threshold : None, float or "f1", default=None
+    threshold : None, float, "f1", "f1_samples" or "subset_accuracy", default=None
         Decision threshold of :meth:`predict` for scores ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
         Folds for the out-of-fold scores; None is 3 for "quick" and 5 otherwise. With groups, as in

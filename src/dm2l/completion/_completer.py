@@ -19,10 +19,11 @@ from dm2l._utils.inputs import check_choice
 from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import Floats, LabelCovariance, Mask
 from dm2l.completion._errors import (
+    THRESHOLD_RULES,
     Calibrator,
     CompletionSummary,
     LabelErrors,
-    best_f1_thresholds,
+    best_thresholds,
     check_max_error_rate,
     plain_probability,
     suspects,
@@ -170,10 +171,14 @@ class Imputation(NamedTuple):
 
 
 def check_threshold(threshold: Any) -> None:
-    """Reject a threshold that is neither None, a number nor "f1"."""
+    """Reject a threshold that is neither None, a number nor the name of a rule."""
     number = isinstance(threshold, Real) and np.isfinite(float(threshold))
-    if not (threshold is None or number or (isinstance(threshold, str) and threshold == "f1")):
-        raise ValueError(f"threshold must be None, a finite number or 'f1', got {threshold!r}.")
+    named = isinstance(threshold, str) and threshold in THRESHOLD_RULES
+    if not (threshold is None or number or named):
+        rules = ", ".join(map(repr, THRESHOLD_RULES))
+        raise ValueError(
+            f"threshold must be None, a finite number or one of {rules}, got {threshold!r}."
+        )
 
 
 def check_rules(rules: Any) -> None:
@@ -240,8 +245,8 @@ class LabelCompleter:
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
-        if threshold == "f1":
-            thresholds = best_f1_thresholds(held_out(), T, weights)
+        if isinstance(threshold, str):
+            thresholds = best_thresholds(threshold, held_out(), T, weights)
         else:
             thresholds = np.full(T.shape[1], float(threshold or 0))
         if scores is not None:

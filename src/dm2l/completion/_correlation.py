@@ -21,7 +21,7 @@ from dm2l.completion._covariance import (
     quick_covariance,
     row_blocks,
 )
-from dm2l.completion._errors import ErrorRateBound, best_f1_thresholds
+from dm2l.completion._errors import ErrorRateBound, best_thresholds
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import constant_scores
 
@@ -109,8 +109,8 @@ class LabelCorrelation:
             T, F, mean, variance, free = T[few], F[few], mean[few], variance[few], free[few]
             eta, alone = combiner.cross_fit(T, F, mean, variance, folds=folds[few])
         p = combiner.combine(T, eta, alone)
-        if isinstance(threshold, str):  # "f1"
-            cutoffs = cutoffs + best_f1_thresholds(p - 0.5, T)
+        if isinstance(threshold, str):
+            cutoffs = cutoffs + best_thresholds(threshold, p - 0.5, T)
         unbounded = ErrorRateBound.fit(p, p > 0.5, np.zeros_like(T))
         found = cls(covariance, combiner, unbounded, number, cutoffs)
         positive = found.decide(mean, p)

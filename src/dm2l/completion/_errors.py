@@ -130,6 +130,34 @@ def best_f1_thresholds(
     return thresholds
 
 
+# Rules of decisions: the best F1 by label, F1 by row, or share of rows without an error.
+THRESHOLD_RULES = ("f1", "f1_samples", "subset_accuracy")
+CUTS = 200  # candidates for a common threshold
+
+
+def best_thresholds(rule: str, scores: Floats, T: Signs, weights: Floats | None = None) -> Floats:
+    """Thresholds that are best by a rule on held-out scores; rules for rows have a common one."""
+    if rule == "f1":
+        return best_f1_thresholds(scores, T, weights)
+    known = (T != 0) & np.isfinite(scores)
+    rows = known.any(axis=1)
+    known, scores, truth = known[rows], scores[rows], known[rows] & (T[rows] > 0)
+    if not len(known):
+        return np.zeros(T.shape[1])
+    weight = None if weights is None else np.where(known, weights[rows], 0.0).max(axis=1)
+    cuts = np.unique(np.append(np.quantile(scores[known], np.linspace(0.0, 1.0, CUTS)), 0.0))
+    value = []
+    for cut in cuts:
+        chosen = known & (scores > cut)
+        if rule == "subset_accuracy":
+            right = (chosen == truth).all(axis=1).astype(np.float64)
+        else:
+            size = chosen.sum(axis=1) + truth.sum(axis=1)
+            right = np.where(size, 2 * (chosen & truth).sum(axis=1) / np.maximum(size, 1), 1.0)
+        value.append(np.average(right, weights=weight))
+    return np.full(T.shape[1], cuts[int(np.argmax(value))])
+
+
 # Assumed ratio of the error rates of missing and known entries. It is above one because calibration
 # was fitted to the known entries (docs/research/imputing.md).
 SEEN = 1.1

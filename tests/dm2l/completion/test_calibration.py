@@ -10,9 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
+from sklearn.metrics import accuracy_score, f1_score
 
 from dm2l import DM2LClassifier
-from dm2l.completion._errors import Calibrator, best_f1_thresholds, plain_probability
+from dm2l.completion._errors import (
+    Calibrator,
+    best_f1_thresholds,
+    best_thresholds,
+    plain_probability,
+)
+from dm2l.datasets import load_digit_attributes
 
 METHODS = ["sigmoid", "isotonic"]
 
@@ -284,3 +291,48 @@ def test_probabilities_are_probabilities_unless_told_otherwise(parameters):
     filled = model.complete(X[1500:], blank, method="predict_proba")
     agreed = (model.predict(X[1500:]) == 1) == (p > 0.5)
     np.testing.assert_allclose(filled, np.where(agreed, p, 0.5))
+
+
+@pytest.mark.parametrize("rule", ["f1_samples", "subset_accuracy"])
+def test_a_common_threshold_is_the_best_of_all_for_its_rule(rule):
+    rng = np.random.default_rng(4)
+    Y = (rng.random((40, 4)) < 0.4).astype(int)
+    scores = rng.normal(size=Y.shape) - 0.5 + 1.5 * Y
+    known = np.ones(Y.shape, dtype=bool)
+
+    def value(cut):
+        chosen = (scores > cut).astype(int)
+        if rule == "subset_accuracy":
+            return accuracy_score(Y, chosen)
+        return f1_score(Y, chosen, average="samples", zero_division=1.0)
+
+    found = best_thresholds(rule, scores, 2 * Y - 1)
+    assert np.ptp(found) == 0
+    assert value(found[0]) == pytest.approx(max(map(value, scores.ravel())), abs=1e-12)
+    known[:, 1], known[3], scores[5, 1] = False, False, np.nan  # not read
+    hidden = np.where(known, 2 * Y - 1, 0)
+    other = best_thresholds(rule, np.where(known, scores, -scores), hidden)
+    np.testing.assert_array_equal(other, best_thresholds(rule, scores, hidden))
+
+
+def test_decisions_by_row_are_chosen_on_out_of_fold_scores():
+    digits = load_digit_attributes()
+    X, Y = digits.data[:700], digits.target[:700].astype(float)
+    f1, right = {}, {}
+    for rule in (None, "f1_samples", "subset_accuracy"):
+        model = DM2LClassifier(threshold=rule, cv=3).fit(X[:200], Y[:200])
+        predicted = model.predict(X[200:])
+        f1[rule] = f1_score(Y[200:], predicted, average="samples", zero_division=1.0)
+        right[rule] = accuracy_score(Y[200:], predicted)
+        assert np.ptp(model.thresholds_) == 0
+    assert f1["f1_samples"] > f1[None] + 0.005
+    assert right["subset_accuracy"] >= right[None]
+
+
+def test_unknown_rules_of_decisions_are_refused():
+    X, ticks = np.eye(4), np.where(np.eye(4) > 0, 1.0, np.nan)
+    with pytest.raises(ValueError, match="one of 'f1', 'f1_samples', 'subset_accuracy', got 'f2'"):
+        DM2LClassifier(threshold="f2").fit(X, ticks)
+    model = DM2LClassifier(threshold="f1_samples", missing_as="unlabelled")
+    with pytest.raises(ValueError, match="missing_as='unlabelled' does not support threshold"):
+        model.fit(X, ticks)
