@@ -12,6 +12,8 @@ own              probabilities of the model
 calibrated       ScoreClassifier.predict_proba, without known labels
 ours             ScoreClassifier.complete
 LightGBM on both a model for each label with all scores and the other labels, NaN where missing
+QComp, profile regression, Macau
+                 published ideas on the same scores, see benchmarks/completion_methods.py
 
 "docstrings" are summaries of docstrings of installed packages; labels are the package and names of
 parameters. FOLDER holds tox21.csv.gz, whose labels have missing entries of their own: the share of
@@ -32,6 +34,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import completion_methods as methods
 import numpy as np
 import scipy.sparse as sp
 from record import write
@@ -55,7 +58,9 @@ SETS = (
     *("Tox21", "docstrings"),
 )
 MODELS = ("random forest", "LightGBM", "logistic regression")
-METHODS = ("own", "calibrated", "ours", "LightGBM on both")
+METHODS = (
+    *("own", "calibrated", "ours", "LightGBM on both", "QComp", "profile regression", "Macau"),
+)
 ROWS, LABELS, ASKED = 600, 8, (0.05, 0.1)
 PARAMETERS = ("axis", "out", "dtype", "copy", "random_state", "X", "x", "a", "n_jobs")
 
@@ -178,6 +183,11 @@ def compute(
     }
     if find_spec("lightgbm"):
         answers["LightGBM on both"] = on_both(P, Y)
+    case = methods.Holes(P, Y, seed)
+    answers["QComp"] = methods.qcomp(case, 2 * P - 1)
+    answers["profile regression"] = methods.profile_regression(case, 2 * P - 1)
+    if find_spec("smurff"):
+        answers["Macau"] = methods.macau(case, 2 * P - 1)
     realised = {}
     for bound in ASKED:
         filled = ours.complete(P, Y, max_error_rate=bound)
@@ -232,7 +242,9 @@ def main() -> None:
         return
     sets = options.sets or [name for name in SETS if name != "Tox21" or options.chemistry]
     names = ("data", "rate", "model", "seed")
-    cells = itertools.product(sets, options.rates or (0.3, 0.7), MODELS, range(options.seeds))
+    cells = itertools.product(
+        sets, options.rates or (0.3, 0.7), MODELS, range(1, options.seeds + 1)
+    )
     todo = [dict(zip(names, cell, strict=True)) for cell in cells]
     resumable.run(partial(compute, chemistry=options.chemistry), todo, options)
 

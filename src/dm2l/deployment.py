@@ -204,6 +204,11 @@ def _log_odds(graph: _Graph, X: str, model: Any) -> str:
     level[learnt] -= slope[learnt] * stack.centre[0]
     rate[learnt] = model._rate
     eta = graph("Where", absent, rate, graph("Add", graph("Mul", S, slope), level))
+    eta = graph("Min", graph("Max", eta, -30.0), 30.0)
+    mean, cross = np.zeros(c), np.zeros((c, c))
+    mean[learnt], cross[np.ix_(learnt, learnt)] = model._mean, model._cross
+    others = graph("Sub", graph("Tanh", graph("Mul", eta, 0.5)), mean)
+    eta = graph("Add", eta, graph("MatMul", others, cross))
     return graph("Min", graph("Max", eta, -30.0), 30.0)
 
 

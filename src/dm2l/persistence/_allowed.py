@@ -151,7 +151,8 @@ ScoreClassifier dm2l._auto._score_classifier: Classifier Model Estimator
   n_features_in_: size[d]
   scale_: 'probability' | 'logit' | 'rank'
   stack_?: Stack
-  _rate?: F[...]
+  _rate? _mean?: f[...]
+  _cross?: f[...,...]
   _quantiles?: f[q,...]
 
 CategoryEncoder dm2l._auto._columns

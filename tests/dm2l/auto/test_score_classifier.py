@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
@@ -141,14 +142,14 @@ def test_label_contract_of_all_estimators():
     assert sum(result.status == "passed" for result in results) > 20
 
 
-def test_missing_scores_have_the_observed_rate_until_other_labels_are_known(case):
+def test_missing_scores_count_as_the_observed_rate(case):
     eta, Y, truth, model = case
     S = eta.copy()
     S[:, 3] = np.nan
     S[np.random.default_rng(0).random(S.shape) < 0.2] = np.nan
     for scale in ("auto", "rank"):
         found = ScoreClassifier(scale).fit(S, Y)
-        p = found.predict_proba(S)
+        p = expit(found._own_odds(S))
         known = ~np.isnan(Y)
         rate = (np.nansum(Y, axis=0) + 0.5) / (known.sum(axis=0) + 1)
         absent = np.isnan(S)
@@ -158,7 +159,24 @@ def test_missing_scores_have_the_observed_rate_until_other_labels_are_known(case
         blank = np.isnan(Y[:, 3])
         assert roc_auc_score(truth[blank, 3], filled[blank, 3]) > 0.65
     nothing = np.full((2, 4), np.nan)
-    np.testing.assert_allclose(model.predict_proba(nothing)[0], rate, atol=1e-9)
+    np.testing.assert_allclose(expit(model._own_odds(nothing))[0], rate, atol=1e-9)
+    assert np.isfinite(model.predict_proba(nothing)).all()
+
+
+def test_weights_of_other_labels_minimize_the_penalized_log_loss(case):
+    eta, Y, _, model = case
+    own = model._own_odds(eta)
+    A, y = np.tanh(own / 2) - model._mean, Y[:, 2]
+    here = ~np.isnan(y)
+
+    def loss(w):
+        margin = (own[here, 2] + A[here] @ w) * (2 * y[here] - 1)
+        return np.logaddexp(0, -margin).sum() + w @ w
+
+    best = minimize(loss, np.zeros(4)).x
+    np.testing.assert_allclose(model._cross[:, 2], best, atol=1e-4)
+    odds = np.log(model.predict_proba(eta)[:, 2] / (1 - model.predict_proba(eta)[:, 2]))
+    np.testing.assert_allclose(odds, own[:, 2] + A @ best, atol=1e-3)
 
 
 def test_degenerate_labels_and_few_rows(case):
