@@ -57,6 +57,13 @@ EFFORTS = {
 }
 
 
+class ProgressLine(str):
+    """A step of a fit, with a function that estimates the remaining seconds."""
+
+    step: str  # without times
+    left: Callable[[], float]
+
+
 class TimeBudget:
     """Time limit and progress of a fit; ``report`` is called with a line for each step."""
 
@@ -64,8 +71,8 @@ class TimeBudget:
         self.start = time.monotonic()
         self.limit = float("inf") if limit is None else float(limit)
         self._report = report
-        # Estimated seconds of all work, and of the step that the next advance completes.
-        self.planned = self.step = self._done = 0.0
+        self.planned = self._done = 0.0  # estimated seconds of all work
+        self.step = 0.0
         self.binding = False  # whether the limit stops the current base model
         # Estimated seconds of the work after the last candidate: the stack and fits to all rows.
         self.reserved = 0.0
@@ -81,9 +88,34 @@ class TimeBudget:
         """Estimated seconds of the remaining work."""
         return self.planned - self._done
 
+    @property
+    def step(self) -> float:
+        """Estimated seconds of the step that the next advance completes."""
+        return self._step
+
+    @step.setter
+    def step(self, seconds: float) -> None:
+        self._step, self._steps, self.more, self.part = seconds, 0, 0, 0.0
+        self._first = self._since = self.passed
+
     def advance(self) -> None:
         """Count the current step as done."""
         self._done += self.step
+        self._steps, self.more, self.part = self._steps + 1, max(self.more - 1, 0), 0.0
+        self._since = self.passed
+
+    def left(self) -> float:
+        """Estimated remaining seconds, from the steps of this kind, this step, and all others."""
+        running, step, known = self.passed - self._since, self._step, 0.02 * self.planned
+        pace = (self._since + known) / (self._done + known) if known else 1.0
+        # Steps of the same kind take equally long; the estimate counts as half a step.
+        length = (self._since - self._first + 0.5 * pace * step) / (self._steps + 0.5)
+        # A step that overruns is taken to be two thirds done, unless it reports its progress.
+        length = running / self.part if self.part > 0.1 else max(length, 1.5 * running)
+        rest = max(self.ahead - step * (1 + self.more), 0.0)
+        pace = (self._since + length + known) / (self._done + step + known) if known else 1.0
+        found = length - running + self.more * length + rest * pace
+        return min(max(found, 0.0), max(self.limit - self.passed, 0.0))
 
     def allows(self, seconds: float) -> bool:
         """Whether the time suffices for this many estimated seconds and the reserved work."""
@@ -104,11 +136,13 @@ class TimeBudget:
         """Report a step with the elapsed and the estimated remaining time."""
         passed = self._reported = self.passed
         if self._report is not None:
-            left = min(max(self.ahead * self._pace(), 0.0), max(self.limit - passed, 0.0))
-            self._report(f"{line} ({passed:.0f} s, about {left:.0f} s left)")
+            told = ProgressLine(f"{line} ({passed:.0f} s, about {self.left():.0f} s left)")
+            told.step, told.left = line, self.left
+            self._report(told)
 
     def after_label(self, line: str, stops: bool, done: int, of: int) -> None:
         """Report the number of fitted labels every few seconds; check the limit if ``stops``."""
+        self.part = done / of
         if done < of and self.passed >= self._reported + SILENCE:
             self.report(f"{line}, label {done} of {of}")
         if done < of and stops:
@@ -214,6 +248,7 @@ class BaseModel:
                 return None
             context.budget.check()
             line = f"{self.name}: fold {number} of {len(context.folds)}"
+            context.budget.more = len(context.folds) - number
             context.budget.report(line)
             progress = _progress(model, context.budget, line, stops=True)
             scores[test] = model._score_fold(X, labels, train, test, pairwise, **progress)

@@ -38,6 +38,7 @@ from dm2l._auto._user_models import user_candidates
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
+from dm2l._utils.html import YES, Bar, Cell, block, grid
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
 from dm2l.completion._errors import plain_probability
 from dm2l.datasets import duplicate_groups
@@ -360,6 +361,37 @@ class AutoClassifier(MissingLabelClassifier):
         # The out-of-fold scores of the fit replace those of training rows.
         rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
         return own if rows is None else rows.hold_out(X, labels.signs, own)
+
+    # -- notebooks ------------------------------------------------------------------------------
+
+    def _repr_html_inner(self) -> str:
+        """Diagram of scikit-learn; after a fit also the leaderboard and the quality of labels."""
+        diagram = super()._repr_html_inner()
+        board = getattr(self, "leaderboard_", {})
+        if "weight" not in board:
+            return diagram
+        headings = ("model", "CV AUC", "log-loss", "weight", "seconds", "share")
+        rows: list[list[Cell]] = []
+        columns = ("model", "label_auc", "log_loss", "weight", "seconds", "note")
+        for *cells, note in zip(*(board[name] for name in columns), strict=True):
+            share = 0.0 if note or cells[0] == "stack" else cells[3]
+            rows.append([*cells, note or Bar(((share, YES),), f"{share:.0%}")])
+        quality = self.label_quality_
+        names = ("label", "positives", "negatives", "auc", "average_precision")
+        labels: list[list[Cell]] = []
+        for name, yes, no, auc, precision in zip(*(quality[key] for key in names), strict=True):
+            above = max(2 * auc - 1, 0.0)  # a bar without length is chance
+            bar = Bar(((above, YES),), "AUC from 0.5 (chance) to 1")
+            labels.append([name, int(yes), int(no), float(auc), float(precision), bar])
+        return diagram + block(
+            "Cross-validation",
+            grid(headings, rows),
+            grid(("label", "yes", "no", "CV AUC", "average precision", "AUC above chance"), labels),
+        )
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        found: dict[str, str] = super()._repr_mimebundle_(**options)
+        return found | ({"text/html": self._repr_html_inner()} if "text/html" in found else {})
 
     # -- predicting -----------------------------------------------------------------------------
 

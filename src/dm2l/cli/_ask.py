@@ -9,7 +9,6 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
-from dm2l._utils.files import printable
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.io._columns import PROBABILITY, SCORE, as_number
@@ -29,7 +28,7 @@ from dm2l.tables import (
 )
 from dm2l.tables._completion import MARGIN, expected_rates, nothing_filled
 from dm2l.tables._filled import check_form
-from dm2l.tables._model import constant_warnings
+from dm2l.tables._model import constant_warnings, no_positive_warnings
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_cells
 
@@ -148,12 +147,11 @@ def complete_command(
             }
         )
         return
-    names = [printable(name) for name in completion.label_names]
-    width = max(5, *map(len, names))
     last = "to check" if max_error_rate is None else "missing"
-    say(f"{'label':<{width}}  filled  positive  {last}")
-    for name, count in zip(names, counts, strict=True):
-        say(f"{name:<{width}}  {count['filled']:6}  {count['positive']:8}  {count['look']:8}")
+    keys = ("label", "filled", "positive", "look")
+    shared.show_grid(
+        ("label", "filled", "positive", last), [[str(row[key]) for key in keys] for row in counts]
+    )
     if max_error_rate is not None and n_filled:
         say(
             f"{n_filled} of {n_missing} missing labels were filled.",
@@ -206,6 +204,8 @@ def predict_command(
                 for end, numbers in ((PROBABILITY, answer.probabilities), (SCORE, answer.scores)):
                     columns[model.label_names[k] + end] = _unless(blank, numbers[:, k].round(6))
         write_columns(output, columns, safe=safe_csv)
+    varied = np.asarray(model.classifier._learnable) & ~blank[:, None]
+    warnings += no_positive_warnings(model.label_names, varied, answer.positive)
     same = ": the prediction is the same in every row, because {lack} in the training table"
     shared.warn([*warnings, *constant_warnings(model.classifier, model.label_names, same)])
     if as_json:

@@ -5,18 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Column
-from rich.table import Table as Grid
 
-from dm2l._utils.files import atomic_write, printable
+from dm2l._utils.files import atomic_write
+from dm2l._utils.html import percent
 from dm2l.cli import _shared as shared
-from dm2l.cli._shared import say
+from dm2l.cli._shared import say, show_grid
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
 from dm2l.tables._inspection import Inspection, fit_warnings
 from dm2l.tables._kinds import DATE_PARTS, DATES
-from dm2l.tables._measures import MEASURES, TableEvaluation
+from dm2l.tables._measures import MEASURES, SHORT, TableEvaluation
 
 # maximum number of rules, and of columns of a kind, that inspect prints
 RULES, NAMED = 10, 8
@@ -56,41 +53,38 @@ def inspect_command(
     if as_json:
         shared.echo_json(found)
     else:
-        _show_inspection(Console(), found)
+        _show_inspection(found)
 
 
-def _show_inspection(console: Console, found: Inspection) -> None:
+def _show_inspection(found: Inspection) -> None:
     missing = sum(count.missing for count in found.labels)
     entries = found.n_rows * len(found.labels)
-    console.print(
-        f"{found.n_rows} rows and {found.n_columns} columns, {len(found.labels)} of them labels.\n"
-        f"{missing} of {entries} label entries are missing ({missing / max(entries, 1):.0%}).\n",
-        highlight=False,
+    say(
+        f"{found.n_rows} rows and {found.n_columns} columns, {len(found.labels)} of them labels.",
+        f"{missing} of {entries} label entries are missing ({percent(missing, entries)}).",
     )
     if found.uses is not None:
+        say("", "Feature columns")
         by_kind: dict[str, list[str]] = {}
         for use in found.uses:
-            kind = use.kind if use.used else f"{use.kind}: left out"
+            kind = {"boolean": "yes/no"}.get(use.kind, use.kind)
             kind += f" ({', '.join(DATE_PARTS)})" if use.kind in DATES else ""
-            by_kind.setdefault(kind, []).append(use.name)
-        grid = Grid("kind", "columns", "names", title="feature columns")
+            by_kind.setdefault(kind if use.used else f"{kind}, left out", []).append(use.name)
         for kind, names in by_kind.items():
             more = ", ..." if len(names) > NAMED else ""
-            grid.add_row(kind, str(len(names)), _cell(", ".join(names[:NAMED]) + more))
-        console.print(grid)
-    grid = _by_label("labels", "yes", "no", "missing", "missing %")
-    for count in found.labels:
-        share = f"{count.missing / max(found.n_rows, 1):.0%}"
-        numbers = (str(count.positive), str(count.negative), str(count.missing), share)
-        grid.add_row(_cell(count.label), *numbers)
-    console.print(grid)
-    lines = [*found.groups, *map(str, found.rules[:RULES])]
+            say(f"  {kind} ({len(names)}): {', '.join(names[:NAMED])}{more}")
+    rows = [
+        (count.label, *map(str, numbers), percent(count.missing, found.n_rows))
+        for count in found.labels
+        for numbers in [(count.positive, count.negative, count.missing)]
+    ]
+    show_grid(("label", "yes", "no", "missing", "missing %"), rows, "Labels")
+    say("", *found.groups, *map(str, found.rules[:RULES]))
     if len(found.rules) > RULES:
-        lines.append(f"{len(found.rules) - RULES} more rules: pass --write-rules or --json.")
-    for line in (*lines, f"Duplicate rows: {found.n_duplicates}."):
-        _print(console, line)
+        say(f"{len(found.rules) - RULES} more rules: pass --write-rules or --json.")
+    say(f"Duplicate rows: {found.n_duplicates}.")
     for line in found.warnings:
-        _print(console, f"warning: {line}", soft_wrap=True)
+        say(f"warning: {line}")
 
 
 @click.command("fit")
@@ -144,8 +138,9 @@ def fit_command(
         tell("writing the model")
         save_bundle(model, output)
     missing, grouped = fit.by_label["*"] == "missing", columns["groups"] is not None
-    rules = model.classifier.rules
-    shared.warn(fit_warnings(table, model.uses, rules, grouped=grouped, missing=missing))
+    kinds, rules = columns["kinds"], model.classifier.rules
+    found = fit_warnings(table, model.uses, kinds, rules, grouped=grouped, missing=missing)
+    shared.warn(found)
     if as_json:
         shared.echo_json(
             {
@@ -169,59 +164,59 @@ def _show_model(model: TableModel, n_rows: int, verbose: bool) -> None:
     say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
     chosen, board = model.settings, getattr(model.classifier, "leaderboard_", None)
     if board is not None:
-        _show_leaderboard(Console(), board, verbose)
+        _show_leaderboard(board, verbose)
     elif chosen is not None:
         score = "" if chosen.score is None else f", cross-validated score {chosen.score:.3f}"
-        say(
-            f"Hyperparameters: {chosen.kernel} kernel, lambda_d {chosen.lambda_d:g}, alpha "
-            f"{chosen.alpha:.3g}{score}."
-        )
+        values = f", lambda_d {chosen.lambda_d:g}, alpha {chosen.alpha:.3g}" if verbose else ""
+        say(f"Model: DM2L, {chosen.kernel} kernel{values}{score}.")
     prior = getattr(model.classifier, "class_prior_", None)
     if prior is not None:
-        grid = _by_label("estimated share of positives", "share", "standard error")
         found = zip(model.label_names, prior, model.classifier.class_prior_error_, strict=True)
-        for name, value, error in list(found)[:LABELS]:
-            grid.add_row(_cell(name), f"{value:.3f}", f"{error:.3f}")
-        Console().print(grid)
+        rows = [(name, f"{value:.3f}", f"{error:.3f}") for name, value, error in list(found)]
+        headings = ("label", "share", "standard error")
+        show_grid(headings, rows[:LABELS], "Estimated share of positives")
     estimate = model.estimate
     if estimate is None:
         return
     size = n_rows // max(estimate.repetitions, 1)
-    say(f"Cross-validation: {estimate.repetitions} folds, {estimate.n_entries} observed entries.")
-    say(f"Means over folds, with 95 % prediction intervals for {size} new rows:")
-    for key, words, _ in MEASURES:
-        value = estimate.values[key]
-        if value.mean == value.mean:  # a ranking within rows of a single label is undefined
-            say(f"  {words:<31} {value.mean:.3f}  [{value.low:.3f}, {value.high:.3f}]")
+    metrics = [
+        (words, f"{value.mean:.3f}", f"[{value.low:.3f}, {value.high:.3f}]")
+        for key, words, _ in MEASURES
+        for value in [estimate.values[key]]
+        if value.mean == value.mean  # a ranking within rows of a single label is undefined
+    ]
+    folds = f"Cross-validation: {estimate.repetitions} folds"
+    new = f"95 % for {size} new rows"
+    show_grid(("metric", "mean", new), metrics, f"{folds}, {estimate.n_entries} observed entries")
     if not estimate.labels:
         return
-    headings = ("yes", "no", "AUC", "95 % interval", "average\nprecision")
-    grid = _by_label("cross-validation by label", *headings)
-    for row in estimate.labels[:LABELS]:
-        interval = escape(f"[{row.auc_low:.3f}, {row.auc_high:.3f}]")
-        counts = (str(row.positives), str(row.negatives))
-        numbers = (f"{row.auc:.3f}", interval, _number(row.average_precision))
-        grid.add_row(_cell(row.label), *counts, *numbers)
-    Console().print(grid)
+    by_label = []
+    for one in estimate.labels[:LABELS]:
+        counts, ends = (str(one.positives), str(one.negatives)), (one.auc_low, one.auc_high)
+        numbers = (f"{one.auc:.3f}", "[{:.3f}, {:.3f}]".format(*ends))
+        by_label.append((one.label, *counts, *numbers, _number(one.average_precision)))
+    show_grid(
+        ("label", "yes", "no", "CV AUC", "95 % interval", "CV AP"),
+        by_label,
+        "Cross-validation by label (AP: average precision)",
+    )
     if len(estimate.labels) > LABELS:
         say(f"{len(estimate.labels) - LABELS} more labels are listed with --json.")
 
 
-def _show_leaderboard(console: Console, board: dict[str, list[Any]], verbose: bool) -> None:
-    grid, about = Grid("model", title="models"), []
-    for heading in ("CV AUC", "log-loss", "weight", "seconds"):
-        grid.add_column(heading, justify="right")
+def _show_leaderboard(board: dict[str, list[Any]], verbose: bool) -> None:
+    rows, about = [], []
     for values in zip(*board.values(), strict=True):
         row = dict(zip(board, values, strict=True))
         if not row["note"]:  # the note has the reason why a model was dropped
             seconds = "-" if row["seconds"] != row["seconds"] else f"{row['seconds']:.0f}"
             numbers = (_number(row[name]) for name in ("label_auc", "log_loss", "weight"))
-            grid.add_row(row["model"], *numbers, seconds)
+            rows.append((row["model"], *numbers, seconds))
         remarks = (row["settings"] if verbose else "", row["note"])
         about += [f"{row['model']}: {'; '.join(filter(None, remarks))}"] if any(remarks) else []
-    console.print(grid)
+    show_grid(("model", "CV AUC", "log-loss", "weight", "seconds"), rows, "Models")
     for line in about:
-        _print(console, line)
+        say(line)
 
 
 @click.command("evaluate")
@@ -235,9 +230,12 @@ def _show_leaderboard(console: Console, board: dict[str, list[Any]], verbose: bo
 @click.option("--repetitions", type=click.IntRange(1), default=5, help="Number of repetitions.")
 @shared.effort_option("quick")
 @shared.search_options
+@click.option(
+    "--wide", is_flag=True, help="Print intervals, full headings and more than 80 columns."
+)
 @shared.seed_option
 def evaluate_command(
-    path: Path, hide: float, repetitions: int, as_json: bool, **options: Any
+    path: Path, hide: float, repetitions: int, wide: bool, as_json: bool, **options: Any
 ) -> None:
     """Measure how well hidden labels of TABLE are imputed.
 
@@ -245,7 +243,8 @@ def evaluate_command(
     predictions with the hidden labels. The automatic model (DM2L with --kernel) uses the features
     and the known labels of a row, as dm2l complete does. It is compared with the same model without
     the known labels, with ridge on the observed labels, and with ridge that reads missing labels as
-    negative. Below each mean is its 95 % confidence interval over the repetitions.
+    negative. --wide adds 95 % confidence intervals over the repetitions. With --missing-as
+    unlabelled, hidden positives are compared with the other blanks.
 
     Example: dm2l evaluate assays.csv --labels "tox_*" --repetitions 10
     """
@@ -257,58 +256,54 @@ def evaluate_command(
     if as_json:
         shared.echo_json(found)
     else:
-        _show_evaluation(Console(), found)
+        _show_evaluation(found, wide=wide)
 
 
-def _show_evaluation(console: Console, found: TableEvaluation) -> None:
-    console.print(
-        f"{found.n_hidden} observed label entries ({found.hide:.0%}) were hidden in each of "
-        f"{found.repetitions} repetitions.",
-        highlight=False,
+def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
+    entries = "positive entries" if found.unlabelled else "observed label entries"
+    say(
+        f"{found.n_hidden} {entries} ({found.hide:.0%}) were hidden in each of "
+        f"{found.repetitions} repetitions."
     )
-    grid = Grid("metric")
-    for method in found.methods:
-        grid.add_column(method, justify="right", min_width=11)
-    for key, words, up in MEASURES:
-        row = (values[key] for values in found.methods.values())
-        # On two lines, so that four methods fit into 80 columns.
-        cells = [f"{_number(v.mean)}\n{_number(v.low)}-{_number(v.high)}" for v in row]
-        grid.add_row(f"{words} {'↑' if up else '↓'}", *map(escape, cells))
-    console.print(grid)
-    ours = next(iter(found.methods))
-    _print(console, f"Macro average precision of {ours!r} minus that of")
-    for name, gains in found.gains.items():
-        gain = gains["label_average_precision"]
-        sure = "" if gain.low > 0 or gain.high < 0 else "not "
-        _print(
-            console,
-            f"  {name:<18} {gain.mean:+.3f}  [{gain.low:+.3f}, {gain.high:+.3f}]  "
-            f"{sure}significant",
+    if found.unlabelled:
+        say(
+            "Other blanks may be overlooked positives. Only metrics that correct for their",
+            "estimated share are shown.",
         )
-    # Headings on several lines leave room for the names of labels.
-    methods = (name.replace(" ", "\n") for name in found.methods)
-    grid = _by_label("average precision by label", "hidden", "yes", "AUC", *methods)
-    for quality in found.labels:
-        label, n_hidden, n_positive, *numbers = astuple(quality)
-        counts = (str(n_hidden), str(n_positive))
-        grid.add_row(_cell(label), *counts, *(_number(value) for value in numbers))
-    console.print(grid)
-
-
-def _by_label(title: str, *headings: str) -> Grid:
-    """Make a table with a row for each label; long names are folded instead of cut off."""
-    grid = Grid(Column("label", overflow="fold"), title=title)
-    for heading in headings:
-        grid.add_column(heading, justify="right")
-    return grid
-
-
-def _cell(name: str) -> str:
-    return escape(printable(name))
-
-
-def _print(console: Console, line: str, *, soft_wrap: bool = False) -> None:
-    console.print(printable(line), markup=False, highlight=False, soft_wrap=soft_wrap)
+    methods = [name if wide else SHORT.get(name, name) for name in found.methods]
+    rows = []
+    for key, words, up in MEASURES:
+        row = [values[key] for values in found.methods.values()]
+        if any(value.mean == value.mean for value in row):
+            ends = [f" [{_number(v.low)}, {_number(v.high)}]" if wide else "" for v in row]
+            cells = (_number(v.mean) + end for v, end in zip(row, ends, strict=True))
+            rows.append((f"{words} {'↑' if up else '↓'}", *cells))
+    show_grid(("metric", *methods), rows, "Means" if not wide else "Means and 95 % intervals")
+    key, ours = found.main_metric, next(iter(found.methods))
+    words = next(words for name, words, _ in MEASURES if name == key)
+    rows = []
+    for name, gains in found.gains.items():
+        gain = gains[key]
+        sure = "yes" if gain.low > 0 or gain.high < 0 else "no"
+        interval = f"[{gain.low:+.3f}, {gain.high:+.3f}]"
+        rows.append((name, f"{gain.mean:+.3f}", interval, sure))
+    title = f"Gain in {words} of the method {ours!r}"
+    show_grid(("over", "mean", "95 % interval", "significant"), rows, title)
+    # Metrics that cannot be estimated have no column.
+    columns: list[tuple[str, ...]] = [("hidden", *(str(row.n_hidden) for row in found.labels))]
+    if not found.unlabelled:
+        columns.append(("yes", *(str(row.n_positive) for row in found.labels)))
+    values = list(zip(*(astuple(row)[3:] for row in found.labels), strict=True)) or [()] * 5
+    for heading, numbers in zip(("AUC", *methods), values, strict=False):
+        if any(number == number for number in numbers):
+            columns.append((heading, *map(_number, numbers)))
+    headings, *lines = zip(("label", *(row.label for row in found.labels)), *columns, strict=True)
+    by_label = (
+        "AUC by label" if found.unlabelled else f"AUC of {ours!r} and average precision by label"
+    )
+    show_grid(headings, lines, by_label)
+    if not wide:
+        say("", *(f"{short}: {name}" for name, short in SHORT.items() if name in found.methods))
 
 
 def _number(value: float) -> str:

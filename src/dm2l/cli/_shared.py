@@ -1,8 +1,9 @@
 """Options, file checks, errors and output that several commands use."""
 
 import json
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 import click
 import numpy as np
 from click.core import ParameterSource
+from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._search._search import usual_scoring
@@ -429,6 +432,21 @@ def say(*lines: str, err: bool = False) -> None:
     click.echo("\n".join(map(printable, lines)), err=err)
 
 
+def show_grid(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", *, left: int = 1
+) -> None:
+    """Print a table whose first ``left`` columns are left-aligned; no cell is broken or cut."""
+    cells = [[printable(cell) for cell in row] for row in (headings, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    lines = ["", title] if title else []
+    for row in cells:
+        blanks = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        pairs = enumerate(zip(row, blanks, strict=True))
+        line = "  ".join(cell + gap if j < left else gap + cell for j, (cell, gap) in pairs)
+        lines.append(line.rstrip())
+    say(*lines)
+
+
 def echo_json(result: Any, *, indent: int | None = 1) -> None:
     """Print dataclasses, arrays and numbers as JSON; undefined values become null."""
     say(*json.dumps(plain_values(result), indent=indent, ensure_ascii=False).split("\n"))
@@ -458,13 +476,59 @@ def data_problems() -> Iterator[None]:
             warn(dict.fromkeys(lines))
 
 
+_COMPLETE: dict[str, Any] = {"total": 1.0, "completed": 1.0}
+_COUNT = re.compile(r"(.*?)[:,]? *\b(?:\w+ )?(\d+) of (\d+)\b(.*)")
+
+
+class TimeLeft(ProgressColumn):
+    """Remaining time: of the whole fit if it is known, else of stages that count their steps."""
+
+    def render(self, task: Any) -> Text:
+        """Show seconds or minutes; nothing for stages that are completed."""
+        left, done = task.fields["left"], task.completed
+        if task.finished or not (left or done):
+            return Text()
+        seconds = left() if left else task.elapsed * (1 - done) / done
+        words = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+        return Text(f"about {words} left{' in all' if left else ''}")
+
+
+class StageBars:
+    """A bar for each stage of a command."""
+
+    def __init__(self, console: Console) -> None:
+        text = TextColumn("{task.description}", markup=False)
+        self.bars = Progress(text, BarColumn(20), TimeElapsedColumn(), TimeLeft(), console=console)
+        self.stage, self.task = "", self.bars.add_task("starting", total=None, left=None)
+
+    def tell(self, line: str) -> None:
+        """Show a line; "2 of 5" in it is the part of its stage that has begun."""
+        text = printable(getattr(line, "step", line))
+        stage, share = text.partition(": ")[0], None
+        if found := _COUNT.fullmatch(text):
+            stage = found[1] or found[4].strip(" :,")
+            share = (int(found[2]) - 1) / int(found[3])
+        if stage != self.stage:
+            if self.stage:
+                self.bars.update(self.task, **_COMPLETE)
+                self.task = self.bars.add_task(stage, total=None, left=None)
+            self.stage = stage
+        total = None if share is None else 1.0
+        left = getattr(line, "left", None)
+        self.bars.update(
+            self.task, description=stage, total=total, completed=share or 0.0, left=left
+        )
+
+
 @contextmanager
 def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
-    """Show progress with a spinner, or as lines if the output is not a terminal or notebook."""
+    """Show a bar for each stage; nothing if the output is not a terminal or notebook."""
     console = Console(stderr=True) if console is None else console
     widgets = console.is_jupyter and find_spec("ipywidgets") is not None
-    if console.is_terminal or widgets:
-        with console.status("starting") as status:
-            yield lambda line: status.update(escape(printable(line)))
-    else:
-        yield lambda line: say(f"{line} ...", err=True)
+    if not (console.is_terminal or widgets):
+        yield lambda line: None
+        return
+    stages = StageBars(console)
+    with stages.bars:
+        yield stages.tell
+        stages.bars.update(stages.task, **_COMPLETE)

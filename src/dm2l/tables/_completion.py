@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l._utils.html import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.completion._errors import CompletionSummary
 from dm2l.tables._measures import impute
-from dm2l.tables._model import TableModel, constant_warnings
-from dm2l.tables._output import NO, OPEN, YES, Bar, block, grid, lines
+from dm2l.tables._model import TableModel, constant_warnings, no_positive_warnings
 from dm2l.tables._reading import Table
 
 MARGIN = 0.2
@@ -124,19 +124,21 @@ def complete_table(
         left[:, labels] = (missing & (~answered | ~sure[:, None]))[:, labels]
     p = np.where(missing & ~answered, np.nan, found.probabilities)
     near = missing & (np.abs(p - 0.5) <= margin)
-    lowest_bound = np.nan
+    positive, lowest_bound = found.positive & ~left, np.nan
     if max_error_rate is not None:
         confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
         bound = classifier._completer.correlation.error_rates
         lowest_bound = bound.least(confidence, found.positive, answered)
         warnings = [*warnings, *_constant_warnings(table.Y, max_error_rate)]
+    if max_error_rate is None:
+        warnings = [*warnings, *no_positive_warnings(table.label_names, ~left & missing, positive)]
     parts = missing, missing & ~left, found.positive, found.expected_wrong, found.implied
     summary = CompletionSummary.of(*parts)
     stay = ": {n} missing entries were not filled because {lack} in the training table"
     return Completion(
         label_names=table.label_names,
         missing=missing,
-        positive=found.positive & ~left,
+        positive=positive,
         look=near if max_error_rate is None else left,
         probabilities=p,
         warnings=[*warnings, *constant_warnings(classifier, table.label_names, stay, missing)],

@@ -3,33 +3,34 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from dm2l.io._columns import parse_mark_or_boolean
+from dm2l._utils.html import NO, OPEN, YES, Bar, Cell, block, grid, lines
+from dm2l.io._columns import match_columns, parse_mark_or_boolean
 from dm2l.io._label_columns import label_columns
 from dm2l.labels._logic import RuleText
 from dm2l.labels._rules import LabelRules
 from dm2l.labels._structure import Cooccurrence
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
 from dm2l.tables._measures import signs_of
-from dm2l.tables._output import NO, OPEN, YES, Bar, Cell, block, grid, lines
 from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
 from dm2l.tables._reading import Table
 
 _POSITIVES = 20  # a label with this many times more yes than no looks positive-unlabelled
 _BLANK = 2 / 3  # a label with a larger share of blanks and more yes than no is suspicious
 _SPELLINGS = 30  # maximum number of distinct values in a yes/no column, such as yes, Yes and YES
-_LIKE = 12  # maximum number of columns in the warning about columns like labels
 _PREFIX = re.compile(r"[^\W_]+[\W_]+(?=.)")  # "dx_" of "dx_ear"
 # Labels exclude each other if they are rarely positive together, although independent labels would
 # be positive together in this many rows.
 _EXCEPTIONS, _EXPECTED = 0.02, 5
 _CONTRADICTIONS = 3  # the most rows that contradict the rules that a warning lists
+_RARE = 5  # fewer positive or negative entries of a label are few
+_NOTES = 5  # maximum number of columns with unexpected values in warnings
 _ALIKE = 10  # the fewest rows in which a column must equal a label to be reported
 
 
@@ -134,6 +135,10 @@ def inspect_table(
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
         check_given_kinds(uses, kinds, table.frame, table.decimal)
     counts, copies = _label_counts(table), _n_duplicates(table, uses)
+    if uses is not None:  # numbers 0 and 1 are reported as yes and no
+        bits = {use.name for use in uses if use.kind == "numeric"}
+        bits = {name for name in bits if table.frame[name].dropna().isin((0, 1)).all()}
+        uses = [replace(use, kind="boolean") if use.name in bits else use for use in uses]
     return Inspection(
         n_rows=table.n_rows,
         n_columns=len(table.feature_names) + len(label_columns(table)),
@@ -146,7 +151,7 @@ def inspect_table(
             *_positive_warnings(counts),
             *_label_warnings(counts),
             *_column_warnings(uses or []),
-            *_label_like_warnings(table, uses or []),
+            *_label_like_warnings(table, uses or [], kinds),
             *_leak_warnings(table, uses or []),
             *_duplicate_warnings(copies, table.n_rows),
         ],
@@ -198,6 +203,7 @@ def rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
 def fit_warnings(
     table: Table,
     uses: list[ColumnUse] | None,
+    kinds: Mapping[str, str] | None,
     rules: LabelRules | None,
     *,
     grouped: bool,
@@ -207,7 +213,7 @@ def fit_warnings(
     copies = 0 if grouped else _n_duplicates(table, uses)
     return [
         *_column_warnings(uses or []),
-        *_label_like_warnings(table, uses or []),
+        *_label_like_warnings(table, uses or [], kinds),
         *_duplicate_warnings(copies, table.n_rows),
         *rule_warnings(table, rules),
         *(_positive_warnings(_label_counts(table)) if missing else []),
@@ -266,29 +272,46 @@ def _some(names: Sequence[str]) -> str:
 
 def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
     """Warn about labels that have too few entries of a class."""
-    found = []
+    groups: dict[str, list[str]] = {}
     for count in counts:
         least = min(count.positive, count.negative)
         if not count.positive + count.negative:
-            found.append(f"label {count.label!r} has no observed entries and cannot be learnt")
-        elif count.positives_only:  # _positive_warnings lists them all in one line
+            why = "no observed entries and cannot be learnt"
+        elif count.positives_only or least >= _RARE:  # _positive_warnings lists the former
             continue
+        elif not least and count.positive:
+            why = "only positive entries and cannot be learnt unless blanks are negative "
+            why += "(--missing-as)"
         elif not least:
-            what = "positive" if count.positive else "negative"
-            rest = " unless blanks are negative (--missing-as)" if count.positive else ""
-            found.append(
-                f"label {count.label!r} has only {what} entries and cannot be learnt{rest}"
-            )
-        elif least < 5:
-            what = "positive" if count.positive < count.negative else "negative"
-            found.append(f"label {count.label!r} has few {what} entries ({least})")
-    return found
+            why = "only negative entries and cannot be learnt"
+        else:
+            why = f"fewer than {_RARE} positive or negative entries, so their estimates are unsure"
+        groups.setdefault(why, []).append(count.label)
+    return [
+        f"{len(labels)} of {len(counts)} labels ({_some(labels)}) have {why}"
+        for why, labels in groups.items()
+    ]
 
 
 def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
-    """Warn about columns that are left out or have unexpected values."""
-    left_out = [f"column {u.name!r} is left out: {u.reason}" for u in uses if not u.used]
-    return left_out + [f"column {u.name!r}: {u.note}" for u in uses if u.note]
+    """Warn about columns that are left out, and about unexpected values."""
+    left_out: dict[str, list[str]] = {}
+    noted = []
+    for use in uses:
+        if not use.used:
+            left_out.setdefault(use.reason, []).append(use.name)
+        elif use.note:
+            noted.append(f"column {use.name!r}: {use.note}")
+    found = [
+        f"column {names[0]!r} is left out: {reason}"
+        if len(names) == 1
+        else f"{len(names)} columns ({_some(names)}) are left out: {reason}"
+        for reason, names in left_out.items()
+    ]
+    if len(noted) > _NOTES:
+        more = f"{len(noted) - _NOTES} more columns have unexpected values; --json lists them all"
+        noted = [*noted[:_NOTES], more]
+    return found + noted
 
 
 def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
@@ -324,12 +347,16 @@ def _signs(column: Any) -> NDArray[np.float64] | None:
     return np.where(known, np.where(values == found[1], 1.0, -1.0), 0.0)
 
 
-def _label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
+def _label_like_warnings(
+    table: Table, uses: Sequence[ColumnUse], kinds: Mapping[str, str] | None
+) -> list[str]:
     """Warn about yes/no columns that have blanks or share a prefix with the labels."""
     prefixes = tuple({found[0] for name in table.label_names if (found := _PREFIX.match(name))})
     akin, like = [], []
+    names = [use.name for use in uses]
+    given = {names[j] for j in match_columns(names, list(kinds or ()), str(table.path))}
     for use in uses:
-        if use.kind not in ("numeric", "boolean"):
+        if use.kind not in ("numeric", "boolean") or use.name in given:
             continue
         values = table.frame[use.name].drop_duplicates()
         if len(values) > _SPELLINGS:
@@ -343,13 +370,14 @@ def _label_like_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     like = akin + like
     if not like:
         return []
-    names = ", ".join(like[:_LIKE]) + (", ..." if len(like) > _LIKE else "")
-    one = len(like) == 1
-    look = "column looks like a label but is" if one else "columns look like labels but are"
-    them = "it" if one else "them"
+    if len(like) == 1:
+        columns, are, them = "column has", "it is a label", "it"
+    else:
+        columns, are, them = "columns have", "they are labels", "them"
     return [
-        f"{len(like)} {look} used as {'a feature' if one else 'features'} ({names}); name {them} "
-        f"with --labels, or leave {them} out with --drop"
+        f"{len(like)} feature {columns} values like those of a label ({_some(like)}). If {are}, "
+        f"name {them} with --labels or leave {them} out with --drop. To keep {them} without this "
+        'line, pass --kind "COLUMN=boolean".'
     ]
 
 

@@ -11,6 +11,7 @@ from scipy.special import logit
 
 from dm2l._auto._leaderboard import label_auc, label_table, on_new_rows
 from dm2l._utils.arrays import take_rows
+from dm2l._utils.html import Cell, block, grid
 from dm2l.completion._completer import Imputation
 from dm2l.completion._errors import check_max_error_rate
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
@@ -27,7 +28,6 @@ from dm2l.tables._options import (
     fit_pipeline,
     quiet,
 )
-from dm2l.tables._output import Cell, block, grid
 from dm2l.tables._preparation import table_inputs
 from dm2l.tables._reading import Table
 
@@ -140,28 +140,35 @@ class Estimate:
 
 
 def measure(
-    Y: Floats, scores: Floats, probabilities: Floats, positive: Mask, estimate: bool = True
+    Y: Floats,
+    scores: Floats,
+    probabilities: Floats,
+    positive: Mask,
+    estimate: bool = True,
+    ranked: Floats | None = None,
 ) -> dict[str, float]:
-    """Compute all metrics on observed entries or, with ``estimate``, for complete rows."""
+    """Compute all metrics on observed entries; rankings of rows are estimated for full rows.
+
+    With ``estimate``, all metrics are estimated for complete labels. ``ranked`` holds the scores
+    that rank full rows, if they differ from ``scores``.
+    """
     # A row without negatives would count as ranked perfectly; "published" leaves it out.
-    found = evaluate(
-        LabelMatrix.of_signs(signs_of(Y)),
-        scores,
-        y_pred=positive.astype(float),
-        convention="published",
-        estimate=estimate,
-        # Metrics that compare all pairs of labels would take minutes with hundreds of labels.
-        only=("label_auc", "label_ranking_average_precision", "f1_macro", "hamming_loss"),
-    )
+    labels, row_wise = LabelMatrix.of_signs(signs_of(Y)), "label_ranking_average_precision"
+    options: dict[str, Any] = {"convention": "published", "y_pred": positive.astype(float)}
+    # Metrics that compare all pairs of labels would take minutes with hundreds of labels.
+    only = ("label_auc", "f1_macro", "hamming_loss")
+    found = evaluate(labels, scores, estimate=estimate, only=only, **options)
+    # The few held-out labels of a row are easier to rank than all of its labels.
+    found |= evaluate(labels, scores if ranked is None else ranked, only=(row_wise,), **options)
     known, precision = ~np.isnan(Y), by_label(Y, scores)["average_precision"]
     defined = ~np.isnan(precision)
-    by_row = found["label_ranking_average_precision"]
+    by_row = found[row_wise]
     few = known.mean() < LOWEST or not by_row.standard_error <= MOST_ERROR
     unsure = by_row.kind == "estimate" and few
     return {
         "label_auc": found["label_auc"].value,
         "label_average_precision": float(precision[defined].mean()) if defined.any() else np.nan,
-        "label_ranking_average_precision": np.nan if unsure else by_row.value,
+        row_wise: np.nan if unsure else by_row.value,
         "f1_macro": found["f1_macro"].value,
         "accuracy": 1 - found["hamming_loss"].value,
         "brier": float(np.mean((probabilities[known] - Y[known]) ** 2)) if known.any() else np.nan,
@@ -173,7 +180,7 @@ def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -
     if class_prior is None:
         return measure(Y, *found)
     measured = dict.fromkeys((key for key, *_ in MEASURES), np.nan)
-    if not (Y == 1).any():
+    if not (Y == 1).any() or (Y == 1).all():
         return measured
     positive = found.positive.astype(float)
     estimated = evaluate_positive_unlabelled(Y, found.scores, class_prior, y_pred=positive)
@@ -182,6 +189,25 @@ def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -
         "f1_macro": estimated["f1_macro"].value,
         "accuracy": 1 - estimated["hamming_loss"].value,
     }
+
+
+def _measure_positives(
+    hidden: Floats, found: Predictions, class_prior: Floats
+) -> tuple[dict[str, float], dict[str, Floats]]:
+    """Metrics of hidden positives (1) among blanks (0), on average and of each label."""
+    # The share of positives among the blanks: known positives (NaN) are not evaluated.
+    n, known = len(hidden), np.isnan(hidden).sum(axis=0)
+    prior = np.clip((class_prior * n - known) / np.maximum(n - known, 1), 0.0, 1.0)
+    each = []
+    for k, rows in enumerate(~np.isnan(hidden.T)):
+        at = np.ix_(rows, [k])
+        part = Predictions(found.scores[at], found.probabilities[at], found.positive[at])
+        each.append(_measure_answer(hidden[at], part, prior[[k]]))
+    values = {key: np.array([one[key] for one in each]) for key in each[0]}
+    known_values = {key: column[~np.isnan(column)] for key, column in values.items()}
+    means = {key: float(v.mean()) if len(v) else np.nan for key, v in known_values.items()}
+    precision = np.full(len(each), np.nan)
+    return means, {"auc": values["label_auc"], "average_precision": precision}
 
 
 def by_label(Y: Floats, scores: Floats) -> dict[str, Floats]:
@@ -341,6 +367,7 @@ COUPLED, ALONE, RIDGE, NEGATIVES = METHODS = (
     "missing = negative",
 )
 AUTOMATIC = "automatic"  # name of the first method if it is AutoClassifier
+SHORT = {AUTOMATIC: "auto", ALONE: "alone", RIDGE: "ridge", NEGATIVES: "as no"}
 
 
 @dataclass(frozen=True)
@@ -359,7 +386,11 @@ class LabelQuality:
 
 @dataclass(frozen=True)
 class TableEvaluation:
-    """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model."""
+    """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model.
+
+    For ``unlabelled`` blanks, ``n_hidden`` counts positive entries, and metrics that cannot be
+    estimated are NaN.
+    """
 
     hide: float
     repetitions: int
@@ -368,6 +399,12 @@ class TableEvaluation:
     gains: dict[str, dict[str, Interval]]
     labels: list[LabelQuality]
     settings: list[Hyperparameters | None]
+    unlabelled: bool = False
+
+    @property
+    def main_metric(self) -> str:
+        """Name of the metric of which gains are shown."""
+        return "label_auc" if self.unlabelled else "label_average_precision"
 
     def _repr_html_(self) -> str:
         rows: list[list[Cell]] = []
@@ -375,6 +412,8 @@ class TableEvaluation:
         for key, words, up in MEASURES:
             for name, values in self.methods.items():
                 value = values[key]
+                if value.mean != value.mean:
+                    continue
                 sure = f"[{value.low:.3f}, {value.high:.3f}]" if value.low == value.low else ""
                 first = f"{words} {'↑' if up else '↓'}" if name == ours else ""
                 rows.append([first, name, value.mean, sure])
@@ -443,15 +482,16 @@ def evaluate_table(
     options, table = options.with_rules(table), options.read(table)
     inputs, uses, observed, together = table_inputs(table, kinds, drop, groups)
     check_learnable(observed, str(table.path), options)
-    measured: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
-    labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in METHODS}
-    hidden_labels, chosen = [], []
-    # Without observed negatives, false positives cannot be counted.
-    unknown = dict.fromkeys(("f1_macro", "accuracy", "brier"), np.nan) if options.unlabelled else {}
+    # Positive-unlabelled models do not use known labels, and their nuclear norms are zero.
+    names = (COUPLED, NEGATIVES) if options.unlabelled else METHODS
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in names}
+    hidden_labels, chosen, prior = [], [], np.zeros(observed.shape[1])
     ours = AUTOMATIC if options.automatic else COUPLED
-    called = {name: ours if name == COUPLED else name for name in METHODS}
-    ridge = replace(options, lambda_d=0.0, coupling=None, rules=None)
+    called = {name: ours if name == COUPLED else name for name in names}
+    ridge = replace(options, lambda_d=0.0, rules=None)
     fits = {COUPLED: options, RIDGE: ridge, NEGATIVES: replace(ridge, missing_as="missing")}
+    fits = {name: fixed for name, fixed in fits.items() if name in names}
     for repetition in range(repetitions):
         seed = options.random_state + repetition
         left, hidden = hold_out(observed, hide, seed, together, table.exclusive)
@@ -466,31 +506,50 @@ def evaluate_table(
                 warnings.simplefilter("ignore", ConstantLabelWarning)
                 pipeline, settings = fit_pipeline(inputs, uses, Y, fixed, groups=together)
             X, model = pipeline[:-1].transform(inputs), pipeline[-1]
-            answers = {ALONE if name == COUPLED else name: predictions(model, X)}
+            chosen += [settings] if name == COUPLED else []
+            answer = predictions(model, X)
+            if options.unlabelled:
+                if name == COUPLED:
+                    prior = model.class_prior_
+                means, each = _measure_positives(hidden, answer, prior)
+                measured[name].append(means)
+                labels[name].append(each)
+                continue
+            # Known labels of a row are ranked by scores of models that were not fitted to them.
+            rows, held_out = model._completer.training_rows, answer.scores
+            if rows is not None:
+                held_out = rows.hold_out(model._check_X(X), signs_of(Y), held_out)
+            held_out = np.where(np.isnan(hidden), held_out, answer.scores)
+            answers = {ALONE if name == COUPLED else name: answer}
             if name == COUPLED:
                 filled = impute(model, X, left, together=table.exclusive)
                 answers[name] = Predictions(
                     filled.probabilities, filled.probabilities, filled.positive
                 )
-                chosen.append(settings)
             for method, answer in answers.items():
-                measured[method].append(measure(hidden, *answer, estimate=False) | unknown)
+                ranked = held_out
+                if method == COUPLED:  # hidden labels are ranked by probabilities
+                    ranked = model._completer.probabilities(held_out)
+                    ranked = np.where(np.isnan(hidden), ranked, answer.scores)
+                measured[method].append(measure(hidden, *answer, estimate=False, ranked=ranked))
                 labels[method].append(by_label(hidden, answer.scores))
-    stacked = np.stack(hidden_labels)
+    stacked, unlabelled = np.stack(hidden_labels), options.unlabelled
 
     def mean(method: str, measure: str, k: int) -> float:
+        if method not in names:
+            return np.nan
         return interval([found[measure][k] for found in labels[method]], hide).mean
 
     return TableEvaluation(
         hide=hide,
         repetitions=repetitions,
-        n_hidden=int((stacked[0] == 1 if options.unlabelled else ~np.isnan(stacked[0])).sum()),
+        n_hidden=int((stacked[0] == 1 if unlabelled else ~np.isnan(stacked[0])).sum()),
         methods={called[name]: intervals(values, hide) for name, values in measured.items()},
-        gains={name: changes(measured[COUPLED], measured[name], hide) for name in METHODS[1:]},
+        gains={name: changes(measured[COUPLED], measured[name], hide) for name in names[1:]},
         labels=[
             LabelQuality(
                 label,
-                int((~np.isnan(stacked[:, :, k])).sum()),
+                int((stacked[:, :, k] == 1 if unlabelled else ~np.isnan(stacked[:, :, k])).sum()),
                 int((stacked[:, :, k] == 1).sum()),
                 mean(COUPLED, "auc", k),
                 *(mean(name, "average_precision", k) for name in METHODS),
@@ -498,4 +557,5 @@ def evaluate_table(
             for k, label in enumerate(table.label_names)
         ],
         settings=chosen,
+        unlabelled=unlabelled,
     )

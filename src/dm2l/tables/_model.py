@@ -308,6 +308,20 @@ _LACKS = {
 }
 
 
+def no_positive_warnings(names: Sequence[str], answered: Mask, positive: Mask) -> list[str]:
+    """Warn about labels with answers of which none is positive."""
+    none = np.flatnonzero(answered.any(axis=0) & ~(positive & answered).any(axis=0)).tolist()
+    if not none:
+        return []
+    shown = ", ".join(repr(names[k]) for k in none[:_NAMED])
+    shown += f" and {len(none) - _NAMED} more" if len(none) > _NAMED else ""
+    what = "label receives" if len(none) == 1 else "labels receive"
+    return [
+        f"{len(none)} {what} no positive ({shown}), because no probability reaches the threshold; "
+        "sort by the probability column to find the likeliest positives"
+    ]
+
+
 def constant_warnings(
     classifier: Any, names: Sequence[str], text: str, missing: Mask | None = None
 ) -> list[str]:

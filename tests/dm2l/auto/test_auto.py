@@ -360,6 +360,33 @@ def test_the_time_that_is_left_is_within_the_limit():
     assert "about 10 s left" in lines[0]
 
 
+@pytest.mark.parametrize("speed", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize(("spread", "most"), [(0.0, 0.0), (0.3, 0.1)])
+def test_the_remaining_time_is_within_a_factor_of_two(monkeypatch, speed, spread, most):
+    # Steps of a kind take equally long; estimated costs are wrong by a factor for each kind.
+    kinds = [(1, 1), (2, 5), (6, 1), (8, 5), (10, 5), (4, 5), (30, 1)]
+    ratios, rng = [], np.random.default_rng(0)
+    for _ in range(10 if spread else 1):
+        now = [0.0]
+        monkeypatch.setattr(_base_models.time, "monotonic", lambda now=now: now[0])
+        budget = _base_models.TimeBudget(None, None)
+        budget.planned = sum(seconds * n for seconds, n in kinds)
+        real = [seconds * speed * np.exp(spread * rng.normal()) for seconds, _ in kinds]
+        total = sum(seconds * n for seconds, (_, n) in zip(real, kinds, strict=True))
+        for (planned, n), seconds in zip(kinds, real, strict=True):
+            budget.step = planned
+            for k in range(n):
+                budget.more = n - k - 1
+                for _ in range(4):  # also while a step runs
+                    if 0.05 < now[0] / total < 0.95:
+                        ratios.append(budget.left() / (total - now[0]))
+                    now[0] += seconds / 4
+                budget.advance()
+    ratios = np.array(ratios)
+    assert np.mean((ratios < 0.5) | (ratios > 2)) <= most
+    assert len(ratios) > 50
+
+
 def test_settings_are_chosen_by_the_folds_that_are_given(data, monkeypatch):
     X, Y = data
     groups = np.arange(len(X)) // 4

@@ -6,15 +6,20 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
-from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.metrics import (
+    average_precision_score,
+    label_ranking_average_precision_score,
+    roc_auc_score,
+)
 
+from dm2l._utils.html import percent
 from dm2l.cli._ask import (
     audit_command,
     complete_command,
@@ -28,12 +33,21 @@ from dm2l.model_selection import Interval
 from dm2l.tables import (
     FitOptions,
     _explanation,
+    evaluate_table,
     explain_model,
     fit_table,
     read_table,
     table_from_frame,
 )
-from dm2l.tables._measures import MEASURES, TableEvaluation, estimate_held_out
+from dm2l.tables._measures import (
+    AUTOMATIC,
+    MEASURES,
+    METHODS,
+    LabelQuality,
+    TableEvaluation,
+    estimate_held_out,
+    measure,
+)
 from half_labelled import LABELS, as_csv, make_table, spell
 from terminal import command_runner
 
@@ -137,9 +151,9 @@ def test_inspect_and_fit_name_columns_that_are_left_out_with_the_reason(journey)
     assert "'ticket' is left out: a different single word" in inspected.stdout.replace("\n", " ")
     assert "date (year, month, weekday, days)" in inspected.stdout
     assert "topic_refund implies topic_billing" in inspected.stdout
-    assert "Hyperparameters: linear kernel, lambda_d" in fitted.stdout
+    assert "Model: DM2L, linear kernel, cross-validated score" in fitted.stdout
+    assert "lambda_d" not in fitted.stdout
     assert "Cross-validation: 2 folds" in fitted.stdout
-    assert "searching" in fitted.stderr
     assert "to check" in completed.stdout
 
 
@@ -506,7 +520,7 @@ def test_a_filled_table_has_the_decimal_commas_of_its_own(commas, tmp_path):
     assert "not a number" not in result.stderr
     again = succeed(inspect_command, filled, "--labels", "a*")
     said = "".join((again.stderr + again.stdout).split())
-    assert "'a__probability'isleftout:anoutputofdm2l" in said
+    assert "2columns('a__probability','a__look')areleftout:anoutputofdm2l" in said
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -600,10 +614,13 @@ def test_evaluate_puts_methods_side_by_side(journey):
     found = json.loads(result.stdout)
     assert found["gains"]["missing = negative"]["label_average_precision"]["mean"] > 0
     assert [quality["label"] for quality in found["labels"]] == LABELS
-    assert "repetition 2 of 2" in result.stderr
+    assert not result.stderr  # progress is for terminals
     shown = succeed(evaluate_command, *arguments).stdout
-    for part in ("missing =", "masked ridge", "Brier", "topic_legal"):
+    for part in ("as no: missing = negative", "masked ridge", "Brier", "topic_legal"):
         assert part in shown
+    wide = succeed(evaluate_command, *arguments, "--wide").stdout
+    mean = found["methods"]["masked ridge"]["brier"]
+    assert f"{mean['mean']:.3f} [{mean['low']:.3f}, {mean['high']:.3f}]" in wide
 
 
 def test_explain_of_a_kernel_model_says_how_long_it_takes(monkeypatch):
@@ -621,24 +638,90 @@ def test_explain_of_a_kernel_model_says_how_long_it_takes(monkeypatch):
     assert re.fullmatch(r"shuffling column 3 of 3, about \d+ s left", lines[2])
 
 
-def test_inspect_says_what_it_is_at(journey):
-    lines = succeed(inspect_command, journey[0]["in.csv"], "--labels", "topic_*").stderr
-    assert "reading in.csv" in lines
-    assert f"inspecting {N_ROWS} rows and {len(LABELS)} labels" in lines
+def test_numbers_of_0_and_1_are_yes_and_no_and_99_6_percent_is_not_all(tmp_path):
+    path = tmp_path / "t.csv"
+    frame = pd.DataFrame({"dose": range(0, 5000, 20), "smoker": [0, 1] * 125, "y": [None] * 250})
+    frame.loc[[3], "y"] = 1
+    frame.to_csv(path, index=False)
+    shown = succeed(inspect_command, path, "--labels", "y").stdout
+    assert "yes/no (1): smoker" in shown
+    assert "249 of 250 label entries are missing (99.6%)." in shown
+    assert [percent(k, 3820) for k in (0, 1, 1910, 3803, 3819, 3820)] == [
+        *("0%", "0.1%", "50%", "99.6%", "99.9%", "100%")
+    ]
 
 
-def test_evaluation_fits_into_80_columns():
+def test_labels_that_receive_no_positive_are_told(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=200)})
+    frame["t_rare"] = np.where(rng.random(200) < 0.06, 1.0, 0.0)
+    frame["t_half"] = (frame["x"] > 0).astype(float)
+    frame.loc[::3, ["t_rare", "t_half"]] = np.nan
+    path, model, out = (tmp_path / name for name in ("t.csv", "m.dm2l", "o.csv"))
+    frame.to_csv(path, index=False)
+    options = ("--labels", "t_*", *FIXED, "--estimate-folds", 0)
+    succeed(fit_command, path, *options, "-o", model)
+    for command in (complete_command, predict_command):
+        said = succeed(command, model, path, "-o", out, "--force").stderr
+        assert said.count("1 label receives no positive ('t_rare')") == 1
+
+
+def test_evaluation_fits_into_80_columns_and_breaks_no_name(capsys):
     value = Interval(0.8125, 0.7525, 0.8725)
-    names = ("DM2L", "features alone", "masked ridge", "ridge, blanks as no")
+    names = (AUTOMATIC, *METHODS[1:])
     values = {key: value for key, *_ in MEASURES}
     gains = dict.fromkeys(names[1:], values)
-    found = TableEvaluation(0.2, 5, 100, dict.fromkeys(names, values), gains, [], [])
-    file = io.StringIO()
-    _show_evaluation(Console(file=file, width=80), found)
-    lines = file.getvalue().splitlines()
-    assert max(map(len, lines)) <= 80
-    assert sum(line.count("0.752-0.873") for line in lines) == 4 * len(MEASURES)  # none is broken
-    assert "…" not in file.getvalue()
+    labels = [LabelQuality("disappointment_or_sadness", 1234, 123, *[0.5] * 5)]
+    found = TableEvaluation(0.2, 5, 100, dict.fromkeys(names, values), gains, labels, [])
+    _show_evaluation(found)
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.count("0.812") == 4 * len(MEASURES) + 3
+    assert "…" not in shown
+    long = replace(labels[0], label="a_name_of_a_label_" * 6)
+    _show_evaluation(replace(found, labels=[long]), wide=True)
+    shown = capsys.readouterr().out
+    assert long.label in shown
+    assert shown.count("0.812 [0.752, 0.873]") == 4 * len(MEASURES)
+
+
+def test_positive_unlabelled_evaluation_shows_only_what_can_be_estimated(capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    for k, name in enumerate(("t_x", "t_y")):
+        yes = frame.iloc[:, k] + 0.3 * rng.normal(size=200) > 0.5
+        frame[name] = np.where(yes & (rng.random(200) < 0.7), 1.0, np.nan)
+    options = FitOptions("linear", 0.0, 1.0, cv=2, missing_as="unlabelled")
+    found = evaluate_table(table_from_frame(frame, "t_*"), options, repetitions=2)
+    assert list(found.methods) == ["DM2L", "missing = negative"]
+    hidden = sum(label.n_hidden for label in found.labels)
+    assert abs(hidden - 2 * found.n_hidden) <= 2
+    known = {key for key, value in found.methods["DM2L"].items() if value.mean == value.mean}
+    assert known == {"label_auc", "f1_macro", "accuracy"}
+    assert found.methods["DM2L"]["label_auc"].mean > 0.9
+    _show_evaluation(found)
+    shown = capsys.readouterr().out
+    assert "overlooked positives" in shown
+    assert "macro AUC" in shown
+    assert not re.search(r" -( |$)|average precision|ridge|alone", shown)
+
+
+def test_rankings_of_rows_are_estimated_for_complete_rows():
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=(1500, 10)) - 1.0
+    truth = (score + rng.normal(size=score.shape) > 0).astype(float)
+    p, key = 1 / (1 + np.exp(-score)), "label_ranking_average_precision"
+    full = measure(truth, score, p, p > 0.5)[key]
+    assert full == pytest.approx(label_ranking_average_precision_score(*_ranked(truth, score)))
+    hidden = [np.where(rng.random(truth.shape) < 0.2, truth, np.nan) for _ in range(6)]
+    for estimate in (True, False):  # as fit and evaluate call it
+        found = [measure(Y, score, p, p > 0.5, estimate=estimate)[key] for Y in hidden]
+        assert np.mean(found) == pytest.approx(full, abs=0.04)
+
+
+def _ranked(truth, score):
+    both = (truth.max(axis=1) == 1) & (truth.min(axis=1) == 0)
+    return truth[both], score[both]
 
 
 def test_the_brackets_of_fit_hold_what_as_many_new_rows_would_show():
@@ -725,7 +808,7 @@ def test_fit_prints_a_line_for_each_model_and_hyperparameters_on_request(journey
     quick = (*arguments, "--effort", "quick", "-o", model, "--force")
     shown = succeed(fit_command, *quick).stdout
     assert "lambda_d" not in shown
-    rows = [line for line in shown.splitlines() if re.match("│ (linear|rbf kernel|stack) ", line)]
+    rows = [line for line in shown.splitlines() if re.match("(linear|rbf kernel|stack)  ", line)]
     assert len(rows) == 3
     assert "CV AUC" in shown
     assert "rbf kernel: lambda_d" in succeed(fit_command, *quick, "--verbose").stdout

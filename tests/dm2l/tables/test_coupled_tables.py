@@ -189,5 +189,8 @@ def test_evaluation_shows_what_coupling_brings(moods):
         assert quality.average_precision > quality.features_average_precision
     # The same fit by features alone is what a fit without coupling says.
     without = evaluate_table(table, replace(QUICK, coupling=None))
-    assert without.methods["features alone"] == found.methods["features alone"]
+    for key, value in without.methods["features alone"].items():
+        # Rows are ranked with held-out scores of known labels, which a fit without coupling lacks.
+        close = 0.02 if key == "label_ranking_average_precision" else 0.0
+        assert value.mean == pytest.approx(found.methods["features alone"][key].mean, abs=close)
     assert without.methods["DM2L"]["label_auc"] == found.methods["features alone"]["label_auc"]

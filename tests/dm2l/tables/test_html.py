@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from dm2l import AutoClassifier
+from dm2l._auto._base_models import ProgressLine
 from dm2l.cli._shared import progress
 from dm2l.tables import (
     Completion,
@@ -121,19 +123,48 @@ def test_many_labels_are_cut_short_and_nothing_at_all_is_shown(shown):
     assert Page(undefined._repr_html_()).rows
 
 
-def test_progress_is_lines_in_a_file_and_a_spinner_at_a_terminal(capsys):
+def test_progress_is_a_bar_for_each_stage_at_a_terminal_and_silent_elsewhere(capsys):
     with progress() as tell:
+        tell("reading")
+    assert capsys.readouterr() == ("", "")
+    left = iter((60.0, 200.0))
+    with progress(Console(file=sys.stdout, force_terminal=True, width=80)) as tell:
         tell("reading \x1b[31mred")
-    assert capsys.readouterr().err == "reading \\u001b[31mred ...\n"
-    with progress(Console(file=sys.stdout, force_terminal=True, width=60)) as tell:
-        tell("[bold]fitting")
+        tell("[bold]linear: fold 2 of 4")
         time.sleep(0.3)  # it is drawn some times a second
-    assert "[bold]fitting" in capsys.readouterr().out
+        line = ProgressLine("rbf kernel: fold 1 of 5 (3 s, about 9 s left)")
+        line.step, line.left = "rbf kernel: fold 1 of 5", lambda: next(left, 200.0)
+        tell(line)
+        time.sleep(0.3)
+    shown = capsys.readouterr().out
+    for part in ("\\u001b[31mred", "[bold]linear", "60 s left in all", "3 min left in all"):
+        assert part in shown
+    assert "fold" not in shown
 
 
-def test_progress_in_a_notebook_without_widgets_is_lines(capsys, monkeypatch):
+def test_progress_in_a_notebook_without_widgets_is_silent(capsys, monkeypatch):
     console = Console(force_jupyter=True)
     monkeypatch.setattr("dm2l.cli._shared.find_spec", lambda name: None)
     with progress(console) as tell:
         tell("fitting")
-    assert capsys.readouterr().err == "fitting ...\n"
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_fitted_ensemble_shows_its_leaderboard_and_labels_with_escaped_names():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    Y = pd.DataFrame({"<script>alert(1)</script>": X[:, 0] > 0, "b": X[:, 1] > 0}).astype(float)
+    Y.iloc[::7] = np.nan
+    model = AutoClassifier("quick", random_state=0)
+    assert "leaderboard" not in model._repr_html_inner()
+    assert "CV AUC" not in model._repr_html_inner()
+    model.fit(X, Y)
+    text = model._repr_mimebundle_()["text/html"]
+    assert "<table>" in model._repr_html_()
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    for part in (*model.leaderboard_["model"], "log-loss", "average precision"):
+        assert part in text
+    auc = model.label_quality_["auc"][1]
+    assert f">{auc:.3f}<" in text
+    assert f"width:{100 * (2 * auc - 1):.1f}%" in text

@@ -1317,15 +1317,15 @@ def test_inspection_warns_of_what_looks_wrong(write):
     found = inspect_table(read_table(path, ["a", "always", "never", "b", "rare"]))
     warnings = "\n".join(found.warnings)
     for part in (
-        "label 'always' has only positive entries",
-        "label 'never' has no observed entries",
-        "label 'rare' has few positive entries (1)",
+        "1 of 5 labels ('always') have only positive entries",
+        "1 of 5 labels ('never') have no observed entries",
+        "1 of 5 labels ('rare') have fewer than 5 positive or negative entries",
         "column 'seven' is left out: always 7",
         "column 'copy' equals label 'a'",
         "rows have the same features",
     ):
         assert part in warnings
-    assert "label 'b'" not in warnings
+    assert "'b'" not in warnings
     copies = pd.read_csv(path)[["x", "copy"]].duplicated().sum()
     assert found.n_duplicates == copies > 0
 
@@ -1423,10 +1423,10 @@ def test_columns_that_look_like_labels_which_nobody_named_are_pointed_out(write)
     lines = [f"{i * i},{i % 2},{i % 2 if i % 3 else ''},{i % 3 == 0}" for i in range(20)]
     path = write("\n".join(["mass,bit,SR-ARE,NR-AR", *lines]))
     found = "\n".join(inspect_table(read_table(path, "NR-*")).warnings)
-    assert "1 column looks like a label but is used" in found
+    assert "1 feature column has values like those of a label ('SR-ARE')" in found
     assert "SR-ARE" in found
-    assert "bit" not in found
-    assert "looks like" not in "\n".join(inspect_table(read_table(path, "*R-*")).warnings)
+    assert "'bit'" not in found
+    assert "values like" not in "\n".join(inspect_table(read_table(path, "*R-*")).warnings)
 
 
 def test_copies_of_labels_are_found_as_by_comparing_pair_by_pair(write):
