@@ -287,7 +287,7 @@ class PrincipalComponents:
         return np.maximum(1 - own, 1e-3)
 
     def _level(self, S: Floats, R: Floats, P: Floats, labelled: Floats) -> float:
-        """Signal-to-noise ratio of all labels that ranks held-out positives best."""
+        """Return the common signal-to-noise ratio of the labels with the best held-out ranking."""
         loss, place, signal = [], np.empty(R.shape, dtype=np.intp), LEVELS / self.w.mean()
         for one in signal:
             share = (self.w * one / (self.w * one + 1))[:, None]

@@ -23,7 +23,7 @@ def user_candidates(models: Any, learnable: Bools, n_jobs: int | None) -> list[C
             raise TypeError(f"models must be a list of pairs (name, estimator), got {pair!r}.")
         name, estimator = pair
         if name in _NAMES or name.endswith(" kernel") or name in found:
-            raise ValueError(f"The name {name!r} in models is taken. Pass another name.")
+            raise ValueError(f"models has the name {name!r} of another model. Pass another name.")
         make = partial(_base_models, name, estimator, learnable, n_jobs)
         found[name] = Candidate(name, 0.0, 0.0, make)
     return list(found.values())

@@ -203,7 +203,7 @@ class KernelPreconditioner(Preconditioner):
 
 
 class BatchedSolver:
-    """Solve the systems of several threads at once, as soon as all active ones have asked."""
+    """Solve the systems of several threads at once, after all active threads have requested one."""
 
     # The set of active threads depends only on convergence, so results are deterministic.
     def __init__(self, factor: KernelPreconditioner, count: int) -> None:

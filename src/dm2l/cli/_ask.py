@@ -324,9 +324,9 @@ def audit_command(
 
     An observed label is suspected if the features and the other labels of its row contradict it.
     P(error) is the probability that the label is wrong. The false discovery rate is the expected
-    share of correct labels among this entry and those above it. TABLE should be the table that
-    MODEL was fitted to. If the model was fitted with --missing-as unlabelled, blanks that should be
-    positive are listed. Row 1 is the first row below the header.
+    share of correct labels among this entry and all entries above it. TABLE should be the table
+    that MODEL was fitted to. If the model was fitted with --missing-as unlabelled, blanks that
+    should be positive are listed. Row 1 is the first row below the header.
 
     Example: dm2l audit assays.dm2l assays.csv --top 50 -o suspected.csv
     """

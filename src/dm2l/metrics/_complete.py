@@ -465,7 +465,7 @@ def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
 
 
 def _expit(x: Array) -> Array:
-    """Logistic function, three times as fast as scipy's and exact in absolute terms."""
+    """Logistic function, three times as fast as scipy's, with a small absolute error."""
     return 0.5 + 0.5 * np.tanh(0.5 * x)
 
 

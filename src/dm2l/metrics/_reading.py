@@ -214,7 +214,7 @@ def given_rows(
     rates: Any = None,
     sample_weight: Any = None,
 ) -> Given:
-    """Select the rows of positive weight and prepare the estimate for complete labels."""
+    """Select the rows with positive weight and prepare the estimate for complete labels."""
     if isinstance(undefined, str) and undefined not in ("skip", "raise"):
         raise ValueError(f"undefined must be None, 'skip', 'raise' or a number, got {undefined!r}.")
     weights, complete = None, None

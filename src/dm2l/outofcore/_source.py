@@ -1,4 +1,4 @@
-"""Row blocks: sources of rows that can be read again and again, and the checks of every block."""
+"""Row blocks: sources of rows for repeated passes, and checks of each block."""
 
 from __future__ import annotations
 

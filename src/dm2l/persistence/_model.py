@@ -176,7 +176,7 @@ def load_model(
             size = os.fstat(file.fileno()).st_size
             if size > max_bytes:
                 raise ModelFileError(
-                    f"it has {size} bytes, but max_bytes={max_bytes} is the limit."
+                    f"it has {size} bytes, more than max_bytes={max_bytes} allows."
                 )
             return _load(Archive(file, size), frozenset(names), like)
     except ModelFileError as error:

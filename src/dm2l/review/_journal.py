@@ -370,7 +370,7 @@ class Journal(AbstractContextManager["Journal"]):
         self._file.truncate()
         self._size = 0
         self._write(first)
-        if os.name == "posix":  # the name of a new file is saved with its folder
+        if os.name == "posix":  # syncing the folder saves the name of a new file
             folder = os.open(self.path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
