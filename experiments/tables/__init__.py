@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from experiments.paper_tables import BLOCKS
 from experiments.published import ROOT
+from experiments.results import load
 from experiments.tables import completion, positive_unlabelled, quality, security, speed
 
 PAGES = ("README.md", "SECURITY.md", "docs")
@@ -34,6 +35,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **_by_file(positive_unlabelled.single, positive_unlabelled.compared, prefix="pu_"),
     **_by_file(positive_unlabelled.lost, positive_unlabelled.shares, prefix="pu_"),
     **_by_file(positive_unlabelled.rates, positive_unlabelled.rates_by_set, prefix="pu_"),
+    **{f"{name}.json": text.__str__ for name, text in load("hierarchies")["tables"].items()},
 }
 
 

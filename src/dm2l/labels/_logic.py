@@ -204,7 +204,9 @@ class RuleLogic:
     def project(self, P: Floats, T: Signs) -> Floats:
         """Nearest probabilities that obey the rules; known labels ``T`` must be propagated."""
         result = np.where(T == 0, P, T > 0)
-        result[:, self.columns] = self.coherence.project(P[:, self.columns], T[:, self.columns])
+        for start in range(0, len(P), step := max(1, _BLOCK // (len(self.columns) + 1))):
+            rows = np.arange(start, min(start + step, len(P)))[:, None], self.columns
+            result[rows] = self.coherence.project(P[rows], T[rows])
         return result
 
     def decide(self, positive: NDArray[np.bool_], P: Floats, T: Signs) -> NDArray[np.bool_]:
