@@ -41,7 +41,8 @@ def visit_inline(self: Any, node: nodes.math) -> None:
 
 def visit_block(self: Any, node: nodes.math_block) -> None:
     """Write a formula of its own line, with its number if it has one."""
-    self.body.append(self.starttag(node, "div", CLASS="math notranslate"))
+    # A wide formula scrolls, which must be possible with the keyboard, too.
+    self.body.append(self.starttag(node, "div", CLASS="math notranslate", tabindex="0"))
     if node["number"]:
         number = get_node_equation_number(self, node)
         self.body.append(f'<span class="eqno">({number})</span>')

@@ -113,6 +113,7 @@ def complete_command(
         rates: list[FilledRate] = []
         if verified is not None:
             with Journal(verified, table) as journal:
+                journal.obey(model.classifier.rules)
                 completion, rates = verify(completion, journal)
         tell(f"writing {output.name}")
         marks = [*model.missing, *given["missing"]]

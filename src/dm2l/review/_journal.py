@@ -14,8 +14,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.labels._logic import RuleLogic
+from dm2l.labels._rules import LabelRules
 from dm2l.review._sample import Key, Sample
 from dm2l.tables import Table
+from dm2l.tables._measures import signs_of
 
 if sys.platform == "win32":
     import msvcrt
@@ -105,6 +108,7 @@ def _seal(previous: str, text: str) -> str:
 
 
 ANSWERS = ("yes", "no", "skip")
+_VALUES = {"yes": 1.0, "no": 0.0}
 FORMAT = 1  # version of the file format, in the first line
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -175,7 +179,9 @@ class Journal(AbstractContextManager["Journal"]):
         self.outputs: set[str] = set()
         self.sample: Sample | None = None
         self.dropped = ""
-        self._labels = table.Y.copy()  # with the answers
+        self._said = table.Y.copy()  # with the answers
+        self._labels = self._said  # with the labels that follow from them, too
+        self._logic: RuleLogic | None = None
         head = {
             "journal": "dm2l review",
             "format": FORMAT,
@@ -251,8 +257,44 @@ class Journal(AbstractContextManager["Journal"]):
         return "" if np.isnan(value) else "yes" if value else "no"
 
     def labels(self, row: int | None = None) -> NDArray[np.float64]:
-        """Return the labels of the table, or of one row, including the answers."""
+        """Return the labels of the table, or of one row, including answers and what follows."""
         return (self._labels if row is None else self._labels[row - 1]).copy()
+
+    @property
+    def implied(self) -> NDArray[np.bool_]:
+        """Mask of the labels that are neither observed nor answered, but follow from others."""
+        return np.isnan(self._said) & ~np.isnan(self._labels)
+
+    def obey(self, rules: LabelRules | None) -> None:
+        """Fill in the labels that follow from observed labels and answers, now and later."""
+        if rules is not None:
+            self._logic = RuleLogic(list(rules._rules()), self.table.label_names)
+            self._labels = self._closed(self._said)
+
+    def suppose(self, row: int, answers: Mapping[str, str]) -> NDArray[np.float64]:
+        """Return the labels of a row given answers; refuse those that contradict the rules."""
+        said = self._said[row - 1].copy()
+        for label, answer in answers.items():
+            k = self.table.label_names.index(label)
+            said[k] = _VALUES.get(answer, self.table.Y[row - 1, k])
+        if self._logic is not None:
+            now, before = signs_of(said[None]), signs_of(self._said[row - 1 : row])
+            if (
+                self._logic.propagate(now).contradictory[0]
+                and not (self._logic.propagate(before).contradictory[0])
+            ):
+                raise ValueError(
+                    f"The answers contradict the rules: {self._logic.explain(now[0])}. Change one "
+                    "of these answers."
+                )
+        return self._closed(said[None])[0]
+
+    def _closed(self, said: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Labels with those that follow from them; rows that contradict the rules stay."""
+        if self._logic is None:
+            return said
+        signs = self._logic.propagate(signs_of(said)).signs
+        return np.where(signs == 0, np.nan, signs > 0)
 
     def rows(self) -> list[int]:
         """Return the rows with a decision, in the order of their first decisions."""
@@ -260,7 +302,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     def left(self) -> NDArray[np.bool_]:
         """Return a mask of the missing labels without a decision."""
-        left = np.isnan(self.table.Y)
+        left = np.isnan(self._labels)
         for row, label in self.decisions:
             left[row - 1, self.table.label_names.index(label)] = False
         return left
@@ -356,8 +398,9 @@ class Journal(AbstractContextManager["Journal"]):
         probability = content.get("probability")
         made = self.checks if "observed" in content else self.decisions
         place = key[0] - 1, self.table.label_names.index(key[1])
-        answer = {"yes": 1.0, "no": 0.0}.get(content["answer"], self.table.Y[place])
-        self._labels[place] = answer
+        self._said[place] = _VALUES.get(content["answer"], self.table.Y[place])
+        row = slice(place[0], place[0] + 1)
+        self._labels[row] = self._closed(self._said[row])
         # Keep the first probability, because a refit may have learned from the first answer.
         if key in made:
             probability = made[key].probability

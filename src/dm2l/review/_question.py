@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dm2l.io._label_columns import ColumnGroup, label_columns
 from dm2l.review._journal import Decision, Journal
 from dm2l.review._sample import Key
 from dm2l.tables import Table, TableModel
@@ -39,7 +40,7 @@ class TablePredictions:
         self, model: TableModel, table: Table, Y: Labels, before: TablePredictions | None = None
     ) -> None:
         self.model = model
-        uses = model.uses
+        uses, self.value_columns = model.uses, value_columns(table)
         self.used = None if uses is None else frozenset(use.name for use in uses if use.used)
         self.values, _, self.warnings = table_values(model, table, Y)
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
@@ -108,12 +109,52 @@ class Column(NamedTuple):
 
 class OtherLabel(NamedTuple):
     name: str
-    state: str  # "observed", "answered" or "open"
+    state: str  # "observed", "answered", "implied" or "open"
     answer: str
     probability: float | None  # probability of yes, for an open label
     if_yes: float | None = None  # probability of yes after the answer yes
     if_no: float | None = None
     choices: Sequence[tuple[str, float]] = ()  # the values of a column, and their probabilities
+
+
+class ValueColumn(NamedTuple):
+    """A label column with several values, which is one question with an answer per value."""
+
+    name: str
+    labels: list[int]
+    group: ColumnGroup
+
+    def answers(self, value: str) -> dict[int, str]:
+        """Answers to the labels, by position, for "skip" or "=" and a value."""
+        if value == "skip":
+            return dict.fromkeys(self.labels, "skip")
+        if not value.startswith("=") or value[1:] not in self.group.values:
+            known = ", ".join(self.group.values)
+            raise ValueError(f"{value!r:.40} is not a value of {self.name!r}, which has {known}.")
+        line = self.group.read([[value[1:]]], np.zeros(1, dtype=np.intp))[0]
+        return {k: "yes" if yes else "no" for k, yes in zip(self.labels, line, strict=True)}
+
+    def value(self, known: Labels) -> str:
+        """The value that labels of a row say, behind "="; blank if some are missing."""
+        line = known[self.labels]
+        return "" if np.isnan(line).any() else f"={self.group.cell(line == 1)}"
+
+    def choices(self, p: Labels) -> list[tuple[str, float]]:
+        """The values and their probabilities, given those of the labels of a row."""
+        p = p[self.labels]
+        if self.group.kind == "ordered":
+            p = np.maximum(np.append(1.0, p) - np.append(p, 0.0), 0.0)
+        return list(zip(self.group.values, p.tolist(), strict=True))
+
+
+def value_columns(table: Table) -> dict[str, ValueColumn]:
+    """Columns with several values, by their names and by those of their labels."""
+    found: dict[str, ValueColumn] = {}
+    for name, (labels, group) in label_columns(table).items():
+        if group is not None and group.kind != "tags":
+            column = ValueColumn(name, labels, group)
+            found |= dict.fromkeys([name, *group.labels], column)
+    return found
 
 
 class Question(NamedTuple):
@@ -146,37 +187,54 @@ def make_question(
     """Make the question about an entry, or about a row if the label is blank."""
     # ``cases`` are the known labels of the row after the answers yes and no.
     row, label = key
+    columns_of = predictions.value_columns
+    column, done = columns_of.get(label), set()
     known, names = journal.labels(row), journal.table.label_names
     asked = [names.index(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
+    made_all = {**journal.decisions, **journal.checks}
+    given = {key for key, decision in made_all.items() if decision.answer != "skip"}
     weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
     columns = row_columns(journal.table, row, predictions.used, weights)
     moved = None if cases is None else predictions.supposing(row - 1, cases).tolist()
     others = []
     for k, name in enumerate(names):
-        if name == label:
+        mine = columns_of.get(name)
+        if name == label or (mine and (mine == column or mine.name in done)):
             continue
-        if np.isnan(known[k]):
-            p = float(predictions.values.probability[row - 1, k])
+        state = "observed" if journal.observed(row, name) else "implied"
+        state = "answered" if (row, name) in given else state
+        answer, p = ["no", "yes"][int(known[k] == 1)], predictions.values.probability[row - 1]
+        if mine:
+            done.add(mine.name)
+            value = mine.value(known)
+            state, shares = state if value else "open", mine.choices(p)
+            others.append(OtherLabel(mine.name, state, value, None, choices=shares))
+        elif np.isnan(known[k]):
             after = (None, None) if moved is None else (moved[0][k], moved[1][k])
-            others.append(OtherLabel(name, "open", "", p, *after))
+            others.append(OtherLabel(name, "open", "", float(p[k]), *after))
         else:
-            answer = "yes" if known[k] == 1 else "no"
-            state = "observed" if journal.observed(row, name) == answer else "answered"
             others.append(OtherLabel(name, state, answer, None))
     if moved is not None:
         others.sort(key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))))
     decision = (made or {}).get(key)
+    word = decision and decision.answer
+    observed = journal.observed(row, label) if label else ""
+    choices: Sequence[tuple[str, float]] = ()
+    if column is not None:
+        word = column.value(known) if word and word != "skip" else word
+        observed = column.value(journal.table.Y[row - 1])[1:]
+        choices = column.choices(predictions.values.probability[row - 1])
     cells = {column.name: column.text for column in columns}
     shown = [column for column in columns if column.name not in predictions.identifiers]
     columns, n_first = arranged(shown or columns)
     return Question(
         row=row,
         name=" ".join(filter(None, (cells[name] for name in predictions.identifiers))),
-        label=label,
-        choices=(),
-        answer=decision and decision.answer,
+        label=label if column is None else column.name,
+        choices=choices,
+        answer=word,
         prediction=prediction,
-        observed=journal.observed(row, label) if label else "",
+        observed=observed,
         error_probability=error_probability,
         columns=columns[:MOST_COLUMNS],
         n_first=n_first,

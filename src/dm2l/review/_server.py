@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -325,19 +325,26 @@ class _Handler(Handler):
             queue = str(body.pop("queue", "")) if isinstance(body, dict) else ""
             if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
                 raise ValueError("An answer must have the fields row, label and answer only.")
-            following = session.answer(body["row"], body["label"], body["answer"])
-            key = body["row"], body["label"]
-            missing = key in session.journal.decisions
-            if queue == "sample" and key in session.sample_checked:
-                following = session.sample_checked.index(key) + 1
-            return self._state(following, queue or ("entries" if missing else "label_errors"))
+            row, label = body["row"], body["label"]
+            if not isinstance(label, str):
+                raise ValueError(f"The label must be text, got {label!r:.40}.")
+            known = type(row) is int and 1 <= row <= session.table.n_rows
+            before = session.follow(row) if known else {}
+            following = session.answer(row, label, body["answer"])
+            missing = (row, label) in session.journal.decisions
+            if queue == "sample":
+                following = session.sample_position(row, label)
+            implied = [one for one in session.follow(row).items() if one not in before.items()]
+            queue = queue or ("entries" if missing else "label_errors")
+            return self._state(following, queue, implied)
         if name in ("answers", "suppose"):
             answers = body.get("answers") if isinstance(body, dict) else None
             if not isinstance(answers, dict) or set(body) != {"row", "answers"}:
                 raise ValueError("Answers to a row must have the fields row and answers only.")
             if name == "suppose":
                 found = session.suppose(body["row"], answers)
-                return json_reply({"probabilities": found, "implied": {}})
+                follow = session.follow(body["row"], answers)
+                return json_reply({"probabilities": found, "implied": follow})
             return self._state(session.answer_row(body["row"], answers), "rows")
         if name in ("label_errors", "refit"):
             begun = session.start_refit() if name == "refit" else session.start_label_errors()
@@ -349,7 +356,7 @@ class _Handler(Handler):
             return json_reply({"path": str(output), "n_answers": n_answers})
         return None
 
-    def _state(self, at: int | None, queue: str) -> Reply:
+    def _state(self, at: int | None, queue: str, implied: Sequence[tuple[str, str]] = ()) -> Reply:
         session, output = self.server.session, self.server.output
         # Read these states first: once a run has ended, its results are there.
         refit, label_errors = session.refit_state, session.label_errors_state
@@ -373,7 +380,7 @@ class _Handler(Handler):
             "refit": {**refit._asdict(), "quality": quality and _quality(quality)},
             "label_errors": {**label_errors._asdict(), "done": label_errors.done},
             "sample": _sample(session.journal),
-            "implied": [],
+            "implied": implied,
             "output": None if output is None else str(output),
         }
         return json_reply(state)

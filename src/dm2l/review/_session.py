@@ -12,10 +12,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
+from dm2l.io._label_columns import label_columns
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import Interval
 from dm2l.review._journal import Journal, table_digest
-from dm2l.review._question import Labels, Question, TablePredictions, make_question
+from dm2l.review._question import (
+    Labels,
+    Mask,
+    Question,
+    TablePredictions,
+    make_question,
+    value_columns,
+)
 from dm2l.review._sample import FilledRate, Key, Sample
 from dm2l.tables import (
     Completion,
@@ -193,6 +201,7 @@ class Progress(NamedTuple):
     predicted: int  # answers that the model predicted
     checked: int  # observed labels that were confirmed or corrected
     corrected: int
+    implied: int = 0  # labels that follow from observed labels and answers
 
     @property
     def decided(self) -> int:
@@ -269,14 +278,14 @@ class ReviewSession:
         self._refits = Background(self._fit_again, self._lock)
         self._audit = Background(self._find_label_errors, self._lock)
         self._label_errors: dict[Key, float] = {}
-        n_missing = int(np.isnan(table.Y).sum())
-        decided = len(journal.decisions)
-        self._suggested = n_missing if top is None else min(n_missing, max(top, decided))
+        journal.obey(model.classifier.rules)
+        self._columns = value_columns(table)
+        self._top = top
         # Decided entries need a prediction, too, because a person can go back to them.
         self._predictions = TablePredictions(model, table, table.Y)
         self._predictions.identifiers = _identifiers(model, table, keep)
         self.warnings = self._predictions.warnings
-        if decided or journal.checks:
+        if not np.array_equal(self.labels(), table.Y, equal_nan=True):
             self._predictions = TablePredictions(model, table, self.labels(), self._predictions)
 
     # -------------------------------------------------------------------------- entries, answers
@@ -286,16 +295,23 @@ class ReviewSession:
         """Numbers of questions and answers so far."""
         with self._lock:
             decisions, checks = self.journal.decisions, self.journal.checks
-            answered = [made for made in decisions.values() if made.answer != "skip"]
-            known = [(answer == "yes", p) for answer, p in answered if p is not None]
+            known = [
+                (answer == "yes", p)
+                for (_, label), (answer, p) in decisions.items()
+                if answer != "skip" and p is not None and label not in self._columns
+            ]
             checked = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
+            asked, left = self._asked(decisions), self._questions(self.journal.left())
+            skipped = sum(decisions[key].answer == "skip" for key in asked)
+            most = len(asked) + left if self._top is None else max(self._top, len(asked))
             return Progress(
-                suggested=max(self._suggested, len(decisions)),
-                answered=len(answered),
-                skipped=len(decisions) - len(answered),
+                suggested=min(len(asked) + left, most),
+                answered=len(asked) - skipped,
+                skipped=skipped,
                 correct=sum((p > 0.5) == yes for yes, p in known),
                 predicted=len(known),
-                checked=len(checks),
+                checked=len(self._asked(checks)),
+                implied=int(self.journal.implied.sum()),
                 corrected=sum(answer != self.journal.observed(*key) for key, answer in checked),
             )
 
@@ -303,16 +319,18 @@ class ReviewSession:
         """Return the question at a position, by default the most valuable; None if none is left."""
         with self._lock:
             left = self.journal.left()
-            key = _at(self.journal.decisions, position)
+            key = _at(self._asked(self.journal.decisions), position)
             if key is None:
                 if self._enough:
                     return None
                 i, k = self._predictions.best_entry(left)
                 key = i + 1, self.table.label_names[k]
             row, k = key[0], self.table.label_names.index(key[1])
-            cases = np.tile(self.journal.labels(row), (2, 1))  # labels after a yes and after a no
-            cases[:, k] = 1, 0
             prediction = self._predictions.entry(row - 1, k, left)
+            cases = None  # labels after a yes and after a no
+            if key[1] not in self._columns:
+                cases = np.tile(self.journal.labels(row), (2, 1))
+                cases[:, k] = 1, 0
             made = self.journal.decisions
             return make_question(
                 self.journal, self._predictions, key, cases, prediction=prediction, made=made
@@ -322,7 +340,7 @@ class ReviewSession:
         """Return the question about a row, by default the most valuable; None if none is left."""
         with self._lock:
             row = _at(self.journal.rows(), position)
-            if row is None and not self._enough:
+            if row is None and not self._enough and self.journal.left().any():
                 row = self._predictions.rank_rows(self.journal.left())[0] + 1
             if row is None:
                 return None
@@ -332,7 +350,8 @@ class ReviewSession:
         """Return a suspected label error, by default the most probable; None if none is left."""
         with self._lock:
             checks, found = self.journal.checks, self._label_errors
-            key = _at(checks, position) or next((key for key in found if key not in checks), None)
+            key = _at(self._asked(checks), position)
+            key = key or next((key for key in found if key not in checks), None)
             if key is None:
                 return None
             p = found.get(key, 0.0)
@@ -361,6 +380,13 @@ class ReviewSession:
             sample, made = self.journal.sample, self.journal.decisions
             return [] if sample is None else [key for key in sample.entries if key in made]
 
+    def sample_position(self, row: int, label: str) -> int:
+        """Position behind a checked entry of the sample."""
+        with self._lock:
+            names = self._spread({label: "skip"})
+            keys = enumerate(self.sample_checked, 1)
+            return next((n for n, key in keys if key[0] == row and key[1] in names), 0)
+
     def sample_entry(self, position: int | None = None) -> Question | None:
         """Return an entry of the sample, without its prediction; None if none is left."""
         with self._lock:
@@ -375,38 +401,88 @@ class ReviewSession:
         It replaces an earlier answer and updates the predictions for its row.
         """
         with self._lock:
+            answers = self._spread({label: answer})
             # A request of the page may contain values of any type.
-            check = type(row) is int and isinstance(label, str)
-            check = check and ((row, label) in {**self._label_errors, **self.journal.checks})
-            self.journal.check(row, label, answer, check)
-            self._write(row, label, answer, check)
-            self._predictions.condition(row - 1, self.journal.labels(row))
-            made = self.journal.checks if check else self.journal.decisions
-            return list(made).index((row, label)) + 1
+            check = type(row) is int and all(isinstance(name, str) for name in answers)
+            known = {**self._label_errors, **self.journal.checks}
+            check = check and any((row, name) in known for name in answers)
+            for name, word in answers.items():
+                self.journal.check(row, name, word, check)
+            if not check:
+                self.journal.suppose(row, answers)
+            self._save(row, answers, check)
+            asked = self._asked(self.journal.checks if check else self.journal.decisions)
+            return next(n for n, key in enumerate(asked, 1) if key[0] == row and key[1] in answers)
 
     def answer_row(self, row: int, answers: Mapping[str, str]) -> int:
         """Save answers to missing labels of a row by label; return the next position."""
         with self._lock:
-            self._check_row(row, answers)
-            for label, answer in answers.items():
-                self.answer(row, label, answer)
+            spread = self._check_row(row, answers)
+            self.journal.suppose(row, spread)
+            self._save(row, spread, False)
             return self.journal.rows().index(row) + 1
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, float]:
         """Return the probabilities of the other missing labels given answers, without saving."""
         with self._lock:
-            self._check_row(row, answers)
-            known, names = self.journal.labels(row), self.table.label_names
-            for label, answer in answers.items():
-                known[names.index(label)] = {"yes": 1.0, "no": 0.0}.get(answer, np.nan)
-            p = self._predictions.supposing(row - 1, known[None])[0]
+            known = self.journal.suppose(row, self._check_row(row, answers))
+            names, p = self.table.label_names, self._predictions.supposing(row - 1, known[None])[0]
             return {names[k]: float(p[k]) for k in np.flatnonzero(np.isnan(known))}
 
-    def _check_row(self, row: int, answers: Mapping[str, str]) -> None:
+    def follow(self, row: int, answers: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the labels of a row that follow from its other labels, and from given answers."""
+        with self._lock:
+            spread = self._check_row(row, answers) if answers else {}
+            known, made = self.journal.suppose(row, spread), self.journal.decisions
+            found: dict[str, str] = {}
+            for k in np.flatnonzero(~np.isnan(known) & np.isnan(self.table.Y[row - 1])).tolist():
+                name = self.table.label_names[k]
+                said = spread or {name: made[row, name].answer if (row, name) in made else "skip"}
+                if said.get(name, "skip") != "skip":
+                    continue
+                column = self._columns.get(name)
+                word = column.value(known) if column else ["no", "yes"][int(known[k])]
+                found |= {column.name if column else name: word} if word else {}
+            return found
+
+    def _check_row(self, row: int, answers: Mapping[str, str]) -> dict[str, str]:
         if not answers:
             raise ValueError("The request has no answer. Send an answer for at least one label.")
-        for label, answer in answers.items():
+        spread = self._spread(answers)
+        for label, answer in spread.items():
             self.journal.check(row, label, answer)
+        return spread
+
+    def _spread(self, answers: Mapping[str, str]) -> dict[str, str]:
+        """Answers by label, in which those to columns with several values are spread."""
+        found: dict[str, str] = {}
+        names = self.table.label_names
+        for label, answer in answers.items():
+            column = self._columns.get(label)
+            if column is not None and label == column.name:
+                found |= {names[k]: word for k, word in column.answers(str(answer)).items()}
+            else:
+                found[label] = answer
+        return found
+
+    def _asked(self, made: Iterable[Key]) -> list[Key]:
+        """One decision per question: the first label of each column with several values."""
+        first: dict[Key, Key] = {}
+        for row, label in made:
+            column = self._columns.get(label)
+            first.setdefault((row, column.name if column else label), (row, label))
+        return list(first.values())
+
+    def _questions(self, left: Mask) -> int:
+        """Number of questions about the entries that are ``left``."""
+        found = label_columns(self.table).values()
+        parts = (left[:, ks].any(axis=1) if group else left[:, ks] for ks, group in found)
+        return sum(int(part.sum()) for part in parts)
+
+    def _save(self, row: int, answers: Mapping[str, str], check: bool) -> None:
+        for label, answer in answers.items():
+            self._write(row, label, answer, check)
+        self._predictions.condition(row - 1, self.journal.labels(row))
 
     def _write(self, row: int, label: str, answer: str, check: bool) -> None:
         k = self.table.label_names.index(label)
@@ -426,7 +502,8 @@ class ReviewSession:
 
     @property
     def _enough(self) -> bool:
-        return len(self.journal.decisions) >= self._suggested
+        progress = self.progress
+        return progress.decided >= progress.suggested
 
     # ------------------------------------------------------------------------- in the background
 

@@ -30,6 +30,7 @@ let shown = null;
 let busy = false;
 let queue = "entries";
 let given = {}; // answers to the row on the page that are not saved yet
+let follows = {}; // the labels of that row that follow from them
 let here = 0;
 let letters = {}; // the keys of the answers on the page
 
@@ -133,7 +134,8 @@ function showEntry(entry) {
   $("answers").hidden = whole;
   $("whole").hidden = !whole;
   $("blind").hidden = !blind;
-  $("prediction").hidden = whole || blind || entry.choices.length > 0;
+  $("prediction").hidden = whole || blind || (entry.choices.length > 0 && !entry.observed);
+  $("prediction").classList.toggle("plain", entry.choices.length > 0);
   $("value").hidden = whole || blind || !entry.prediction;
   if (entry.prediction) showPrediction(entry.prediction);
   else if (!whole) showLabelError(entry);
@@ -242,15 +244,16 @@ function showMissing(asked) {
 }
 
 function showGiven(implied) {
+  follows = implied;
   const lines = [...$("missing").children];
   lines.forEach((line, place) => {
     line.classList.toggle("here", place === here);
     for (const button of line.querySelectorAll("[data-word]")) {
       const { word } = button.dataset;
-      const follows = implied[line.dataset.name] === word;
+      const due = implied[line.dataset.name] === word;
       button.setAttribute("aria-pressed", String(given[line.dataset.name] === word));
-      button.classList.toggle("follows", follows);
-      button.title = follows ? "follows from the other labels of the row" : "";
+      button.classList.toggle("follows", due);
+      button.title = due ? "follows from the other labels of the row" : "";
     }
   });
   const n = lines.filter(({ dataset: { name } }) => given[name]).length;
@@ -275,9 +278,10 @@ const saveRow = () => during(async () => {
   if (queue !== "rows" || !shown) return;
   const { row, name } = shown;
   const lines = [...$("missing").children];
-  const answers = Object.fromEntries(lines.map(({ dataset }) => [dataset.name, given[dataset.name] || "skip"]));
+  const open = lines.filter(({ dataset: { name } }) => given[name] || !follows[name]);
+  const answers = Object.fromEntries(open.map(({ dataset }) => [dataset.name, given[dataset.name] || "skip"]));
   const skipped = Object.values(answers).filter((word) => word === "skip").length;
-  show(await ask("answers", { row, answers }), `${apart(name || `Row ${row}`)}: ${lines.length - skipped} saved, ${skipped} skipped.`);
+  show(await ask("answers", { row, answers }), `${apart(name || `Row ${row}`)}: ${open.length - skipped} saved, ${skipped} skipped.`);
   scrollTo({ top: 0 });
 });
 

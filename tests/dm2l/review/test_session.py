@@ -219,7 +219,7 @@ def test_suspected_label_errors_are_confirmed_and_corrected(case, begin, tmp_pat
         assert session.answer(entry.row, entry.label, word) == n + 1
         if n != 1:
             corrected[entry.row, entry.label] = word
-    assert session.progress[5:] == (3, 2)
+    assert session.progress[5:7] == (3, 2)
     assert session.progress.decided == 0
     Y = table.Y.copy()
     for (row, label), word in corrected.items():
