@@ -272,8 +272,8 @@ def test_values_are_buttons_and_what_follows_is_shown(page, review, tmp_path):
     frame.loc[::7, ["child", "parent", "stage"]] = None
     frame.to_csv(tmp_path / "t.csv", index=False)
     table = read_table(tmp_path / "t.csv", ["child", "parent", "stage"])
-    model = fit_table(table, FitOptions("linear", 0.1, 0.3, cv=3), estimate_folds=0)
-    model.classifier.rules = LabelRules([("child", "parent")])
+    options = FitOptions("linear", 0.1, 0.3, cv=3, rules=LabelRules([("child", "parent")]))
+    model = fit_table(table, options, estimate_folds=0)
     running = review(case=(table, model))
     visit(page, running)
     for _ in range(27):

@@ -36,9 +36,8 @@ def case(tmp_path_factory):
     path = tmp_path_factory.mktemp("rules") / "animals.csv"
     frame.join(labels).to_csv(path, index=False)
     table = read_table(path, [*KINDS, "place", "size"], values="size=S<M<L")
-    model = fit_table(table, FitOptions("linear", 0.0, cv=3), estimate_folds=0)
-    model.classifier.rules = RULES
-    return table, model
+    options = FitOptions("linear", 0.0, cv=3, rules=RULES)
+    return table, fit_table(table, options, estimate_folds=0)
 
 
 @pytest.fixture
