@@ -14,8 +14,8 @@ from dm2l.cli._shared import say
 from dm2l.io._columns import PROBABILITY, SCORE, as_number
 from dm2l.io._label_columns import label_columns
 from dm2l.review import Journal
+from dm2l.review._export import verify
 from dm2l.review._sample import FilledRate
-from dm2l.review._session import verify
 from dm2l.tables import (
     Table,
     audit_table,

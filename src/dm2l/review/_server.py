@@ -24,8 +24,9 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import numpy as np
 
+from dm2l.review._export import export_name
 from dm2l.review._journal import Journal
-from dm2l.review._session import Quality, ReviewSession, export_name
+from dm2l.review._session import Quality, ReviewSession
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._output import plain_values
 

@@ -1,6 +1,5 @@
 """The session of a review: its queues of questions, the answers, and refits of the model."""
 
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +10,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
 from dm2l.io._label_columns import label_columns
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import Interval
-from dm2l.review._journal import Journal, table_digest
+from dm2l.review._export import export_answers
+from dm2l.review._journal import Journal
 from dm2l.review._question import (
     Labels,
     Mask,
@@ -24,16 +23,14 @@ from dm2l.review._question import (
     make_question,
     value_columns,
 )
-from dm2l.review._sample import FilledRate, Key, Sample
+from dm2l.review._sample import Key, Sample
 from dm2l.tables import (
-    Completion,
     FitOptions,
     Table,
     TableModel,
     audit_table,
     complete_table,
     save_bundle,
-    write_completion,
 )
 from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
 from dm2l.tables._model import score_correlation
@@ -593,68 +590,3 @@ def _at(made: Iterable[Made], position: int | None) -> Made | None:
     """The decision at a position; None if there is none."""
     keys = list(made)
     return keys[position] if position is not None and 0 <= position < len(keys) else None
-
-
-def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[FilledRate]]:
-    """Replace filled values by the answers of a journal; also return the error rates before."""
-    sample, made = journal.sample, journal.decisions
-    if sample is None:
-        raise ValueError(
-            f"{journal.path} has no random sample. Draw one with dm2l review --check 50, and "
-            "answer its questions."
-        )
-    if n_left := sum(key not in made for key in sample.entries):
-        raise ValueError(
-            f"{journal.path}: {n_left} of {len(sample.entries)} entries of the sample are not "
-            "checked yet. Continue dm2l review and check or skip them, because an estimate from a "
-            "part of the sample would depend on when you stopped."
-        )
-    if not sample.matches(completion):
-        raise ValueError(
-            f"{journal.path}: the sample was drawn from a table that was filled in another way. "
-            "Pass the model and the options with which it was drawn, or draw a new one with dm2l "
-            "review --check and a new file of answers."
-        )
-    rates = sample.rates({key: decision.answer for key, decision in made.items()})
-    Y = journal.labels()
-    said = completion.missing & ~np.isnan(Y)
-    return replace(
-        completion,
-        positive=np.where(said, Y == 1, completion.positive),
-        look=completion.look & ~said,
-        probabilities=np.where(said, Y, completion.probabilities),
-        left=None if completion.left is None else completion.left & ~said,
-    ), rates
-
-
-def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], digest: str) -> int:
-    """Write a table with the labels ``Y``; return the number of changed labels."""
-    if not table.path.is_file():
-        raise ValueError(f"{table.path} does not exist. Restore the table to export the answers.")
-    if table_digest(table) != digest:
-        raise ValueError(
-            f"{table.path} has changed since the review began, so its rows may not match the "
-            "answers. Restore the unchanged table and export again."
-        )
-    given = ~np.isnan(Y) & (table.Y != Y)
-    completion = Completion(
-        label_names=table.label_names,
-        missing=given,
-        positive=given & (Y == 1),
-        look=np.zeros_like(given),
-        probabilities=np.zeros(given.shape),
-        warnings=[],
-    )
-    # Without a file for details, the table would get more columns.
-    with tempfile.TemporaryDirectory() as folder:
-        write_completion(
-            completion, table, output, missing=marks, details=Path(folder, "details.csv")
-        )
-    return int(given.sum())
-
-
-def export_name(table: Table) -> str:
-    """Name of the file with the answers, whose suffix fits the format of the table."""
-    name = unpacked_name(table.path)
-    suffix = name.suffix if suffix_of(name) in (*TEXT, *PARQUET, *EXCEL) else ".npz"
-    return f"{name.stem}-reviewed{suffix}"

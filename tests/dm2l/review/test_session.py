@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from dm2l.io import read_npz
 from dm2l.review import Journal, ReviewSession, _session
+from dm2l.review._export import export_answers
 from dm2l.review._question import Column, arranged, row_columns
-from dm2l.review._session import _identifiers, export_answers
+from dm2l.review._session import _identifiers
 from dm2l.tables import (
     FitOptions,
     Table,
