@@ -42,13 +42,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
 
     def _needs_rows(self) -> str:
         """Why a fit needs all rows at once; empty if it can use blocks of rows."""
-        reason = ""
-        if (
-            self.calibration is not None
-            or isinstance(self.threshold, str)
-            or self.coupling == "joint"
-        ):
-            reason = f"calibration, threshold={self.threshold!r} and coupling='joint' need all rows"
+        reason, chosen = "", isinstance(self.threshold, str)
+        if self.calibration is not None or chosen or self.coupling == "joint":
+            reason = "calibration, chosen thresholds and coupling='joint' need all rows"
         return Trainer.of(self).needs_rows or reason
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
