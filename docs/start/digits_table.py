@@ -1,4 +1,7 @@
-"""Write the tables of the tutorial: digits.csv with missing labels, truth.csv with all labels."""
+"""Write tables of digits: digits.csv with missing labels, and truth.csv with all labels.
+
+forms.csv has fewer labels, and one of them is a column with four values.
+"""
 
 import pandas as pd
 
@@ -18,3 +21,8 @@ pixels.insert(0, "image", [f"img{i:03d}" for i in range(600)])
 for name, labels in {"digits.csv": observed, "truth.csv": truth}.items():
     frame = pd.DataFrame(labels, columns=columns).astype(object).replace({1.0: "yes", 0.0: "no"})
     pd.concat([pixels, frame], axis=1).to_csv(name, index=False)
+
+few = pd.read_csv("digits.csv").drop(columns=columns[2:])
+values = pd.Series(digits.target[:600, :10].argmax(axis=1)).floordiv(3)  # 0-2, 3-5, 6-8, 9
+names = values.map({0: "low", 1: "middle", 2: "high", 3: "nine"})
+few.assign(group=names.where(few["label_even"].notna())).to_csv("forms.csv", index=False)
