@@ -1,7 +1,8 @@
 """Options of a fit, hyperparameter search on observed labels, and the fitted pipeline."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -229,6 +230,14 @@ def choose_hyperparameters(
     return Hyperparameters(best.kernel, best.lambda_d_, best.alpha_, best.best_score_)
 
 
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Ignore warnings about rows that contradict rules, which commands report with the file."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"\d+ row\(s\) contradict")
+        yield
+
+
 def fit_pipeline(
     inputs: Any,
     uses: Sequence[ColumnUse] | None,
@@ -269,14 +278,16 @@ def fit_pipeline(
             n_jobs=-1,
             random_state=options.random_state,
         )
-        model._fit_arrays(X, labels, budget=TimeBudget(None, tell))
+        with _reported():
+            model._fit_arrays(X, labels, budget=TimeBudget(None, tell))
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit warns once
             settings = choose_hyperparameters(X, Y, options, tell, groups)
         model = settings.model(options, Y, groups)
         tell("fitting and calibrating")
-        model.fit(X, labels)
+        with _reported():
+            model.fit(X, labels)
     if groups is not None:
         model.cv = options.splitter(Y)
     return Pipeline([("columns", columns), ("labels", model)]), settings

@@ -31,8 +31,8 @@ def form(tmp_path_factory):
     truth["stage"] = STAGES[corners.argmax(axis=1)]
     truth["pain"] = PAINS[np.digitize(near[:, 2], [-0.5, 0.5])]
     truth["seen"] = np.where(near[:, 2] > 0, "x", None)
-    tags = [["cyst", "scar"] if b else ["cyst"] if a else [] for a, b in near[:, :2] > 0]
-    truth["finds"] = [", ".join(found) or None for found in tags]
+    tags = [["cyst"] * a + ["scar"] * b or ["clear"] for a, b in (near[:, :2] > 0).tolist()]
+    truth["finds"] = [", ".join(found) for found in tags]
     table = truth.mask(rng.random(truth.shape) < 0.25)
     inputs = pd.DataFrame(X, columns=["x", "y", "z"]).round(3)
     inputs["date"] = pd.date_range("2024-01-01", periods=150).strftime("%Y-%m-%d")
@@ -47,7 +47,7 @@ def test_a_form_goes_from_blanks_to_values_in_three_commands(form):
     inspected = run("inspect", folder / "form.csv", *LABELS, "--split", ",")
     assert "label column 'stage' holds 4 values: I, II, III, unclear" in inspected
     assert "label column 'pain' holds 3 ordered values: low < mid < high" in inspected
-    assert "label column 'finds' holds 2 tags: cyst, scar" in inspected
+    assert "label column 'finds' holds 3 tags: clear, cyst, scar" in inspected
     for name in ("fever", "stage=I", "stage=unclear", "pain>=mid", "pain>=high", "finds=scar"):
         assert f"│ {name} │" in said  # the quality of every value
     run("complete", folder / "m.dm2l", folder / "form.csv", "-o", folder / "filled.csv")
@@ -60,10 +60,8 @@ def test_a_form_goes_from_blanks_to_values_in_three_commands(form):
         assert filled[f"{name}__probability"].notna().equals(~known)
     known = table["finds"].notna()
     assert (filled["finds"][known] == table["finds"][known]).all()
-    missing = ~known & truth["finds"].notna()
-    added = filled["finds"][missing].fillna("").str.split(",").map(set)
-    truly = truth["finds"][missing].str.split(", ").map(set)
-    assert (added == truly).mean() > 0.8
+    added = filled["finds"][~known].fillna("").str.split(",").map(frozenset)
+    assert (added == truth["finds"][~known].str.split(", ").map(frozenset)).mean() > 0.6
 
 
 def test_every_command_reads_what_another_wrote(form):
