@@ -127,7 +127,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Rules that the labels obey, such as "snake implies reptile". Probabilities and predictions
         obey them too, and :meth:`complete` fills in labels that follow from known ones. Rules name
         the columns of a data frame; for other arrays pass ``label_names`` to
-        :class:`dm2l.labels.LabelRules`. See :doc:`/guide/rules`.
+        :class:`dm2l.LabelRules`. See :doc:`/guide/rules`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
     missing_label : scalar, default=nan

@@ -401,7 +401,7 @@ class LabelCompleter:
             calibrated = correlation.combiner.calibrated
             correlation = LabelCorrelation.fit(others, scores, calibrated=calibrated)
         found = LabelErrors.of(T, correlation.predict(others, scores)[1])
-        return found if self.rules is None else found.given(self.rules._logic.conflicts(given))
+        return found if self.rules is None else found._given(self.rules._logic.conflicts(given))
 
 
 class CompletionMixin:

@@ -426,7 +426,7 @@ class LabelErrors:
         false_alarms = np.cumsum(1 - probability) / np.arange(1, len(order) + 1)
         return cls(row, label, observed, probability, false_alarms)
 
-    def given(self, conflicts: Iterable[tuple[int, NDArray[np.intp]]]) -> Self:
+    def _given(self, conflicts: Iterable[tuple[int, NDArray[np.intp]]]) -> Self:
         """Return the errors if at least one of these labels of each of these rows is wrong."""
         p, order = self.probability.copy(), np.argsort(self.row, kind="stable")
         rows = self.row[order]

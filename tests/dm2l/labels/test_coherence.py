@@ -28,7 +28,7 @@ parts = st.fixed_dictionaries(
     }
 )
 seeds = st.integers(0, 100)
-law = settings(deadline=None, max_examples=25)
+law = settings(deadline=None, max_examples=15)
 
 
 def case(parts, seed, names=NAMES):
@@ -55,7 +55,7 @@ def constraints(parts, x):
     return implied + most + [total(group) == 1 for group in parts["exactly_one"]]
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=8)
 @given(parts, seeds)
 def test_projection_agrees_with_a_solver(parts, seed):
     logic, P, T = case(parts, seed)
