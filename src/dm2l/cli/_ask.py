@@ -32,6 +32,7 @@ from dm2l.tables._model import constant_warnings, no_positive_warnings
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_cells
 
+_AUDITED = 20  # the most suspected label errors that are printed
 _SHOWN = 10  # maximum number of suggestions to print
 _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
 
@@ -316,30 +317,42 @@ def _lines(columns: dict[str, Any]) -> list[dict[str, Any]]:
 
 @click.command("audit")
 @shared.file_option("FILE", f"{_FILE}the list.")
-@click.option("--top", type=click.IntRange(1), default=20, help="Number of entries to list.")
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=1000,
+    help="Number of entries in the file; the screen shows the first 20.",
+)
+@shared.keep_option
 @shared.model_options
 def audit_command(
-    output: Path | None, top: int, safe_csv: bool, as_json: bool, **given: Any
+    output: Path | None,
+    top: int,
+    keep: tuple[str, ...],
+    safe_csv: bool,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """List suspected label errors of TABLE, most likely first.
 
     An observed label is suspected if the features and the other labels of its row contradict it.
-    P(error) is the probability that the label is wrong. The false discovery rate is the expected
-    share of correct labels among this entry and all entries above it. TABLE should be the table
-    that MODEL was fitted to. If the model was fitted with --missing-as unlabelled, blanks that
-    should be positive are listed. Row 1 is the first row below the header.
+    p_error is the estimated probability that the label is wrong. The screen shows the first 20
+    entries, and the file has the others, too. TABLE should be the table that MODEL was fitted to.
+    If the model was fitted with --missing-as unlabelled, blanks that should be positive are listed.
+    Row 1 is the first row below the header.
 
-    Example: dm2l audit assays.dm2l assays.csv --top 50 -o suspected.csv
+    Example: dm2l audit assays.dm2l assays.csv -o suspected.csv --keep compound
     """
     with shared.opened({"--output": output}, **given) as (model, table, tell):
+        cells = _kept(table, keep, ["label", "observed", "p_error"])
         tell("searching label errors")
         found = audit_table(model, table, top)
         columns = {
             "row": found.row.tolist(),
+            **{name: [values[i - 1] for i in found.row] for name, values in cells.items()},
             "label": found.label,
             "observed": np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist(),
-            "probability": found.probability.round(4).tolist(),
-            "false_alarms": found.false_alarms.round(4).tolist(),
+            "p_error": found.probability.round(4).tolist(),
         }
         if output is not None:
             write_columns(output, columns, safe=safe_csv)
@@ -348,11 +361,13 @@ def audit_command(
     if as_json:
         shared.echo_json({"output": output, "label_errors": lines})
         return
-    for line in lines:
-        say(
-            f"row {line['row']:>6}  {line['label']} is {line['observed']}  P(error) "
-            f"{line['probability']:.2f}  false discovery rate {line['false_alarms']:.0%}"
-        )
+    shown = lines[:_AUDITED]
+    if shown:
+        headings = list(columns)
+        rows = [[f"{v:.2f}" if k == "p_error" else str(v) for k, v in row.items()] for row in shown]
+        shared.show_grid(headings, rows, left=len(headings) - 1)
+        share = found.probability[: len(shown)].mean()
+        say(f"By these probabilities, {share:.0%} of the {len(shown)} labels shown are wrong.")
     if output is not None:
         say(f"{len(lines)} labels written: {output}")
 

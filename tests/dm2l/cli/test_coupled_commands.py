@@ -141,19 +141,24 @@ def test_an_audit_lists_what_the_classifier_doubts(moods, tmp_path):
     folder, truth, seen, flipped = moods
     both = (folder / "flipped.dm2l", folder / "flipped.csv")
     found = json.loads(run("audit", *both, "--json").stdout)["label_errors"]
-    assert len(found) == 20
+    listed = [(line["row"], line["label"], line["p_error"]) for line in found]
+    assert listed == _oracle(*both)[:1000]
+    found = found[:20]
     places = [(line["row"] - 1, NAMES.index(line["label"])) for line in found]
-    listed = [(line["row"], line["label"], line["probability"]) for line in found]
-    assert listed == _oracle(*both)[:20]
     # How good the ranking is, is tested where it is made; but it is no accident.
     assert np.mean([flipped[place] for place in places]) > 10 * WRONG / seen.sum()
     stands = [(truth ^ flipped)[place] for place in places]
     assert [line["observed"] == "yes" for line in found] == stands
-    p = [line["probability"] for line in found]
+    p = [line["p_error"] for line in found]
     assert p == sorted(p, reverse=True)
     output = tmp_path / "d.csv"
-    shown = run("audit", *both, "--top", 5, "-o", output).stdout
-    assert pd.read_csv(output).to_dict("records") == found[:5]
-    assert len(shown.splitlines()) == 6
-    assert f"is {found[0]['observed']}  P(error)" in shown
+    shown = run("audit", *both, "--top", 25, "-o", output, "--keep", "v").stdout.splitlines()
+    written = pd.read_csv(output)
+    assert list(written) == ["row", "v", "label", "observed", "p_error"]
+    kept = pd.read_csv(folder / "flipped.csv")["v"].iloc[written["row"] - 1]
+    np.testing.assert_allclose(written["v"], kept)
+    assert written.drop(columns="v").head(20).to_dict("records") == found
+    assert len(written) == 25
+    assert len(shown) == 1 + 20 + 2  # the first 20, between headings and two lines of text
+    assert shown[-2].startswith("By these probabilities, ")
     assert "--force" in run("audit", *both, "-o", output, exit_code=2).stderr
