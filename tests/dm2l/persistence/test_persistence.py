@@ -494,6 +494,7 @@ def test_thousands_of_labels_are_a_few_members(path):
 
 def test_every_estimator_of_the_library_is_known():
     ours = {DM2LClassifier, DM2LClassifierCV, ExtremeDM2LClassifier, AutoClassifier}
+    ours.add(dm2l.ScoreClassifier)
     ours |= {getattr(baselines, name) for name in baselines.__all__}
     ours.remove(baselines.ZeroFillClassifier)
     assert ours == {class_of(entry) for entry in ENTRIES.values() if "Classifier" in entry.groups}
