@@ -139,7 +139,9 @@ def fit_command(
         save_bundle(model, output)
     missing, grouped = fit.by_label["*"] == "missing", columns["groups"] is not None
     kinds, rules = columns["kinds"], model.classifier.rules
-    found = fit_warnings(table, model.uses, kinds, rules, grouped=grouped, missing=missing)
+    found = fit_warnings(
+        fit.read(table), model.uses, kinds, rules, grouped=grouped, missing=missing
+    )
     shared.warn(found)
     if as_json:
         shared.echo_json(

@@ -49,7 +49,7 @@ def test_a_form_goes_from_blanks_to_values_in_three_commands(form):
     assert "label column 'pain' holds 3 ordered values: low < mid < high" in inspected
     assert "label column 'finds' holds 3 tags: clear, cyst, scar" in inspected
     for name in ("fever", "stage=I", "stage=unclear", "pain>=mid", "pain>=high", "finds=scar"):
-        assert f"│ {name} │" in said  # the quality of every value
+        assert f" {name} " in said  # the quality of every value
     run("complete", folder / "m.dm2l", folder / "form.csv", "-o", folder / "filled.csv")
     filled = pd.read_csv(folder / "filled.csv", dtype=str)
     for name in ("fever", "rash", "stage", "pain"):
