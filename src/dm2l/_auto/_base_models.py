@@ -15,7 +15,7 @@ from sklearn.base import clone
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._solvers.kernels import Kernel
-from dm2l.baselines import MaskedOneVsRestClassifier
+from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.model_selection import selection_score
@@ -45,14 +45,14 @@ class Effort:
     fold_trees: int  # number of trees per forest and label in a fold
     rounds: int  # number of boosting rounds
     most_trees: int  # number of trees of all labels, which limits the size of the model file
-    work: float  # approximate seconds of one core for trees
+    work: float  # approximate seconds of one core for trees of 10,000 rows and 30 labels
     labels: int  # number of labels up to which nuclear norms are used
     thorough: bool = False  # whether to try models that seldom help
 
 
 EFFORTS = {
     "quick": Effort(3, 1000, 1, 6000, 1000, 0, 0, 0, 0, 0.0, 150),
-    "normal": Effort(5, 2000, 2, 15_000, 2000, 200, 100, 100, 6000, 600.0, 400),
+    "normal": Effort(5, 2000, 2, 8000, 2000, 200, 100, 100, 6000, 450.0, 400),
     "best": Effort(5, 4000, 2, 20_000, 4000, 500, 200, 300, 18_000, 6000.0, 1000, True),
 }
 
@@ -158,6 +158,15 @@ Sample = tuple[Any, LabelMatrix, Any]
 # of a label with its own missing entries per n d. SEARCHED is the number of fits of a search.
 TREE, ROUND, CUBE, LEAST, LABEL = 1.25e-8, 6e-9, 1.5e-11, 1.5e-3, 7e-10
 SEARCHED = 24
+# Seconds of one core per nonzero entry and label: of ridge regression and logistic regression of
+# wide sparse data (benchmarks/text.py).
+RIDGE, LOGISTIC = 2e-8, 1e-7
+# Number of rows up to which wide data have nuclear norms and a kernel model.
+DUAL = 1000
+# Penalty of logistic regression: C times the mean squared length of a row.
+LENGTH = 20.0
+# Number of label entries for which the seconds of an effort are meant.
+TYPICAL = 300_000
 # Largest number of entries of a sparse matrix that is made dense for boosting.
 DENSE = 2e7
 # Largest number of rows squared times columns for the Laplacian kernel, which no BLAS speeds up.
@@ -189,6 +198,11 @@ class EnsembleContext:
     seed: int
     n_jobs: int | None
     models: Sequence["Candidate"] = ()  # of the user
+
+    @property
+    def wide(self) -> bool:
+        """Whether features are sparse numbers with more columns than rows, such as TF-IDF."""
+        return sp.issparse(self.F) and self.F.shape[1] > self.F.shape[0] and not self.bits
 
     @property
     def fold(self) -> NDArray[np.intp]:
@@ -263,6 +277,10 @@ class BaseModel:
         X, labels = rows_for(self.inputs, context.X, context.F), LabelMatrix.of_signs(context.T)
         progress = _progress(self.model, context.budget, line, stops=False)
         self.model._fit_arrays(X, labels, label_weight=weights, **progress)
+        if context.wide:  # coefficients of many columns fill the model file
+            for model in [self.model, *getattr(self.model, "estimators_", ())]:
+                if hasattr(model, "coef_"):
+                    model.coef_ = model.coef_.astype(np.float32)
 
 
 def _progress(model: Any, budget: TimeBudget, line: str, *, stops: bool) -> dict[str, Any]:
@@ -296,15 +314,25 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
     fits = len(context.folds) + 1
     choosing = 6 * CUBE * min(d, n) ** 2 * size + SEARCHED * LABEL * size * min(d, size) * c
     cost = fits * (CUBE * min(d, n) ** 2 * n + LABEL * n * min(d, n) * c)
+    if context.wide and n > DUAL:
+        cost = fits * RIDGE * context.F.nnz * c
     yield Candidate("linear", choosing + 0.5, choosing + cost + 1.0, lambda: [_linear(context)])
+    if context.wide:
+        cost = fits * LOGISTIC * context.F.nnz * np.count_nonzero(context.T) / n
+        yield Candidate("logistic", 0.0, cost + 0.1, lambda: [_logistic(context)])
+        if n > DUAL:  # a kernel is slower and weaker (benchmarks/text.py)
+            return
     exact = n <= context.effort.exact and 40.0 * n * n <= context.max_memory
     m = context.effort.components
     width = n if exact else min(m, n)
     choosing = 100 * CUBE * size**3 + SEARCHED * LABEL * size**2 * c
     cost = fits * (3 * CUBE * n * width**2 + LABEL * n * width * c)
     yield Candidate("kernel", choosing, choosing + cost + 1.0, lambda: _kernels(context, exact))
-    if not context.effort.trees:
+    if not context.effort.trees or context.wide:
         return
+    # A third for each of the candidates below. It grows with the square root of the data.
+    size_of_data = np.clip(np.sqrt(n * c / TYPICAL), 0.3, 3.0)
+    work = context.effort.work / 3 * float(size_of_data)
     seen = (context.T != 0).sum(axis=0).astype(np.float64)
     tree = TREE * float((seen * np.log2(seen + 2)).sum()) * np.sqrt(context.X.shape[1]) + LEAST * c
     share = context.effort.fold_trees / context.effort.trees
@@ -315,11 +343,11 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
         if name == "random forest" and plain:
             continue
         a_tree = tree * (1 + 0.8 * share * (fits - 1))
-        fit = min(context.effort.work / 2 / max(a_tree, 1e-9), context.effort.most_trees / c)
+        fit = min(work / max(a_tree, 1e-9), context.effort.most_trees / c)
         trees = int(min(context.effort.trees, fit))
         yield Candidate(name, 0.0, a_tree * trees, partial(_forest, context, name, trees))
     boost = (ROUND * float(seen.sum()) * context.X.shape[1] + LEAST * c) * fits
-    rounds = int(min(context.effort.rounds, context.effort.work / 2 / max(boost, 1e-9)))
+    rounds = int(min(context.effort.rounds, work / max(boost, 1e-9)))
     if rounds >= FEWEST_TREES and not plain and (not sp.issparse(context.X) or n * d <= DENSE):
         yield Candidate("boosted trees", 0.0, boost * rounds, lambda: [_boosted(context, rounds)])
 
@@ -357,7 +385,23 @@ def choose(
 def _linear(context: EnsembleContext) -> BaseModel:
     sample = context.sample()
     context.budget.report("linear model: selecting hyperparameters")
-    return _tuned(context, sample, choose(sample, "linear"))
+    found = choose(sample, "linear")
+    if not context.wide or len(context.T) <= DUAL:
+        return _tuned(context, sample, found)
+    model = MaskedRidgeClassifier(found.alpha_, solver="dual", coupling=None)
+    return BaseModel("linear", f"ridge, alpha {found.alpha_:.3g}", model)
+
+
+def _logistic(context: EnsembleContext) -> BaseModel:
+    from sklearn.linear_model import LogisticRegression
+
+    C = LENGTH * context.F.shape[0] / float(context.F.multiply(context.F).sum())
+    # 0.1 is the tolerance of LIBLINEAR itself; smaller ones take longer and change no measure.
+    base = LogisticRegression(
+        C=C, solver="liblinear", dual=True, tol=0.1, random_state=context.seed
+    )
+    model = MaskedOneVsRestClassifier(base)
+    return BaseModel("logistic regression", f"C {C:.3g}", model)
 
 
 def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:

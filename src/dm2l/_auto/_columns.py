@@ -134,13 +134,26 @@ def _key(value: Any) -> Any:
     return str(value)
 
 
+def without_far_values(X: Any) -> Any:
+    """``X`` clipped at ten robust standard deviations from the median of each column."""
+    # The largest estimate counts, so that long tails and rare values are kept. Quantiles are
+    # rounded inwards and leave out at least one row at each end.
+    median, spread = np.median(X, axis=0), np.zeros(X.shape[1:])
+    for percent, deviations in ((25, 1.349), (5, 3.290), (1, 4.653)):
+        high = np.percentile(X, 100 - percent, axis=0, method="lower")
+        low = np.percentile(X, percent, axis=0, method="higher")
+        spread = np.maximum(spread, (high - low) / deviations)
+    reach = np.where(spread > 0, FARTHEST * spread, np.inf)
+    return np.clip(X, median - reach, median + reach)
+
+
 @dataclass(frozen=True)
 class FeatureEncoder:
     """Imputed and standardized numbers, missing-value indicators and one-hot categories."""
 
     # Columns of 0 and 1 are not scaled: with unit variance a rare 1 would outweigh all others
-    # (benchmarks/study.py, Tox21). Columns of a sparse matrix are only divided by their largest
-    # value, which keeps them sparse.
+    # (benchmarks/study.py, Tox21). Columns of a sparse matrix stay sparse. They are divided by their
+    # largest value if it is large; smaller values, such as TF-IDF, are not changed.
 
     median: Floats  # replaces missing values
     centre: Floats
@@ -155,12 +168,13 @@ class FeatureEncoder:
         d = X.shape[1]
         zero, one = np.zeros(d), np.ones(d)
         if sp.issparse(X):
+            zero, one = zero.astype(np.float32), one.astype(np.float32)  # files store them
             X = sp.csc_array(X)
             whole = (X.data == 0) | (X.data == 1)
             odd = np.zeros(d, dtype=bool)
             odd[np.repeat(np.arange(d), np.diff(X.indptr))[~whole]] = True
             largest = np.ravel(abs(X).max(axis=0).toarray())
-            scale = np.where(odd & (largest > 0), largest, 1.0)
+            scale = np.where(odd & (largest > FARTHEST), largest, one)
             return cls(zero, zero, scale, np.arange(0), levels, bool(np.mean(~odd) >= MOSTLY))
         missing = np.isnan(X)
         numbers = levels == 0
@@ -175,7 +189,7 @@ class FeatureEncoder:
             if bit[j]:
                 median[j] = np.round(median[j])
             else:
-                whole = np.where(missing[:, j], median[j], X[:, j])
+                whole = without_far_values(np.where(missing[:, j], median[j], X[:, j]))
                 centre[j], spread = whole.mean(), whole.std()
                 scale[j] = spread if spread > 0 else 1.0
         gaps = np.flatnonzero(numbers & missing.any(axis=0))
@@ -194,8 +208,7 @@ class FeatureEncoder:
         missing = np.isnan(X)
         columns = np.where(missing, self.median, X)[:, numbers]
         columns = (columns - self.centre[numbers]) / self.scale[numbers]
-        if not self.bits:
-            columns = np.clip(columns, -FARTHEST, FARTHEST)
+        columns = np.clip(columns, -FARTHEST, FARTHEST)
         blocks = [columns, missing[:, self.gaps].astype(np.float64)]
         blocks += [
             (X[:, [j]] == np.arange(self.levels[j])).astype(np.float64)

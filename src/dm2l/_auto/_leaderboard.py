@@ -218,14 +218,17 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
 def _helps(
     context: EnsembleContext, models: list[BaseModel], scores: list[Floats], new: Floats
 ) -> bool:
-    """Return whether the last model gets a relevant weight on the rows with scores."""
+    """Return whether the last model has a relevant weight or the best AUC on rows with scores."""
     rows = np.isfinite(new).any(axis=1)
     weights = None if context.weights is None else context.weights[rows]
     shares = np.array([model.shares for model in models])
     both = np.stack([*scores, new])[:, rows]
     stack = Stack.fit(both, context.T[rows], shares, weights)
-    share = (stack.weights * stack.slope).mean(axis=1)  # effects of standardized scores
-    return bool(share[-1] >= WORTHWHILE * share.sum())
+    if stack.effects[-1] >= WORTHWHILE * stack.effects.sum():
+        return True
+    fold = context.fold[rows]
+    auc = [label_auc(each, context.T[rows], fold)[0].mean for each in both]
+    return bool(auc[-1] >= max(auc))
 
 
 def add_gains(

@@ -26,8 +26,8 @@ Bools = NDArray[np.bool_]
 
 # Penalties in units of the log-likelihood. The first is on differences between a label's slopes and
 # weights and the common ones, the second on differences between the common weights and equal
-# weights.
-HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 100.0, 1.0
+# weights, which keeps them nearly equal where positives are few (benchmarks/small_samples.py).
+HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 100.0, 100.0
 # Smallest allowed slope of a label relative to the common slope. Negative slopes are mostly due to
 # chance and would make the scores of all rows equal (benchmarks/study.py, Arts).
 FLATTEST = 0.01
@@ -111,6 +111,11 @@ class Stack:
         zero, one = np.zeros((1, n_labels)), np.ones((1, n_labels))
         common, intercept = np.ones(1), np.zeros(n_labels)
         return cls(np.zeros(1, dtype=bool), zero, one, 2 * one, zero, one, common, intercept)
+
+    @property
+    def effects(self) -> Floats:
+        """Mean effect (m,) of one standard deviation of the scores of each model."""
+        return np.asarray((self.weights * self.slope).mean(axis=1))
 
     def log_odds(self, scores: Floats) -> Floats:
         """Log-odds (n, c) from the scores (m, n, c) of all models; NaN where a score is NaN."""

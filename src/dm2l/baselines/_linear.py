@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._base import FitResult, MissingLabelClassifier
+from dm2l._solvers.dual import dual_ridge
 from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem, masked_ridge
@@ -200,9 +201,10 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
         :class:`dm2l.DM2LClassifier`.
     fit_intercept : bool, default=True
         Whether scores have an intercept, which is not penalized.
-    solver : {"auto", "direct", "cg"}, default="auto"
+    solver : {"auto", "direct", "cg", "dual"}, default="auto"
         Matrix factorization ("direct"), conjugate gradients to a relative gradient of 1e-10
-        ("cg"), or the cheaper of the two.
+        ("cg"), or the cheaper of the two. "dual" is for sparse ``X`` with many columns, such as
+        words: conjugate gradients on one unknown per row to a relative residual of 1e-3.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as, class_prior
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -231,12 +233,23 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("alpha", self.alpha, words=("scale",))
-        check_choice("solver", self.solver, "auto", "direct", "cg")
+        check_choice("solver", self.solver, "auto", "direct", "cg", "dual")
+        if self.solver == "dual" and (
+            not self.fit_intercept or self.missing_as == "unlabelled" or self.coupling == "joint"
+        ):
+            raise ValueError(
+                "solver='dual' supports neither fit_intercept=False, nor missing_as='unlabelled', "
+                "nor coupling='joint'. Use solver='auto'."
+            )
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows
         alpha, intercept = ridge_value(self.alpha, X, rows), bool(self.fit_intercept)
+        if self.solver == "dual":
+            weights = None if entries is None else entries.weights
+            self._store(X, *dual_ridge(X, T, alpha, weights))
+            return FitResult()
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
         if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:

@@ -293,7 +293,7 @@ ColumnTransformer sklearn.compose._column_transformer: Estimator
   transformers: [(str, 'drop' | 'passthrough' | Estimator, str | [str | int] | b[...])]
   remainder: 'drop' | 'passthrough'
   sparse_threshold: number
-  transformer_weights: none
+  transformer_weights: none | {number}
   n_jobs: none | int[1:1]
   verbose verbose_feature_names_out: bool
   force_int_remainder_cols?: setting
@@ -329,12 +329,18 @@ MissingIndicator sklearn.impute._base
   _n_features: size[d]
   _precomputed: bool
 
-StandardScaler sklearn.preprocessing._data: Estimator
+Scaler
   copy with_mean with_std: bool
   fitted
   include Data
   n_samples_seen_: number | a[d]
   mean_ var_ scale_: none | f[d]
+
+StandardScaler sklearn.preprocessing._data: Estimator
+  include Scaler
+
+ClippedScaler dm2l.tables._preparation: Estimator
+  include Scaler
 
 MaxAbsScaler sklearn.preprocessing._data: Estimator
   copy clip?: bool

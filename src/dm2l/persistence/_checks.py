@@ -261,7 +261,7 @@ def _pipeline(record: Record) -> None:
 def widths(record: Any) -> tuple[int | None, int | None]:
     """Return the numbers of columns that a step takes and gives, or None where unknown."""
     sizes = getattr(record, "sizes", {})
-    same = ("StandardScaler", "MaxAbsScaler", "FunctionTransformer")
+    same = ("StandardScaler", "ClippedScaler", "MaxAbsScaler", "FunctionTransformer")
     name = record.entry.name if hasattr(record, "entry") else ""
     if name in ("CountVectorizer", "TfidfVectorizer"):
         return None, sizes.get("w")

@@ -33,6 +33,7 @@ _STEPS: dict[str, tuple[type, ...]] = {
     "number": (Pipeline, FunctionTransformer, str),
     "category": (OneHotEncoder, OrdinalEncoder),
     "text": (TfidfVectorizer,),
+    "letters": (TfidfVectorizer,),
     "smiles": (MorganFingerprints,),
     "score": (SimpleImputer, FunctionTransformer, str),
 }
@@ -226,7 +227,7 @@ def _prepares(transformer: Any, model: TableModel) -> bool:
             continue
         kind = name.rstrip("0123456789")
         form = _FORMS.get(kind, kind)
-        one = form in ("text", "smiles")
+        one = form in ("text", "letters", "smiles")
         if isinstance(columns, str) is not one or type(part) not in _STEPS.get(form, ()):
             return False
         if type(part) is Pipeline and type(part.steps[0][1]) is not SimpleImputer:
@@ -235,7 +236,7 @@ def _prepares(transformer: Any, model: TableModel) -> bool:
         if type(part) is FunctionTransformer and part.func is not None:
             return False
         named = [columns] if one else list(columns)
-        if any(kinds.get(column) != form for column in named):
+        if any(kinds.get(column) != ("text" if form == "letters" else form) for column in named):
             return False
-        seen += named
+        seen += named if form != "letters" else []
     return sorted(seen) == sorted(kinds) == sorted(transformer.feature_names_in_)

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 SAMPLE = 300  # the number of training rows in which columns of a kernel model are shuffled
 SHUFFLES = 5  # number of shuffles of each column
 MOST_COLUMNS = 40  # maximum number of shuffled columns
+MOST_FEATURES = 5000  # maximum number of features of an automatic model whose columns are shuffled
 MOST_NUMBERS = 4_000_000  # maximum number of values in the rows that are scored in one call
 
 
@@ -45,8 +46,9 @@ def explain_model(
     In a linear model, the weight of a feature is its coefficient. In other models, the weight of a
     raw column is the root mean square change of the score when the column is shuffled among
     training rows. Only the 40 columns with the largest linear weights are shuffled. For the
-    automatic model, the sign comes from its linear model; a category has no sign. The weight of a
-    label is the correlation of the scores on training rows.
+    automatic model, the sign comes from its linear model; a category has no sign. With more than
+    5000 features, such as words, the weight is the effect of one standard deviation of a feature in
+    the linear model. The weight of a label is the correlation of the scores on training rows.
 
     Parameters
     ----------
@@ -108,10 +110,13 @@ def _by_shuffling(
     classifier = model.classifier
     rng, automatic = np.random.RandomState(random_state), isinstance(classifier, AutoClassifier)
     if automatic:
-        X = _dense(model.sample)
-        scores, slopes = classifier.decision_function(X), classifier._column_weights(X)
         # each word or bit is a separate feature
         sources = [feature.name for feature in model.features]
+        slopes = classifier._column_weights(model.sample)
+        if len(sources) > MOST_FEATURES:
+            return sources, slopes
+        X = _dense(model.sample)
+        scores = classifier.decision_function(X)
     else:
         rows = classifier.X_fit_
         X = _dense(rows[rng.permutation(rows.shape[0])[:SAMPLE]])

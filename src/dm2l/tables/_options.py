@@ -21,6 +21,7 @@ from dm2l.io._label_columns import by_column, label_columns
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.labels._rules import LabelRules
 from dm2l.model_selection import MultilabelKFold
+from dm2l.tables._blocks import weigh_blocks
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._preparation import codes_of, preparation
 from dm2l.tables._reading import Table
@@ -264,6 +265,8 @@ def fit_pipeline(
         settings, cv = None, options.splitter(Y, groups)
         model: Any = ScoreClassifier(coupling=options.coupling, cv=cv).fit(X, labels)
     elif options.automatic:
+        T = LabelMatrix.from_array(Y).signs
+        X = weigh_blocks(columns, X, T, groups, options.random_state)
         usual = groups is None and options.cv == FitOptions.cv
         settings = None
         own = ScoreClassifier(columns=list(range(X.shape[1] - n_scores, X.shape[1])))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
@@ -16,6 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, S
 from sklearn.utils.validation import check_is_fitted
 
 from dm2l._auto._classifier import AutoClassifier
+from dm2l._auto._columns import FARTHEST, without_far_values
 from dm2l._utils import require
 from dm2l._utils.arrays import factorize
 from dm2l.chemistry import MorganFingerprints, scaffold_groups
@@ -32,8 +33,10 @@ from dm2l.tables._kinds import (
 )
 from dm2l.tables._reading import Table
 
-# Maximum number of words and of categories in a column. The linear model needs d x d matrices.
-MAX_WORDS, MAX_CATEGORIES = 2000, 500
+MAX_CATEGORIES = 500  # maximum number of categories in a column
+# Maximum number of words of a text for models that need d x d matrices, and of n-grams of words and
+# of letters for AutoClassifier, which limit the size of a model file, also for each row.
+MAX_WORDS, MAX_NGRAMS, PER_ROW = 2000, (21_000, 42_000), (10, 20)
 
 
 def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bool = False) -> Any:
@@ -49,29 +52,55 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
                 bits = np.isin(np.nan_to_num(inputs[use.name]), (0, 1)).all()
                 kind = "boolean" if bits else kind
             by_kind.setdefault(kind, []).extend(use.inputs)
-    # AutoClassifier takes missing numbers and codes of categories, but no text.
+    # AutoClassifier takes many columns, missing numbers and codes of categories, but no text.
+    ngrams = raw and "text" in by_kind
     raw = raw and not by_kind.keys() & {"text", "smiles"}
     parts: list[tuple[str, Any, Any]] = []
     for kind, strategy in {"numeric": "median", "boolean": "most_frequent"}.items():
         if kind in by_kind:
             imputer = SimpleImputer(strategy=strategy, add_indicator=True, keep_empty_features=True)
-            steps = (imputer, StandardScaler()) if kind == "numeric" else (imputer,)
+            steps = (imputer, ClippedScaler()) if kind == "numeric" else (imputer,)
             parts.append((kind, "passthrough" if raw else make_pipeline(*steps), by_kind[kind]))
     if "category" in by_kind:
         encoder: Any = OneHotEncoder(handle_unknown="ignore", max_categories=MAX_CATEGORIES)
         if raw:
             encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
         parts.append(("category", encoder, by_kind["category"]))
-    words = TfidfVectorizer(sublinear_tf=True, strip_accents="unicode", max_features=MAX_WORDS)
     # A name instead of a list of names, because a vectorizer takes a column and not a table.
-    for kind, part in {"text": words, "smiles": MorganFingerprints()}.items():
-        for number, name in enumerate(by_kind.get(kind, []), 1):
-            parts.append((f"{kind}{number}", part, name))
+    for number, name in enumerate(by_kind.get("text", []), 1):
+        words = TfidfVectorizer(sublinear_tf=True, strip_accents="unicode", max_features=MAX_WORDS)
+        parts.append((f"text{number}", words, name))
+        if ngrams:
+            limits = np.array(MAX_NGRAMS)
+            if inputs is not None:
+                limits = np.minimum(limits, np.array(PER_ROW) * len(inputs))
+            letters = clone(words).set_params(analyzer="char_wb", ngram_range=(2, 5))
+            letters.set_params(max_features=int(limits[1]))
+            words.set_params(ngram_range=(1, 2), max_features=int(limits[0]))
+            parts.append((f"letters{number}", letters, name))
+    for number, name in enumerate(by_kind.get("smiles", []), 1):
+        parts.append((f"smiles{number}", MorganFingerprints(), name))
     if "score" in by_kind:  # the last columns; missing scores stay NaN in dense features
         sparse = by_kind.keys() & {"text", "smiles"}
         scores: Any = SimpleImputer(keep_empty_features=True) if sparse else "passthrough"
         parts.append(("score", scores, by_kind["score"]))
-    return ColumnTransformer(parts, remainder="drop", verbose_feature_names_out=False)
+    # Texts make the matrix sparse, and a dense one would be standardized.
+    dense = 1.0 if ngrams else 0.3
+    return ColumnTransformer(
+        parts, remainder="drop", verbose_feature_names_out=False, sparse_threshold=dense
+    )
+
+
+class ClippedScaler(StandardScaler):
+    """Standardize columns without regard to far values, which are clipped."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn means and deviations of values that are not far."""
+        return super().fit(without_far_values(X), y, sample_weight)
+
+    def transform(self, X: Any, copy: bool | None = None) -> Any:
+        """Standardize and clip."""
+        return np.clip(super().transform(X, copy), -FARTHEST, FARTHEST)
 
 
 def codes_of(transformer: Any) -> list[int]:

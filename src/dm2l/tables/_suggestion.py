@@ -333,7 +333,7 @@ def choose_batch(
 
 def _directions(classifier: Any, X: Any) -> Floats:
     """Features of the rows, reduced to at most ``DIRECTIONS`` columns."""
-    if classifier.kernel != "linear":
+    if classifier.kernel not in ("linear", None):  # None for masked ridge
         features = KernelMap(classifier._kernel, min(DIRECTIONS, X.shape[0]), random_state=0)
         return np.asarray(features.fit(X))
     if X.shape[1] <= DIRECTIONS:

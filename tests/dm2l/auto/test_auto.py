@@ -137,6 +137,23 @@ def test_hidden_labels_change_nothing(few_trees, data):
     assert (first.decision_function(X) == second.decision_function(X)).all()
 
 
+def test_wide_sparse_data_have_linear_models_and_no_leak(few_trees, monkeypatch, tmp_path):
+    monkeypatch.setattr(_base_models, "DUAL", 10)
+    rng = np.random.default_rng(0)
+    X = sp.random_array((90, 300), density=0.05, rng=rng, format="csr")
+    Y = (X @ rng.normal(size=(300, 3)) > 0).astype(float)
+    mask = rng.random(Y.shape) < 0.7
+    model = AutoClassifier(random_state=0).fit(X, Y, label_mask=mask)
+    flipped = AutoClassifier(random_state=0).fit(X, np.where(mask, Y, 1 - Y), label_mask=mask)
+    assert model.leaderboard_["model"] == ["linear", "logistic regression", "stack"]
+    assert model.leaderboard_["settings"][0].startswith("ridge")
+    assert (model.decision_function(X) == flipped.decision_function(X)).all()
+    save_model(model, tmp_path / "wide.dm2l")
+    loaded = load_model(tmp_path / "wide.dm2l")
+    assert (loaded.decision_function(X) == model.decision_function(X)).all()
+    assert loaded.models_["linear"].coef_.dtype == np.float32
+
+
 def table(rng, n=160):
     z, colour = rng.normal(size=n), rng.choice(["red", "green", "blue"], n)
     frame = pd.DataFrame({"z": z, "colour": colour, "flag": rng.random(n) < 0.5})

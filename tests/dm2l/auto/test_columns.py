@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from dm2l import AutoClassifier
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
+from dm2l.metrics import label_auc
 
 FRAME = pd.DataFrame(
     {
@@ -81,11 +83,32 @@ def test_bits_stay_what_they_are_dense_and_sparse():
     assert (sparse.transform(sp.csr_array(X)) != sp.csr_array(X)).nnz == 0
 
 
-def test_other_numbers_of_a_sparse_matrix_are_divided_by_the_largest():
-    X = sp.csr_array([[0.0, 4.0, 1.0], [0.0, 2.0, 0.0]])
-    found = FeatureEncoder.of(X, np.zeros(3, dtype=np.intp))
+def test_large_numbers_of_a_sparse_matrix_are_divided_by_the_largest():
+    X = sp.csr_array([[0.0, 40.0, 1.0, 0.3], [0.0, 20.0, 0.0, 0.4]])
+    found = FeatureEncoder.of(X, np.zeros(4, dtype=np.intp))
     assert not found.bits
-    assert found.transform(X).toarray().tolist() == [[0, 1, 1], [0, 0.5, 0]]
+    assert found.transform(X).toarray().tolist() == [[0, 1, 1, 0.3], [0, 0.5, 0, 0.4]]
+
+
+def test_an_extreme_row_changes_no_feature_of_the_others():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=200), np.where(rng.random(200) < 0.7, 0, rng.random(200))])
+    wild = np.vstack([X, [1e6, -1e6]])
+    plain, mended = (features(rows)[0].transform(X) for rows in (X, wild))
+    assert np.abs(plain - mended).max() < 0.5
+    assert np.abs(features(wild)[0].transform(wild)).max() == 10
+    np.testing.assert_allclose(features(X)[0].centre, X.mean(axis=0))
+
+
+def test_an_extreme_row_does_not_decide_predictions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    Y = (X[:, :2] + 0.5 * rng.normal(size=(300, 2)) > 0).astype(float)
+    fit = AutoClassifier("quick", cv=2, random_state=0).fit
+    plain = label_auc(Y[200:], fit(X[:200], Y[:200]).predict_proba(X[200:]))
+    wild = np.vstack([X[:200], np.full((1, 4), 1e5)])
+    model = fit(wild, np.vstack([Y[:200], [[0, 0]]]))
+    assert label_auc(Y[200:], model.predict_proba(X[200:])) > plain - 0.01
 
 
 def test_one_slip_of_a_decimal_point_does_not_decide_distances():

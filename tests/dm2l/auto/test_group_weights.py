@@ -65,7 +65,8 @@ def test_a_family_that_shifts_scores_does_not_end_a_race(family):
     # The last fold has no scores yet; the family's shift would make the good model look idle.
     good[:1500] += 20.0
     good[2500:] = np.nan
-    plain, fair = (SimpleNamespace(T=T, weights=each) for each in (None, weights))
+    fold = np.zeros(len(T), dtype=np.intp)  # ranks suffer from the shift too
+    plain, fair = (SimpleNamespace(T=T, weights=each, fold=fold) for each in (None, weights))
     assert not _leaderboard._helps(plain, parts, [poor], good)
     assert _leaderboard._helps(fair, parts, [poor], good)
 

@@ -41,13 +41,19 @@ def test_one_label_without_holding_is_a_logistic_regression(held_out, monkeypatc
     assert log_loss(eta[:, None], T) == pytest.approx(log_loss(best[:, None], T), abs=1e-4)
 
 
-def test_a_model_that_knows_nothing_gets_no_weight(held_out):
+def test_a_model_that_knows_nothing_has_no_effect(held_out):
     scores, T = held_out
     stack = Stack.fit(scores, T, SHARES)
-    share = stack.common / stack.common.sum()
+    share = stack.effects / stack.effects.sum()
     assert share[2] < 0.02
     assert share[:2].min() > 0.3
     assert (stack.weights >= 0).all()
+
+
+def test_weights_are_nearly_equal_where_positives_are_few(held_out):
+    scores, T = held_out
+    few, many = (Stack.fit(scores[:, :n], T[:n], SHARES).common for n in (30, len(T)))
+    assert np.ptp(few / few.sum()) < np.ptp(many / many.sum()) / 2
 
 
 def test_a_stack_is_better_than_its_parts_and_calibrated(held_out):

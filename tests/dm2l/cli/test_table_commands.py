@@ -808,8 +808,8 @@ def test_fit_prints_a_line_for_each_model_and_hyperparameters_on_request(journey
     quick = (*arguments, "--effort", "quick", "-o", model, "--force")
     shown = succeed(fit_command, *quick).stdout
     assert "lambda_d" not in shown
-    rows = [line for line in shown.splitlines() if re.match("(linear|rbf kernel|stack)  ", line)]
-    assert len(rows) == 3
+    wanted = "(linear|logistic regression|rbf kernel|stack)  "
+    assert sum(bool(re.match(wanted, line)) for line in shown.splitlines()) == 4
     assert "CV AUC" in shown
     assert "rbf kernel: lambda_d" in succeed(fit_command, *quick, "--verbose").stdout
 
