@@ -2,7 +2,7 @@
 
     python benchmarks/far_values.py
 
-Half of at most 1,400 rows are the training rows, without 30 % of their label entries; the others are
+Half of at most 1,400 rows are for training, without 30 % of their label entries; the others are
 the test rows. The far row has the value 1e5 in every column and no label.
 """
 

@@ -152,8 +152,8 @@ class FeatureEncoder:
     """Imputed and standardized numbers, missing-value indicators and one-hot categories."""
 
     # Columns of 0 and 1 are not scaled: with unit variance a rare 1 would outweigh all others
-    # (benchmarks/study.py, Tox21). Columns of a sparse matrix stay sparse. They are divided by their
-    # largest value if it is large; smaller values, such as TF-IDF, are not changed.
+    # (benchmarks/study.py, Tox21). Columns of a sparse matrix stay sparse: they are divided by
+    # their largest value if it is large, and small values such as TF-IDF are not changed.
 
     median: Floats  # replaces missing values
     centre: Floats
