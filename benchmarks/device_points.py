@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from device import FURTHER, Clock, about, load, rbf, search
 
-from dm2l import ConstantLabelWarning, DM2LClassifier, DM2LClassifierCV, objective
+from dm2l import ConstantLabelWarning, DM2LClassifier, DM2LClassifierCV
 from dm2l._search import _path
 from dm2l._solvers.nuclear import _by_eigh, norm_by_products
 
@@ -222,27 +222,13 @@ def products(clock: Clock, n: int, c: int, device: str) -> None:
 PARTS = ("linear", "further", "search", "search-corel", "profile", "norms", "products", "precise")
 
 
-class Eager:
-    """In the place of a graph: its function, kernel by kernel."""
-
-    def __init__(self, function: Callable[..., Any], *inputs: Any) -> None:
-        self._function = function
-
-    def __call__(self, *inputs: Any) -> Any:
-        F = inputs[0]
-        return self._function(*(F.new_tensor(x) if isinstance(x, float) else x for x in inputs))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with the archives")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--rows", type=int, help="most training rows (default: all)")
     parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
-    parser.add_argument("--eager", action="store_true", help="without graphs of CUDA")
     arguments = parser.parse_args()
-    if arguments.eager:
-        objective.CudaGraph = Eager
     warnings.simplefilter("ignore", ConstantLabelWarning)
     device, rows = arguments.device, arguments.rows
     clock, start = Clock(device), time.perf_counter()

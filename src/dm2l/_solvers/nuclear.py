@@ -42,7 +42,7 @@ _AT_ONCE = 6
 _LEAST_OF_INVERSE = 1e-6
 
 
-def norm_by_products(Z: Any, mu: Any, curvature: bool, heights: Any) -> Evaluation:
+def norm_by_products(Z: Any, mu: float, curvature: bool = False, heights: Any = None) -> Evaluation:
     """The norm by matrix products only, which accelerators compute for a whole stack at once."""
     # The upper part of the polar factor of [Z; mu I] is the gradient, the lower one is mu (S + mu^2
     # I)^(-1/2), and its inner product with the matrix is the smoothed norm. The polar factor of [Z;
@@ -230,9 +230,9 @@ class SmoothNorm:
             nothing = xp.zeros((), **options)
             bend = xp.zeros(shape, **options) if curvature else None
             return Evaluation(nothing, nothing, Z, bend)
-        # On CUDA, eigh is slow above 32 rows and cannot be part of a graph, where mu is a tensor.
-        small = min(Z.shape[-2:]) <= 32 and isinstance(self.mu, float)
-        method = _by_eigh if small or not is_on_cuda(Z) else norm_by_products
+        # On CUDA, eigh is slow above 32 rows.
+        many = min(Z.shape[-2:]) > 32 and is_on_cuda(Z)
+        method = norm_by_products if many else _by_eigh
         return method(Z, self.mu, curvature, heights)
 
     def of_gram(

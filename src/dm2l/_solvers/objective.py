@@ -24,16 +24,13 @@ from numpy.typing import NDArray
 from dm2l._solvers.nuclear import (
     Evaluation,
     Norm,
-    SmoothNorm,
     nuclear_norm,
     thresholded_nuclear_norm,
 )
 from dm2l._utils.arrays import (
     WORTH_SHARING,
-    CudaGraph,
     asarray_like,
     float64,
-    is_on_cuda,
     one_blas_thread,
     pool,
     to_numpy,
@@ -164,7 +161,6 @@ class Objective:
         if entries.weights is not None:
             self.rows = entries.rows
             self._set_divisor()
-        self._graphs: dict[bool, CudaGraph] = {}
         ordinary = is_numpy_array(example)
         # Accelerators are faster with few large stacks, processors with little padding.
         groups = self.groups = Groups(T, padding=1.1 if ordinary else 4.0)
@@ -210,7 +206,6 @@ class Objective:
 
     def fill(self, targets: NDArray[Any]) -> None:
         """Set a target for every entry; missing entries get the weights of their rows."""
-        self._graphs = {}
         self.targets = asarray_like(targets, self._example, self.targets.dtype)
         if self.rows is None:
             self.observed = self._xp.ones_like(self.targets)
@@ -286,46 +281,23 @@ class Objective:
         self, F: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
         """Smoothed and exact ``J`` and the gradient of the smoothed one."""
-        if self.lambda_d and linear is None and isinstance(norm, SmoothNorm) and is_on_cuda(F):
-            return self._replay(F, norm.mu, curvature)
         value, gradient = self.loss(F)
         value = float(value)
         if not self.lambda_d or not np.isfinite(value):
             return Evaluation(value, value, gradient)
-        at = self._with_norms(F, value, gradient, norm, linear, curvature, self.lambda_d)
-        return at._replace(value=float(at.value), exact=float(at.exact))
+        return self.add_norms(F, value, gradient, norm, linear, curvature=curvature)
 
     def add_norms(
-        self, gradient: Any, F: Any, norm: Norm, *, curvature: bool = False
-    ) -> Evaluation:
-        """Return the norms of scores with any number of columns; add the gradient in place."""
-        at = self._with_norms(F, 0.0, gradient, norm, None, curvature, self.lambda_d)
-        return at._replace(value=float(at.value), exact=float(at.exact))
-
-    def _replay(self, F: Any, mu: float, curvature: bool) -> Evaluation:
-        """Evaluate on CUDA by a recorded graph, which starts its many small kernels at once."""
-
-        def work(F: Any, mu: Any, lambda_d: Any) -> tuple[Any, ...]:
-            at = self._with_norms(F, *self.loss(F), SmoothNorm(mu), None, curvature, lambda_d)
-            numbers = array_namespace(F).stack([at.value, at.exact])
-            return (numbers, at.gradient, at.curvature) if curvature else (numbers, at.gradient)
-
-        if curvature not in self._graphs:
-            self._graphs[curvature] = CudaGraph(work, F, mu, self.lambda_d)
-        numbers, *arrays = self._graphs[curvature](F, mu, self.lambda_d)
-        return Evaluation(*to_numpy(numbers).tolist(), *arrays)
-
-    def _with_norms(
         self,
         F: Any,
-        value: Any,
+        value: float,
         gradient: Any,
         norm: Norm,
-        linear: Any,
-        curvature: bool,
-        lambda_d: Any,
+        linear: Any = None,
+        *,
+        curvature: bool = False,
     ) -> Evaluation:
-        """Add the norms to the loss and, in place, to its gradient."""
+        """Add norms, of any number of columns, to a loss and, in place, to its gradient."""
         xp = array_namespace(F)
         c = F.shape[1]
         stacked = xp.empty((self._stacks[-1][-1], c), dtype=F.dtype, device=device(F))
@@ -364,11 +336,11 @@ class Objective:
         elif self.discriminant:
             inner = xp.sum(linear * F, dtype=xp.float64)
             shared = inner, inner
-            gradient -= lambda_d * linear
+            gradient -= self.lambda_d * linear
         # Memory use peaks here if labels are many, so arrays are deleted as early as possible.
         everyone = None
         if slope is not None and self._everyone:
-            slope *= lambda_d
+            slope *= self.lambda_d
             gradient -= slope
             slope = None
         total = self.groups.sum_back(stacked)
@@ -376,10 +348,10 @@ class Objective:
         if slope is not None:
             total -= slope
             slope = None
-        total *= lambda_d
+        total *= self.lambda_d
         gradient += self._spread(total)
-        exact = value + lambda_d * (local_exact - shared[1])
-        value = value + lambda_d * (local - shared[0])
+        exact = float(value + self.lambda_d * (local_exact - shared[1]))
+        value = float(value + self.lambda_d * (local - shared[0]))
         return Evaluation(value, exact, gradient, bend)
 
     def global_subgradient(self, F: Any, delta: float = 0.0) -> Any:

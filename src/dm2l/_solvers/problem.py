@@ -23,7 +23,6 @@ from dm2l._utils.arrays import (
     identity,
     invert_triangular,
     is_non_numpy,
-    is_on_cuda,
     solve_triangular,
     to_numpy,
 )
@@ -143,8 +142,7 @@ class Problem:
         self.n_evaluations += 1
         F = self.features.scores(W)
         ridge, shrunk = self.ridge(W)
-        narrow = self.narrows and linear is None and W.shape[0] < W.shape[1] and self.lambda_d
-        if narrow and not is_on_cuda(W):  # CUDA replays whole evaluations as graphs
+        if self.narrows and linear is None and W.shape[0] < W.shape[1] and self.lambda_d:
             value, residual = self.objective.loss(F)
             loss = float(value)
             F = None  # frees the memory
@@ -168,7 +166,7 @@ class Problem:
             A = xp.concat([A, xp.zeros_like(A[:, :1])], axis=1)
         G = self.features.scores(A)
         slope = xp.zeros_like(G)
-        at = self.objective.add_norms(slope, G, norm, curvature=curvature)
+        at = self.objective.add_norms(G, 0.0, slope, norm, curvature=curvature)
         gradient = self.features.adjoint(slope[:, :size]) @ Q.T
         if not curvature:
             return at._replace(gradient=gradient)

@@ -44,40 +44,6 @@ def is_on_cuda(array: Any) -> bool:
     return is_torch_array(array) and array.device.type == "cuda"
 
 
-class CudaGraph:
-    """A function of CUDA tensors and numbers as a graph, whose kernels start with one call."""
-
-    def __init__(self, function: Callable[..., tuple[Any, ...]], *inputs: Any) -> None:
-        import torch
-
-        first = inputs[0]
-        self._inputs = [
-            torch.empty_like(part) if is_torch_array(part) else first.new_empty((), dtype=float)
-            for part in inputs
-        ]
-        self._set(inputs)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.device(first.device):
-            # Libraries initialize themselves in their first call, which cannot be recorded.
-            stream = torch.cuda.Stream()
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
-                function(*self._inputs)
-            torch.cuda.current_stream().wait_stream(stream)
-            with torch.cuda.graph(self._graph):
-                self._outputs = function(*self._inputs)
-
-    def _set(self, inputs: Iterable[Any]) -> None:
-        for mine, given in zip(self._inputs, inputs, strict=True):
-            mine.copy_(given) if is_torch_array(given) else mine.fill_(given)
-
-    def __call__(self, *inputs: Any) -> list[Any]:
-        """Return the values of the function for other inputs."""
-        self._set(inputs)
-        self._graph.replay()
-        return [part.clone() for part in self._outputs]
-
-
 def device_name(array: Any) -> str:
     """Return the library and the device of an array as text."""
     if not is_non_numpy(array):

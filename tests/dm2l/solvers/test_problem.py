@@ -75,8 +75,8 @@ def test_fewer_columns_are_what_the_norms_see(rng, monkeypatch):
     monkeypatch.setattr(
         Objective,
         "add_norms",
-        lambda self, slope, F, *rest, **others: (
-            seen.append(F.shape[1]) or add_norms(self, slope, F, *rest, **others)
+        lambda self, F, *rest, **others: (
+            seen.append(F.shape[1]) or add_norms(self, F, *rest, **others)
         ),
     )
     problem.evaluate(rng.standard_normal((N_FEATURES + 1, N_LABELS)), SmoothNorm(0.1))
