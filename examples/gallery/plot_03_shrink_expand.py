@@ -29,7 +29,7 @@ from dm2l.simulate import simulate_uniform
 digits = load_digit_attributes()
 X, truth = digits.data[:600], digits.target[:600]
 Y = simulate_uniform(truth, rho=0.5, random_state=0)
-CooccurrenceDisplay.from_labels(Y, label_names=digits.target_names, kind="arrows")
+CooccurrenceDisplay.from_labels(Y, label_names=digits.target_names)
 plt.show()
 
 # %%

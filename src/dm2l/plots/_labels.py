@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
-from dm2l._utils.inputs import check_choice, check_count
+from dm2l._utils.inputs import check_count
 from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
@@ -21,7 +20,6 @@ from dm2l.plots._canvas import (
     COLOURS,
     FONT,
     LINE,
-    SMALL_FONT,
     Display,
     Numbers,
     axes_above,
@@ -43,12 +41,6 @@ if TYPE_CHECKING:
 YES, NO, MISSING = COLOURS[0], COLOURS[4], "#FFFFFF"
 _MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # heights in inches
 _HATCH = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
-_ROW_HEIGHT = 0.26  # inches per label where only arrows are drawn
-_UNITS = {
-    "largest": "singular value / largest",
-    "rows": r"singular value / $\sqrt{\mathrm{rows}}$",
-    None: "singular value",
-}
 
 
 @dataclass(eq=False, repr=False)
@@ -206,10 +198,10 @@ class CooccurrenceDisplay(Display):
 
     Attributes
     ----------
-    image_, colorbar_ : matplotlib AxesImage and Colorbar, or None
-        The heat map; None if only arrows were drawn.
-    arrows_ : list
-        The arrows in the order of :meth:`one_way`: texts in the heat map, or annotations.
+    image_, colorbar_ : matplotlib AxesImage and Colorbar
+        The heat map.
+    arrows_ : list of matplotlib Text
+        The arrows in the order of :meth:`one_way`.
 
     Examples
     --------
@@ -240,14 +232,13 @@ class CooccurrenceDisplay(Display):
         min_probability: float = 0.9,
         min_gain: float = 0.2,
         max_labels: int = 40,
-        kind: Literal["heatmap", "arrows"] = "heatmap",
         ax: Axes | None = None,
     ) -> Self:
         """Draw the co-occurrence of the observed entries of two or more labels.
 
         By default, ``label_names`` are the columns of the data frame, or y0, y1, ... At most
         ``max_labels`` labels are drawn, those with the most positives. The other parameters are
-        described in the constructor and in :meth:`plot`.
+        described in the constructor.
         """
         T, names = read_labels(Y, label_names)
         if T.shape[1] < 2 or max_labels < 2:
@@ -265,7 +256,7 @@ class CooccurrenceDisplay(Display):
             min_rows=min_rows,
             min_probability=min_probability,
             min_gain=min_gain,
-        ).plot(ax, kind=kind)
+        ).plot(ax)
 
     def one_way(self) -> list[Implication]:
         """Return the implications that hold in one direction only, in the order of the labels."""
@@ -280,101 +271,31 @@ class CooccurrenceDisplay(Display):
             reverse = self.min_probability <= self._found.told(self.min_rows).T
         return [(int(j), int(k)) for j, k in np.argwhere(implied & ~reverse)]
 
-    def plot(
-        self, ax: Axes | None = None, *, kind: Literal["heatmap", "arrows"] = "heatmap"
-    ) -> Self:
-        """Draw a heat map with arrows, or only the arrows, from rare to frequent labels."""
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the heat map, with an arrow for each implication that holds in one direction."""
         check_names(self.label_names, len(self.probability))
-        check_choice("kind", kind, "heatmap", "arrows")
-        (self._draw_map if kind == "heatmap" else self._draw_graph)(ax)
-        return self
-
-    def _draw_map(self, ax: Any) -> None:
         c = len(self.probability)
         side = float(np.clip(1.5 * LINE * c, 2.2, 6.5))
-        ax = self._axes(ax, side + 2.6, side + 1.9)
+        panel: Any = self._axes(ax, side + 2.6, side + 1.9)
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        ax.patch.set(**_HATCH)  # pairs that are not shown are hatched
+        panel.patch.set(**_HATCH)  # pairs that are not shown are hatched
         shown = 100 * self._found.told(self.min_rows)
         self.image_, self.colorbar_ = heat_map(
-            ax, shown, r"$P(k \mid j)$, %", cmap="Blues", vmin=0, vmax=100
+            panel, shown, r"$P(k \mid j)$, %", cmap="Blues", vmin=0, vmax=100
         )
-        tidy(ax, "… how many also have label $k$?", "of the rows with label $j$ …", grid=False)
+        tidy(panel, "… how many also have label $k$?", "of the rows with label $j$ …", grid=False)
         mark = {"marker": r"$\rightarrow$", "markersize": 9, "color": "black"}
         arrow = Line2D([], [], linestyle="none", **mark)
         few = f"fewer than {self.min_rows} rows, or the same label"
         words = ["$j$ implies $k$, $k$ does not imply $j$", few]
-        legend_above(ax, [arrow, Patch(**_HATCH)], words, columns=1)
-        write_names(ax, self.label_names, "xy")
-        cell = 72 * ax.get_window_extent().height / ax.get_figure(root=True).dpi / c  # points
+        legend_above(panel, [arrow, Patch(**_HATCH)], words, columns=1)
+        write_names(panel, self.label_names, "xy")
+        cell = 72 * panel.get_window_extent().height / panel.get_figure(root=True).dpi / c  # points
         look = {"color": "white", "fontsize": min(FONT, 0.7 * cell), "ha": "center"}
-        self.arrows_ = [ax.text(k, j, "→", va="center", **look) for j, k in self._pairs()]
-
-    def _draw_graph(self, ax: Any) -> None:
-        self.image_ = self.colorbar_ = None
-        pairs, names, self.arrows_ = self._pairs(), self.label_names, []
-        if not pairs:
-            ax = self._axes(ax, height=1.2)
-            share = f"{100 * self.min_probability:g} % or more of {self.min_rows} rows or more"
-            words = f"No label implies another one in one direction ({share})."
-            centred = {"ha": "center", "va": "center", "fontsize": FONT}
-            ax.text(0.5, 0.5, words, transform=ax.transAxes, **centred)
-            ax.set_axis_off()
-            return
-        places = _layers(pairs, np.asarray(self.base))
-        columns, lowest = (max(place[i] for place in places.values()) for i in (0, 1))
-        ax = self._axes(ax, 3.2 + 2.2 * columns, 1.2 + _ROW_HEIGHT * (lowest + 1))
-        # Arrows to the same label look alike.
-        implied = sorted({k for _, k in pairs}, key=lambda k: places[k])
-        styles = series_styles([names[k] for k in implied])
-        for j, k in pairs:
-            look = {name: styles[names[k]][name] for name in ("color", "linestyle")}
-            look |= {"arrowstyle": "-|>", "shrinkA": 3, "shrinkB": 5, "linewidth": 1.1}
-            if places[k][0] - places[j][0] > 1:  # the arrow must bend around the labels in between
-                look["connectionstyle"] = "arc3,rad=-0.15"
-            self.arrows_.append(ax.annotate("", places[k], places[j], arrowprops=look))
-        for label, (x, y) in places.items():
-            style = styles.get(names[label], {"color": "black", "marker": "."})
-            ax.plot(x, y, color=style["color"], marker=style["marker"], markersize=5)
-            ax.annotate(
-                shorten(names[label]),
-                (x, y),
-                xytext=(6 if x else -6, 0),
-                textcoords="offset points",
-                ha="left" if x else "right",
-                va="center",
-                fontsize=SMALL_FONT,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
-            )
-        ax.set_axis_off()
-        ax.set_xlim(-0.55, columns + 0.75)
-        ax.set_ylim(lowest + 0.7, -0.7)
-        words = f"{100 * self.min_probability:g} % or more of the rows with A"
-        ax.set_title(f"A → B: {words} have B,\nbut not the other way round", fontsize=FONT)
-
-
-def _layers(pairs: Sequence[tuple[int, int]], base: Numbers) -> dict[int, tuple[int, float]]:
-    """Return the column and the height of each label with an arrow; arrows lead to the right."""
-    # An implied label is usually the more frequent one. In the order of frequency, each label is
-    # placed to the right of all labels that imply it, near their mean height.
-    column: dict[int, int] = {}
-    for label in sorted({label for pair in pairs for label in pair}, key=lambda k: base[k]):
-        before = [column[j] for j, k in pairs if k == label and j in column]
-        column[label] = max(before, default=-1) + 1
-    tallest = max(Counter(column.values()).values())
-    places: dict[int, tuple[int, float]] = {}
-
-    def height(label: int) -> float:
-        known = [places[j][1] for j, k in pairs if k == label and j in places]
-        return float(np.mean(known)) if known else 0.0
-
-    for x in sorted(set(column.values())):
-        layer = sorted(sorted(label for label in column if column[label] == x), key=height)
-        for i, label in enumerate(layer):
-            places[label] = (x, (i + 0.5) * tallest / len(layer) - 0.5)
-    return places
+        self.arrows_ = [panel.text(k, j, "→", va="center", **look) for j, k in self._pairs()]
+        return self
 
 
 @dataclass(eq=False, repr=False)
@@ -481,20 +402,12 @@ class SingularValuesDisplay(Display):
             return Spectrum((self.n_rows, self.n_labels), np.asarray(self.whole))
         return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        normalize: Literal["largest", "rows"] | None = "largest",
-        highlight: Sequence[str] = (),
-    ) -> Self:
+    def plot(self, ax: Axes | None = None, *, highlight: Sequence[str] = ()) -> Self:
         """Draw a line per group and a thick line of all rows, each as long as its rank.
 
-        ``normalize`` divides by the largest singular value, or by the square root of the number of
-        rows. Labels in ``highlight`` get their own colour and marker.
+        Singular values are divided by the largest one. Labels in ``highlight`` get their own colour
+        and marker.
         """
-        if normalize not in _UNITS:
-            raise ValueError(f"normalize must be 'largest', 'rows' or None, got {normalize!r}.")
         chosen = [highlight] if isinstance(highlight, str) else list(highlight)
         for name in chosen:
             if name not in self.groups:
@@ -511,27 +424,24 @@ class SingularValuesDisplay(Display):
                 mean = np.mean([ranks[other] for other in plain])
                 what = f"rows of one label: {len(plain)} groups"
                 label = f"{what}, effective rank {mean:.1f} on average"
-            self.group_lines_[name] = self._draw(panel, name, normalize, label, **look)
+            self.group_lines_[name] = self._draw(panel, name, label, **look)
         for name, style in series_styles(chosen).items():
             rows = f"{self.group_rows[name]:,} rows"
             label = f"{shorten(name)}: {rows}, effective rank {ranks[name]:.1f}"
             some = {"markersize": 4.0, "markevery": max(1, len(self.groups[name]) // 8)}
-            self.group_lines_[name] = self._draw(panel, name, normalize, label, **(style | some))
+            self.group_lines_[name] = self._draw(panel, name, label, **(style | some))
         rank = self._spectrum(None).effective_rank
         label = f"all {self.n_rows:,} rows, effective rank {rank:.1f}"
-        self.whole_line_ = self._draw(panel, None, normalize, label, color="black", linewidth=2.4)
+        self.whole_line_ = self._draw(panel, None, label, color="black", linewidth=2.4)
         panel.set_yscale("log")
         panel.xaxis.get_major_locator().set_params(integer=True)
-        tidy(panel, "number of the singular value, largest first", _UNITS[normalize])
+        tidy(panel, "number of the singular value, largest first", "singular value / largest")
         legend_above(panel, *panel.get_legend_handles_labels(), columns=1)
         return self
 
-    def _draw(
-        self, ax: Any, name: str | None, normalize: str | None, label: Any, **look: Any
-    ) -> Any:
+    def _draw(self, ax: Any, name: str | None, label: Any, **look: Any) -> Any:
         spectrum = self._spectrum(name)
         values = spectrum.singular_values[: spectrum.rank]
-        unit = {"largest": values[:1], "rows": np.sqrt(spectrum.shape[0]), None: 1.0}[normalize]
         if len(values) == 1:
             look = {"marker": "o", "markersize": 3} | look
-        return ax.plot(np.arange(1, len(values) + 1), values / unit, label=label, **look)[0]
+        return ax.plot(np.arange(1, len(values) + 1), values / values[:1], label=label, **look)[0]

@@ -60,8 +60,8 @@ class ConvergenceDisplay(Display):
     ----------
     histories : mapping of str to ndarray of shape (n_iter + 1,)
         For each model, the objective at the start and after each iteration.
-    lowest : float or mapping of str to float
-        The lowest known objective of all models, or of each model.
+    lowest : float
+        The lowest known objective of all models.
     evaluations : mapping of str to int, default=None
         Number of evaluations of the objective, for the legend.
 
@@ -79,7 +79,7 @@ class ConvergenceDisplay(Display):
 
     histories: Mapping[str, Numbers]
     _: KW_ONLY
-    lowest: float | Mapping[str, float]
+    lowest: float
     evaluations: Mapping[str, int] | None = None
 
     @classmethod
@@ -92,13 +92,11 @@ class ConvergenceDisplay(Display):
         cls,
         estimators: Mapping[str, Any],
         *,
-        lowest: float | str | None = None,
         ax: Axes | None = None,
     ) -> Self:
         """Draw the convergence of several fitted estimators that have ``objective_history_``.
 
-        By default, distances are from the lowest value of all estimators. Use ``lowest="each"`` if
-        their objectives differ, or pass a number, such as the objective of a longer fit.
+        Distances are from the lowest value of all estimators, which must have the same objective.
         """
         if not hasattr(estimators, "items") or not estimators:
             raise ValueError(
@@ -106,20 +104,15 @@ class ConvergenceDisplay(Display):
             )
         steps = {name: _last_step(estimator) for name, estimator in estimators.items()}
         histories = {name: _history(step) for name, step in steps.items()}
-        reached = {name: float(history.min()) for name, history in histories.items()}
-        if isinstance(lowest, str) and lowest != "each":
-            raise ValueError(f"lowest must be a number, 'each' or None, got {lowest!r}.")
-        known: Any = reached if lowest == "each" else lowest
-        if known is None:
-            known = min(reached.values())
+        lowest = min(float(history.min()) for history in histories.values())
         counted = {name: step for name, step in steps.items() if hasattr(step, "n_evaluations_")}
         evaluations = {name: int(step.n_evaluations_) for name, step in counted.items()}
-        return cls(histories, lowest=known, evaluations=evaluations).plot(ax)
+        return cls(histories, lowest=lowest, evaluations=evaluations).plot(ax)
 
     def distance(self, name: str) -> Numbers:
         """Return ``(J - lowest) / |lowest|`` for a model's objective J, or J if ``lowest`` is 0."""
-        lowest = self.lowest[name] if isinstance(self.lowest, Mapping) else self.lowest
-        return (np.asarray(self.histories[name], dtype=np.float64) - lowest) / (abs(lowest) or 1.0)
+        history = np.asarray(self.histories[name], dtype=np.float64)
+        return (history - self.lowest) / (abs(self.lowest) or 1.0)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw one line per model."""

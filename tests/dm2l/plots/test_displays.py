@@ -43,8 +43,6 @@ def no_figures_left():
 DISPLAYS = {
     "missingness": lambda ax: MissingnessDisplay.from_labels(labels(), ax=ax),
     "cooccurrence": lambda ax: CooccurrenceDisplay.from_labels(labels(), ax=ax),
-    "arrows": lambda ax: CooccurrenceDisplay.from_labels(labels(), kind="arrows", ax=ax),
-    "no arrows": lambda ax: CooccurrenceDisplay.from_labels(labels()[:, 2:], kind="arrows", ax=ax),
     "coupling": lambda ax: CouplingDisplay(
         np.array(
             [[1.0, 0.2, -0.4, 0.0], [0.2, 1.0, 0.1, 0.6], [-0.4, 0.1, 1.0, 0.3], [0, 0.6, 0.3, 1]]

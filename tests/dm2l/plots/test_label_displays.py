@@ -254,31 +254,11 @@ def test_of_many_labels_the_frequent_ones_are_drawn_in_their_order():
     assert display.probability.shape == (4, 4)
 
 
-def test_arrows_alone_lead_to_the_right():
-    chain = np.repeat(np.tril(np.ones((4, 4), dtype=int))[:, ::-1], 10, axis=0)
-    display = CooccurrenceDisplay.from_labels(chain, min_gain=0.0, kind="arrows")
-    pairs = {(i.label, i.implied) for i in display.one_way()}
-    assert pairs == {(f"y{j}", f"y{k}") for j in range(4) for k in range(j + 1, 4)}
-    assert len(display.arrows_) == 6
-    assert all(arrow.xyann[0] < arrow.xy[0] for arrow in display.arrows_)
-    written = [t.get_text() for t in display.ax_.texts if t.get_text()]
-    assert sorted(written) == ["y0", "y1", "y2", "y3"]
-    assert display.image_ is None
-
-
-def test_no_arrow_is_said_in_words():
-    Y = np.random.default_rng(0).integers(0, 2, size=(50, 3))
-    display = CooccurrenceDisplay.from_labels(Y, kind="arrows")
-    assert display.arrows_ == []
-    assert "No label implies another one" in display.ax_.texts[0].get_text()
-
-
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
         (1, {}, "two labels or more, got 1"),
         (5, {"max_labels": 1}, "max_labels=1"),
-        (5, {"kind": "pie"}, "kind must be one of 'heatmap', 'arrows'; got 'pie'"),
     ],
 )
 def test_wrong_options_of_the_cooccurrence(columns, options, message):
@@ -331,18 +311,17 @@ def test_a_label_without_yes_has_no_group():
 def test_lines_end_at_the_rank_and_are_scaled():
     T = half()
     T[:, 4] = T[:, 3]
-    display = SingularValuesDisplay.from_labels(nan_coded(T), normalize="rows")
+    display = SingularValuesDisplay.from_labels(nan_coded(T))
     rank = np.linalg.matrix_rank(T.astype(float))
     assert rank == 4
     x, y = display.whole_line_.get_data()
     assert x.tolist() == [1, 2, 3, 4]
-    np.testing.assert_allclose(y, gram_values(T.astype(float))[:4] / np.sqrt(len(T)))
+    np.testing.assert_allclose(
+        y, gram_values(T.astype(float))[:4] / gram_values(T.astype(float))[0]
+    )
     assert display.ax_.get_yscale() == "log"
-    largest = SingularValuesDisplay.from_labels(nan_coded(T))
-    lines = [largest.whole_line_, *largest.group_lines_.values()]
+    lines = [display.whole_line_, *display.group_lines_.values()]
     assert [line.get_ydata()[0] for line in lines] == [1.0] * 6
-    plain = SingularValuesDisplay.from_labels(nan_coded(T), normalize=None)
-    assert plain.whole_line_.get_ydata()[0] == pytest.approx(plain.whole[0])
 
 
 def test_an_estimator_is_asked_for_its_scores():
@@ -375,7 +354,6 @@ def test_highlighted_groups_have_a_look_of_their_own():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"normalize": "sum"}, "normalize must be 'largest', 'rows' or None, got 'sum'"),
         ({"highlight": ["y9"]}, "highlight has 'y9', which is not a group"),
     ],
 )
