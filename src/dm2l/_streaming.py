@@ -16,11 +16,10 @@ from dm2l._fitting import SolverResult, Trainer
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._utils.arrays import check_magnitude, is_non_numpy
 from dm2l._utils.inputs import check_inputs
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelForm, LabelMatrix
 from dm2l.pu import PositiveUnlabelledClassifier
 
 if TYPE_CHECKING:  # imported by the methods that need it
-    from dm2l.labels._matrix import LabelForm
     from dm2l.outofcore import GramStatistics
     from dm2l.outofcore._fits import Stream
 
@@ -122,14 +121,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features of the rows, exactly as they were added.
-        y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels of the rows, as they were added.
-        label_mask : array-like of bool of the shape of ``y``, default=None
-            Mask that the rows were added with.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights that the rows were added with.
+        X, y, label_mask, sample_weight
+            Features, labels, mask and weights of the rows, exactly as :meth:`partial_fit` added
+            them.
 
         Returns
         -------
@@ -227,7 +221,6 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
     ) -> tuple[Any, Any, LabelForm, Stream, Any]:
         """Return a checked block of rows and the stream, which the first block creates."""
-        from dm2l.labels._matrix import LabelForm
         from dm2l.outofcore._fits import Stream
 
         if is_non_numpy(X):

@@ -29,12 +29,8 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         sparse = "csr" if model.__sklearn_tags__().input_tags.sparse else False
         dtype = [np.float64, np.float32]
         # The sums with which scikit-learn searches for NaN may overflow.
-        with np.errstate(over="ignore", invalid="ignore"):
-            try:
-                X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
-            except (TypeError, ValueError, OverflowError) as error:
-                _reject_unsuitable(X, error)
-                raise
+        with np.errstate(over="ignore", invalid="ignore"), explain_unsuitable(X):
+            X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
     if reset:
         if sp.issparse(X):
             check_columns(X)
@@ -72,16 +68,12 @@ def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
-        _reject_unsuitable(X, error, nan_allowed)
-        raise
-
-
-def _reject_unsuitable(X: Any, error: Exception, nan_allowed: bool = False) -> None:
-    try:
-        _reject_values(X, nan_allowed)
-    except (TypeError, ValueError) as found:
-        for note in getattr(error, "__notes__", ()):
-            found.add_note(note)
+        try:
+            _reject_values(X, nan_allowed)
+        except (TypeError, ValueError) as found:
+            for note in getattr(error, "__notes__", ()):
+                found.add_note(note)
+            raise
         raise
 
 

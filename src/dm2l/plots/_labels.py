@@ -179,7 +179,9 @@ class CooccurrenceDisplay(Display):
     .. math:: P(k \mid j) = \frac{\text{rows with both}}
         {\text{rows with } j \text{ in which } k \text{ was observed}}
 
-    An arrow shows an implication that does not hold in the other direction, such as "a 4 is even".
+    An arrow shows an implication that does not hold in the other direction, such as "a 4 is even":
+    P(k | j) is at least 0.9 and at least 0.2 above the base of k, and P(j | k) is below 0.9 or
+    unknown.
     :func:`dm2l.tables.inspect_table` lists all implications.
 
     Parameters
@@ -192,9 +194,6 @@ class CooccurrenceDisplay(Display):
         A name for each label.
     min_rows : int, default=10
         Pairs with fewer rows are not shown.
-    min_probability, min_gain : float, default=0.9 and 0.2
-        An arrow needs P(k | j) of at least ``min_probability`` and at least the base of k plus
-        ``min_gain``, and P(j | k) below ``min_probability`` or unknown.
 
     Attributes
     ----------
@@ -219,8 +218,6 @@ class CooccurrenceDisplay(Display):
     base: Numbers
     label_names: Sequence[str]
     min_rows: int = 10
-    min_probability: float = 0.9
-    min_gain: float = 0.2
 
     @classmethod
     def from_labels(
@@ -229,8 +226,6 @@ class CooccurrenceDisplay(Display):
         *,
         label_names: Sequence[str] | None = None,
         min_rows: int = 10,
-        min_probability: float = 0.9,
-        min_gain: float = 0.2,
         max_labels: int = 40,
         ax: Axes | None = None,
     ) -> Self:
@@ -254,8 +249,6 @@ class CooccurrenceDisplay(Display):
             base=found.base,
             label_names=[names[k] for k in frequent],
             min_rows=min_rows,
-            min_probability=min_probability,
-            min_gain=min_gain,
         ).plot(ax)
 
     def one_way(self) -> list[Implication]:
@@ -266,10 +259,10 @@ class CooccurrenceDisplay(Display):
         self._found = Cooccurrence(self.probability, self.count, self.base)
 
     def _pairs(self) -> list[tuple[int, int]]:
-        implied = self._found.implied(self.min_rows, self.min_probability, self.min_gain)
-        with np.errstate(invalid="ignore"):  # a comparison with NaN is False
-            reverse = self.min_probability <= self._found.told(self.min_rows).T
-        return [(int(j), int(k)) for j, k in np.argwhere(implied & ~reverse)]
+        # Comparisons with NaN are False.
+        reverse = self._found.told(self.min_rows).T >= 0.9
+        pairs = np.argwhere(self._found.implied(self.min_rows) & ~reverse)
+        return [(int(j), int(k)) for j, k in pairs]
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the heat map, with an arrow for each implication that holds in one direction."""

@@ -348,13 +348,12 @@ class ReliabilityDisplay(Display):
         strategy: Literal["uniform", "quantile"] = "uniform",
         name: str | None = None,
         ax: Axes | None = None,
-        **options: Any,
     ) -> Self:
         """Compare probabilities of class 1 with labels that the model was not trained on.
 
         With ``strategy="uniform"``, bins have equal widths; with ``"quantile"``, they have equal
         numbers of entries, which is better if most probabilities are small. ``name`` is the name
-        of the model in the legend; ``options`` are passed to :meth:`plot`.
+        of the model in the legend.
         """
         labels = read_labels(Y)
         T, P = labels.signs, check_scores(labels, probabilities, "probabilities")
@@ -388,7 +387,7 @@ class ReliabilityDisplay(Display):
             histogram=np.histogram(p, bins=_HISTOGRAM_BINS, range=(0, 1))[0],
             brier=float(np.mean((p - yes) ** 2)),
             name=name,
-        ).plot(ax, **options)
+        ).plot(ax)
 
     @classmethod
     def from_estimator(
@@ -421,13 +420,13 @@ class ReliabilityDisplay(Display):
             **options,
         )
 
-    def plot(self, ax: Axes | None = None, *, histogram: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw shares with their intervals, the diagonal, and a histogram of probabilities above.
 
         Axes that already show a model keep their histogram; the new model gets another colour and
         another marker.
         """
-        panel: Any = self._axes(ax, 4.2, 4.6 if histogram else 3.8)
+        panel: Any = self._axes(ax, 4.2, 4.6)
         before = sum(line.get_gid() == _CURVE for line in panel.get_lines())
         self.perfect_line_ = None
         if not before:
@@ -446,7 +445,7 @@ class ReliabilityDisplay(Display):
         panel.set(xlim=(-2, 102), ylim=(-2, 102))
         legend(panel, loc="best", title=f"bars: {100 * _CONFIDENCE:g} % intervals")
         self.histogram_ax_ = self.bars_ = None
-        if histogram and not before:
+        if not before:
             from matplotlib.ticker import LogLocator, NullFormatter
 
             self.histogram_ax_ = margin = axes_above(panel, 0.8, gap=0.1, sharex=panel)

@@ -290,11 +290,10 @@ def test_an_estimator_is_asked_for_its_probabilities(data):
     X, Y = data
     marked = np.where(np.isnan(Y), 7, Y).astype(int)
     model = DM2LClassifier(missing_label=7).fit(X, marked)
-    one = ReliabilityDisplay.from_estimator(model, X, marked, histogram=False)
+    one = ReliabilityDisplay.from_estimator(model, X, marked)
     other = ReliabilityDisplay.from_predictions(Y, model.predict_proba(X))
     np.testing.assert_array_equal(one.share, other.share)
     assert one.name == "DM2LClassifier"
-    assert one.histogram_ax_ is None
 
 
 def test_one_array_a_label_as_of_scikit_learn(data):
