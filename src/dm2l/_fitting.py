@@ -165,8 +165,6 @@ class Trainer:
             size, worth = n * columns**2, WORTH_FACTORING
         return one_blas_thread() if size < worth else nullcontext()
 
-    # -- fits -----------------------------------------------------------------------------------
-
     def fit(self, X: Any, labels: LabelMatrix, last: WarmStart | None = None) -> SolverResult:
         """Fit the labels with both classes observed, starting at ``last`` if its shape fits."""
         mask = LearnableMask.of(labels.signs, labels.entries)
@@ -300,8 +298,6 @@ class Trainer:
             weights = weights._replace(dual_coef=as_X(np.zeros((0, n_labels))), X_fit=rows)
         return SolverResult(mask=mask, solution=None, weights=weights)
 
-    # -- feature map ----------------------------------------------------------------------------
-
     def kernel_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
         """A map of the kernel for these inputs, which is not fitted."""
         from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap
@@ -357,8 +353,6 @@ class Trainer:
         else:
             variance = np.var(X, dtype=np.float64)
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-
-    # -- problem --------------------------------------------------------------------------------
 
     def prepare(
         self,
@@ -433,8 +427,6 @@ class Trainer:
         total = float(np.sum(variances))
         return total if total > 0 else 1.0
 
-    # -- solution -------------------------------------------------------------------------------
-
     def solve(
         self,
         problem: SmoothProblem,
@@ -506,8 +498,6 @@ class Trainer:
     def _report(self, iteration: int, value: float) -> None:
         if iteration % max(1, 10 // int(self.verbose)) == 0 or iteration == 1:
             sys.stderr.write(f"[DM2L] iteration {iteration:4d}  objective {value:.6g}\n")
-
-    # -- weights --------------------------------------------------------------------------------
 
     def weights(self, X: Any, W: Any, feature_map: FeatureMap, mask: LearnableMask) -> Weights:
         """Weights of all labels from ``W`` (size, c), for a map fitted to ``X``."""

@@ -136,8 +136,6 @@ verbose
         shared = {field.name: getattr(self, field.name) for field in fields(DM2LParameters)}
         return DM2LClassifier(**(shared | {"verbose": 0} | params | others))
 
-    # -- fitting --------------------------------------------------------------------------------
-
     def _fit_arrays(
         self,
         X: Any,
@@ -289,8 +287,6 @@ verbose
         self.lambda_d_ = self.best_params_["lambda_d"]
         self.alpha_ = self.best_params_["alpha"]
         self.gamma_ = self.best_params_.get("gamma")
-
-    # -- predicting -----------------------------------------------------------------------------
 
     def _check_fitted(self) -> None:
         if hasattr(self, "cv_results_") and not hasattr(self, "best_estimator_"):

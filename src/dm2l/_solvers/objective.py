@@ -21,20 +21,8 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array
 from numpy.typing import NDArray
 
-from dm2l._solvers.nuclear import (
-    Evaluation,
-    Norm,
-    nuclear_norm,
-    thresholded_nuclear_norm,
-)
-from dm2l._utils.arrays import (
-    WORTH_SHARING,
-    asarray_like,
-    float64,
-    one_blas_thread,
-    pool,
-    to_numpy,
-)
+from dm2l._solvers.nuclear import Evaluation, Norm, nuclear_norm, thresholded_nuclear_norm
+from dm2l._utils.arrays import WORTH_SHARING, asarray_like, float64, one_blas_thread, pool, to_numpy
 from dm2l.labels._entries import EntryWeights, Signs
 
 # Up to this number of columns, padding rows of a stack cost less than another stack.

@@ -106,8 +106,6 @@ class Glocal:
             total += metric @ (W @ side)
         return np.asarray(total)
 
-    # -- steps ----------------------------------------------------------------------------------
-
     def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
         """Minimum over ``U``: exact without correlations, else by conjugate gradients."""
         middles = self._middles(W, Z)

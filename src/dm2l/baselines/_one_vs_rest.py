@@ -109,8 +109,6 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
                 f"get_params, got {estimator!r}."
             )
 
-    # -- fitting --------------------------------------------------------------------------------
-
     def _learn(
         self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None = None
     ) -> FitResult:
@@ -157,8 +155,6 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
                 after_label(done, len(learnable))
         # The model of each learnable label needs these columns of a kernel matrix.
         self._columns = columns
-
-    # -- predicting -----------------------------------------------------------------------------
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
         """Check the number and the names of columns; the estimator checks their values."""

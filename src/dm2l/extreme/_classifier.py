@@ -20,12 +20,7 @@ from dm2l._utils.inputs import check_choice, check_counts, check_number, check_n
 from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._problem import absent_target, block_length, check_memory, fit_head
 from dm2l.labels._entries import checked_weights
-from dm2l.labels._matrix import (
-    LabelMatrix,
-    constant_scores,
-    parse_labels,
-    parse_sparse_labels,
-)
+from dm2l.labels._matrix import LabelMatrix, constant_scores, parse_labels, parse_sparse_labels
 from dm2l.labels._parsing import SparseLabelMatrix
 
 

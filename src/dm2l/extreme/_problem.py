@@ -382,11 +382,7 @@ def absent_target(labels: SparseLabelMatrix) -> float:
 
 
 def fit_head(
-    model: Any,
-    X: Any,
-    labels: SparseLabelMatrix,
-    learnable: NDArray[np.bool_],
-    rows: Array | None,
+    model: Any, X: Any, labels: SparseLabelMatrix, learnable: NDArray[np.bool_], rows: Array | None
 ) -> tuple[Solution, Array, Array, Array]:
     """Fit the learnable labels; return the solution, coefficients, intercepts and label vectors."""
     chosen = np.flatnonzero(learnable)

@@ -342,8 +342,6 @@ class CompleteRows:
         matrix += 1e-10 * np.trace(matrix) / len(t) * np.eye(len(t))
         return list(zip(t, np.linalg.solve(matrix, bias.sum(axis=1)), strict=True))
 
-    # -- metrics of rows: numerator and weight of each row ---------------------------------------
-
     @cached_property
     def some_positive(self) -> Any:
         """Estimate of 1 for rows with positives and 0 for others."""

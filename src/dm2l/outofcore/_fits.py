@@ -73,11 +73,7 @@ def fit_sums(
 
 
 def _coupled(
-    fitting: Trainer,
-    problem: GramProblem,
-    feature_map: FeatureMap,
-    fit: SolverResult,
-    rows: Any,
+    fitting: Trainer, problem: GramProblem, feature_map: FeatureMap, fit: SolverResult, rows: Any
 ) -> SolverResult:
     """Add leave-one-out scores of a sample of the rows to a fit."""
     X, T = rows
@@ -333,11 +329,7 @@ def choose_strategy(
 
 
 def source_strategy(
-    config: Trainer,
-    source: RowBlocks,
-    strategy: str,
-    max_memory: float | None,
-    needs_rows: str,
+    config: Trainer, source: RowBlocks, strategy: str, max_memory: float | None, needs_rows: str
 ) -> str:
     """Return the strategy for row blocks; ``needs_rows`` is the reason to need all rows, or ""."""
     if strategy == "memory" or (strategy == "auto" and needs_rows):

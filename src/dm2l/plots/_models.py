@@ -88,12 +88,7 @@ class ConvergenceDisplay(Display):
         return cls.from_estimators({type(_last_step(estimator)).__name__: estimator}, ax=ax)
 
     @classmethod
-    def from_estimators(
-        cls,
-        estimators: Mapping[str, Any],
-        *,
-        ax: Axes | None = None,
-    ) -> Self:
+    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Axes | None = None) -> Self:
         """Draw the convergence of several fitted estimators that have ``objective_history_``.
 
         Distances are from the lowest value of all estimators, which must have the same objective.
