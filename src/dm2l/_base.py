@@ -128,8 +128,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
                 "have. Use coupling='residual'."
             )
 
-    # -- fitting --------------------------------------------------------------------------------
-
     def fit(
         self,
         X: Any,
@@ -234,10 +232,9 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             self._fit_nothing(X)
             return FitResult()
         result = self._fit_labels(mask.rows(X), mask.labels(labels))
-        scores = result.leave_one_out_scores
-        return (
-            result if scores is None else replace(result, leave_one_out_scores=mask.spread(scores))
-        )
+        if (scores := result.leave_one_out_scores) is not None:
+            result = replace(result, leave_one_out_scores=mask.spread(scores))
+        return result
 
     def _fit_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:
         """Calibration, thresholds and label correlation from held-out scores."""
@@ -312,8 +309,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         fold._learn(X_train, labels[train], **learning)
         return np.where(fold._learnable, to_numpy(fold._all_scores(X_test)), np.nan)
 
-    # -- predicting -----------------------------------------------------------------------------
-
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
         if not reset:
             self._check_fitted()
@@ -384,9 +379,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
     def _follow(self, result: NDArray[Any], X: Any) -> Any:
         """Numbers in the array library of ``X``; names of classes stay numpy arrays."""
-        return (
-            asarray_like(result, X) if is_non_numpy(X) and result.dtype.kind in "biuf" else result
-        )
+        follows = is_non_numpy(X) and result.dtype.kind in "biuf"
+        return asarray_like(result, X) if follows else result
 
     def _decide(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         if self._labels.kind == "multiclass":
@@ -396,9 +390,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         positive = self._completer.decide(scores)
         if self._labels.kind == "multilabel":
             return self._labels.decode(positive)
-        return self.classes_[
-            positive[:, 0].astype(int) if len(self.classes_) == 2 else 0 * positive[:, 0]
-        ]
+        return self.classes_[positive[:, 0] * (len(self.classes_) - 1)]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of every label.

@@ -301,8 +301,6 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
                 "another solver."
             )
 
-    # -- fitting --------------------------------------------------------------------------------
-
     def fit(
         self,
         X: Any,
@@ -443,8 +441,6 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         self.objective_ = solution.objective
         self.objective_history_ = np.array(solution.history)
         return result
-
-    # -- predicting -----------------------------------------------------------------------------
 
     def _score_labels(self, X: Any) -> Any:
         mask = LearnableMask(self._learnable, self._constant, self._keep)

@@ -80,9 +80,8 @@ def check_distinct(names: Iterable[str], where: str, what: str = "columns") -> N
     """Raise an error if several columns have the same name."""
     double = [repr(name) for name, count in Counter(names).items() if count > 1]
     if double:
-        raise DataFileError(
-            where, f"there are several {what} named {', '.join(double[:5])}; rename them"
-        )
+        reason = f"there are several {what} named {', '.join(double[:5])}; rename them"
+        raise DataFileError(where, reason)
 
 
 def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
@@ -167,16 +166,9 @@ def split_columns(
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
 
 # Pairs of answers in lower case, positive first.
-_PAIRS = (
-    ("1", "0"),
-    ("1.0", "0.0"),
-    ("yes", "no"),
-    ("true", "false"),
-    ("active", "inactive"),
-    ("positive", "negative"),
-    ("+1", "-1"),
-    ("+", "-"),
-)
+_POSITIVE = ("1", "1.0", "yes", "true", "active", "positive", "+1", "+")
+_NEGATIVE = ("0", "0.0", "no", "false", "inactive", "negative", "-1", "-")
+_PAIRS = tuple(zip(_POSITIVE, _NEGATIVE, strict=True))
 _WORDS = {word: 1.0 - side for pair in _PAIRS[2:6] for side, word in enumerate(pair)}
 # Check marks are positive in a column that holds no other answers.
 _CHECK_MARKS = frozenset({"x", "*", "✓", "✔", "☑"})
@@ -265,11 +257,11 @@ def as_list(marks: Any) -> list[Any]:
 def are_codes(texts: Iterable[str]) -> bool:
     """Whether texts are numerals with leading zeros, such as postcodes and keys."""
     found = [text.strip() for text in texts]
-    if not all(text.isdecimal() for text in found):
-        return False
     zeros = sum(len(text) > 1 and text.startswith("0") for text in found)
+    if not zeros or not all(map(str.isdecimal, found)):
+        return False
     # A single 07 among numbers is a number; codes have equal lengths or many leading zeros.
-    return zeros > 0 and (zeros >= _MANY_ZEROS * len(found) or len(set(map(len, found))) == 1)
+    return zeros >= _MANY_ZEROS * len(found) or len(set(map(len, found))) == 1
 
 
 def with_point(text: str, decimal: str) -> str:
@@ -348,11 +340,8 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     if bad.any():
         row, column = np.argwhere(bad)[0]
         value = f"{values[row, column]:g} in row {row + 1} ({bad.sum()} such entries)"
-        raise DataFileError(
-            where,
-            f"label {_called(names, column)} holds {value}",
-            hint="Labels must be 0/1 or -1/+1, and NaN where missing.",
-        )
+        hint = "Labels must be 0/1 or -1/+1, and NaN where missing."
+        raise DataFileError(where, f"label {_called(names, column)} holds {value}", hint=hint)
     zeros, minus = values == 0, values == -1
     if minus.any() and zeros.any():
         (i, j), (k, m) = np.argwhere(zeros)[0], np.argwhere(minus)[0]

@@ -89,23 +89,14 @@ class ColumnGroup:
     def read(self, parts: Sequence[Sequence[str]], codes: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the labels of rows, given the values in each distinct cell; none if missing."""
         place = {value: k for k, value in enumerate(self.values)}
-        Y = np.full((len(codes), len(self.labels)), np.nan)
-        if self.kind != "tags":
-            lines = np.full((len(parts) + 1, Y.shape[1]), np.nan)
-            for line, found in zip(lines, parts, strict=False):
-                if found:
-                    k = place[found[0]]
-                    line[:] = np.arange(Y.shape[1]) == k
-                    if self.kind == "ordered":
-                        line[:] = np.arange(Y.shape[1]) < k
-            return lines[codes]
-        known = [[place[tag] for tag in found if tag in place] for found in parts]
-        if self.absent == "negative":
-            Y[np.array([*map(bool, parts), False])[codes]] = 0.0
-        if parts:
-            rows = np.repeat(np.arange(len(codes)), np.array([*map(len, known), 0])[codes])
-            Y[rows, [k for code in codes.tolist() if code >= 0 for k in known[code]]] = 1.0
-        return Y
+        absent = np.nan if (self.kind, self.absent) == ("tags", "missing") else 0.0
+        lines = np.full((len(parts) + 1, len(self.labels)), np.nan)  # the last line is for code -1
+        for line, found in zip(lines, parts, strict=False):
+            if found:
+                line[:] = absent
+                places = [place[value] for value in found if value in place]
+                line[range(places[0]) if self.kind == "ordered" else places] = 1.0
+        return lines[codes]
 
     def cell(self, positive: NDArray[np.bool_], p: Any = 0.0, before: str = "") -> str:
         """Return the text of a cell with these positive labels; tags are added to ``before``."""
@@ -309,7 +300,7 @@ class _LabelColumn:
         if self.group is None and not self.rows and not self.single:
             self.group = self._find_group(dict(zip(texts, times, strict=True)))
         if self.group is not None:
-            size = 8 * len(codes) * len(self.group.values)
+            size = 8 * (len(codes) + len(texts)) * len(self.group.values)
             check_memory(self.where, size, f"a label for each value of {self.name!r}")
             return self.group.read(list(map(self._values, texts, first.tolist())), codes)
         self.has_plus = self.has_plus or "+" in map(str.strip, texts)

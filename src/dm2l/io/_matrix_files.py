@@ -281,16 +281,10 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
         rows = found.get(part, np.empty(0, int))
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all():
             raise DataFileError(path, f"{part} must hold row numbers from 0 to {n - 1}")
-    source = found.get("source")
-    return make_bunch(
-        data,
-        target,
-        target_names=names,
-        feature_names=_names(found, "feature_names", d, path),
-        train_index=found.get("train_index"),
-        test_index=found.get("test_index"),
-        source=None if source is None else str(source),
-    )
+    known: dict[str, Any] = {part: found.get(part) for part in ("train_index", "test_index")}
+    known["feature_names"] = _names(found, "feature_names", d, path)
+    known["source"] = str(found["source"]) if "source" in found else None
+    return make_bunch(data, target, target_names=names, **known)
 
 
 def write_npz(path: str | Path, bunch: Bunch) -> None:
@@ -322,9 +316,7 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
         parts |= zip(_SPARSE, (X.data, X.indices, X.indptr, X.shape), strict=True)
     else:
         parts["X"] = bunch.data
-    known: dict[str, Any] = {
-        key: np.asarray(part) for key, part in parts.items() if part is not None
-    }
+    known: dict[str, Any] = {k: np.asarray(v) for k, v in parts.items() if v is not None}
     with atomic_write(Path(path)) as partial, partial.open("xb") as file:
         np.savez_compressed(file, **known)
 

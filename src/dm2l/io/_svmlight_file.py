@@ -150,10 +150,8 @@ class SvmlightRows(io.RawIOBase):
                 self._empty = self._empty or self._line
             elif not text.startswith(b"#"):
                 if self._started and self._empty:
-                    reason = (
-                        "an empty line between rows. If it is a row without labels and features, "
-                        "put a space there; otherwise remove it"
-                    )
+                    hint = "If it is a row without labels and features, put a space there;"
+                    reason = f"an empty line between rows. {hint} otherwise remove it"
                     raise DataFileError(self._path, reason, place=f"line {self._empty}")
                 self._started, self._empty = True, 0
                 self._places.append(self._line)

@@ -1,6 +1,5 @@
 """Read tables with a header from CSV and Parquet files."""
 
-import codecs
 import io
 import re
 import warnings
@@ -37,10 +36,8 @@ from dm2l.io._columns import (
 from dm2l.io._label_columns import LabelReader
 
 # pandas compares these exactly; other variants are found when text columns are read.
-_MISSING_SPELLINGS = sorted(
-    {spelling for word in MISSING_WORDS for spelling in (word, word.upper(), word.title())}
-)
-_MISSING_SPELLINGS.append("NaN")
+_MISSING_SPELLINGS = ["NaN", *MISSING_WORDS]
+_MISSING_SPELLINGS += [change(word) for word in MISSING_WORDS for change in (str.upper, str.title)]
 
 _SEPARATORS = ",;\t|"
 _KEPT = 2**26  # unpacked bytes up to which a file stays in memory for further passes
@@ -60,7 +57,6 @@ def check_encoding(encoding: str) -> None:
     """Raise a ValueError if a text encoding is unknown."""
     try:
         "".encode(encoding)
-        codecs.lookup(encoding)
     except (LookupError, ValueError) as error:
         known = "for example utf-8, latin-1 or cp1252"
         raise ValueError(f"{encoding!r} is not a text encoding; use {known}.") from error

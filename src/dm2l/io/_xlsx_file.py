@@ -229,10 +229,9 @@ class _Sheet:
     def _value(self, text: str, kind: str, style: str) -> Any:
         if kind == "n":
             if style in self._dates:
+                lasts = self._dates[style]
                 try:
-                    return self._times.from_excel(
-                        float(text), self._epoch, timedelta=self._dates[style]
-                    )
+                    return self._times.from_excel(float(text), self._epoch, timedelta=lasts)
                 except (ValueError, OverflowError):
                     return "#VALUE!"
             if len(text) < 19 and text.isdecimal():
@@ -388,8 +387,7 @@ class _EditCheck:
             # openpyxl does not parse parts that are not XML, such as pictures.
             with suppress(expat.ExpatError):
                 self._parts.parse(name, self._start, None, self._text)
-            if self._sharing * self._longest > _SHARED + self._parts.packed:
-                most = _SHARED + self._parts.packed
+            if self._sharing * self._longest > (most := _SHARED + self._parts.packed):
                 self._parts.refuse(f"its shared formulas have more than {most} characters")
 
     def _start(self, tag: str, given: dict[str, str]) -> None:
@@ -398,10 +396,8 @@ class _EditCheck:
         self._cells += tag == "c"
         self._objects += tag != "c" and tag not in _LIGHT
         if self._cells > _CELLS + packed or self._objects > _OBJECTS + packed // 2:
-            self._parts.refuse(
-                f"it has more than {_CELLS + packed} cells or {_OBJECTS + packed // 2} other "
-                "objects"
-            )
+            most = f"{_CELLS + packed} cells or {_OBJECTS + packed // 2} other objects"
+            self._parts.refuse(f"it has more than {most}")
         if tag == "mergeCell":
             first, top, last, bottom = self._boundaries(given.get("ref", ""))
             self._merged += (last - first + 1) * (bottom - top + 1)
@@ -418,9 +414,8 @@ class _EditCheck:
         if self._tag == "f":
             self._longest = max(self._longest, self._length)
         elif self._length > _MOST_LETTERS_OF_A_FORMAT and self._tag.endswith(("Header", "Footer")):
-            self._parts.refuse(
-                f"a page header has more than {_MOST_LETTERS_OF_A_FORMAT} characters"
-            )
+            reason = f"a page header has more than {_MOST_LETTERS_OF_A_FORMAT} characters"
+            self._parts.refuse(reason)
 
 
 def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:

@@ -41,11 +41,9 @@ class RuleText(NamedTuple):
 
     def check(self) -> None:
         """Reject a rule with a wrong number of labels."""
-        pair = self.field in ("implications", "exclusions")
-        if len(set(self.names)) < len(self.names) or not 2 <= len(self.names) <= (
-            2 if pair else 1e9
-        ):
-            hint = " Use 'at most one' for more." if pair and len(self.names) > 2 else ""
+        pair, count = self.field in ("implications", "exclusions"), len(self.names)
+        if len(set(self.names)) < count or count < 2 or (pair and count > 2):
+            hint = " Use 'at most one' for more." if pair and count > 2 else ""
             number = "two" if pair else "at least two"
             raise ValueError(f"the rule {str(self)!r} needs {number} different labels.{hint}")
         if any(not name or len(name.splitlines()) != 1 for name in self.names):
@@ -81,7 +79,8 @@ class RuleLogic:
         for rule in rules:
             for name in [name for name in rule.names if name not in place]:
                 near = get_close_matches(name, label_names, 1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"Labels: {_few(label_names)}."
+                few = ", ".join(map(repr, label_names[:5])) + ", ..." * (len(label_names) > 5)
+                hint = f"Did you mean {near[0]!r}?" if near else f"Labels: {few}."
                 raise ValueError(f"The rule {rule.placed} has an unknown label {name!r}. {hint}")
         used = sorted({place[name] for rule in rules for name in rule.names})
         at = {label_names[column]: k for k, column in enumerate(used)}
@@ -92,32 +91,22 @@ class RuleLogic:
         m, exact = len(used), [group for rule, group in self.rules if rule.field == "exactly_one"]
         self.implications = self._pairs("implications")
         self.exclusive = self._pairs("exclusions", "at_most_one", "exactly_one")
-        self.groups = sp.csr_array(
-            (
-                np.ones(sum(map(len, exact)), np.float32),
-                ([g for g, group in enumerate(exact) for _ in group], np.concatenate([[], *exact])),
-            ),
-            shape=(len(exact), m),
-        )
         (child, parent), (one, other) = self.implications.T, self.exclusive.T
         # Without one label of a group of two, the other one holds.
-        this, that = (
-            np.array([group for group in exact if len(group) == 2], dtype=int).reshape(-1, 2).T
-        )
-        own = np.arange(2 * m)
-        starts = np.concatenate([child, parent + m, one, other, this + m, that + m, own])
-        ends = np.concatenate([parent, child + m, other + m, one + m, that, this, own])
+        pairs = [group for group in exact if len(group) == 2]
+        this, that = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+        starts = np.concatenate([child, parent + m, one, other, this + m, that + m])
+        ends = np.concatenate([parent, child + m, other + m, one + m, that, this])
         self.closure = _closed(starts, ends, 2 * m)
-        self._always = np.zeros(m, dtype=bool)
-        self._probe()
         groups = [
             Group(np.array(at), rule.field == "exactly_one")
             for rule, at in self.rules
             if rule.field != "implications"
         ]
-        own = np.arange(m)
-        above = _closed(np.concatenate([child, own]), np.concatenate([parent, own]), m)
-        self.coherence = Coherence(m, self.implications, groups, above)
+        self.coherence = Coherence(m, self.implications, groups, _closed(child, parent, m))
+        self.groups = self.coherence.A[self.coherence.low == 1].astype(np.float32)
+        self._always = np.zeros(m, dtype=bool)
+        self._probe()
         # Unit propagation finds all contradictions between rules about two labels.
         if any(len(group) > 2 for group in exact):
             none = np.zeros(m, dtype=np.int8)
@@ -150,15 +139,13 @@ class RuleLogic:
         for start in range(0, m, step := max(1, _BLOCK // (2 * m + 1))):
             rows = np.arange(start, min(start + step, m))
             one = (rows[:, None] == np.arange(m)).astype(np.int8)
-            never = rows[self._propagate(one)[1]]
+            never = np.flatnonzero(self._propagate(one)[1])
             if len(never):
                 raise ValueError(
-                    f"The rules contradict each other: {self.names[never[0]]!r} can never be "
-                    f"positive, because of {self._explain({int(never[0])})[1]}. Remove a rule."
+                    f"The rules contradict each other: {self.names[rows[never[0]]]!r} can never be "
+                    f"positive, because of {self._explain(one[never[0]])[1]}. Remove a rule."
                 )
             self._always[rows] = self._propagate(-one)[1]
-
-    # -- propagation ----------------------------------------------------------------------------
 
     def propagate(self, T: Signs) -> Propagation:
         """Return signs with the entries that follow from known entries by unit propagation.
@@ -199,8 +186,6 @@ class RuleLogic:
         found[:, self.columns] = np.any(both, axis=0)
         return found
 
-    # -- probabilities and decisions ------------------------------------------------------------
-
     def project(self, P: Floats, T: Signs) -> Floats:
         """Nearest probabilities that obey the rules; known labels ``T`` must be propagated."""
         result = np.where(T == 0, P, T > 0)
@@ -237,27 +222,21 @@ class RuleLogic:
             chosen[row] = chosen[row] if best is None else best
         return chosen
 
-    # -- messages -------------------------------------------------------------------------------
-
     def conflicts(self, T: Signs) -> Iterator[tuple[int, NDArray[np.intp]]]:
         """Rows that contradict the rules, and the labels of one contradiction in each."""
         m = len(self.columns)
         for row in np.flatnonzero(self.propagate(T).contradictory).tolist():
-            known = T[row, self.columns]
-            facts = *np.flatnonzero(known > 0).tolist(), *(m + np.flatnonzero(known < 0)).tolist()
-            yield row, self.columns[[fact % m for fact in self._explain(set(facts))[0]]]
+            yield row, self.columns[[fact % m for fact in self._explain(T[row, self.columns])[0]]]
 
     def explain(self, signs: Signs) -> str:
         """Return the known labels of a row that contradict rules, and these rules."""
-        m, known = len(self.columns), signs[self.columns]
-        positive, negative = np.flatnonzero(known > 0), np.flatnonzero(known < 0) + m
-        facts, rules = self._explain({*positive.tolist(), *negative.tolist()})
+        m, (facts, rules) = len(self.columns), self._explain(signs[self.columns])
         said = [f"{self.names[fact % m]!r} is {'yes' if fact < m else 'no'}" for fact in facts]
         return f"{', '.join(said)}, but the rules are {rules}"
 
-    def _explain(self, facts: set[int]) -> tuple[list[int], str]:
-        """Return the known labels that lead to a contradiction, and the rules involved."""
-        m = len(self.columns)
+    def _explain(self, T: Signs) -> tuple[list[int], str]:
+        """Return the literals of a row that lead to a contradiction, and the rules involved."""
+        m, facts = len(T), {*np.flatnonzero(np.hstack([T > 0, T < 0])).tolist()}
         clauses = [(rule, clause) for rule, at in self.rules for clause in _clauses(rule, at, m)]
         reasons: dict[int, tuple[RuleText, list[int]]] = {}
         known, conflict = set(facts), None
@@ -303,6 +282,7 @@ def _clauses(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
 def _closed(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Any:
     """Transitive closure of a graph as a 0/1 matrix, which is dense if it has many ones."""
     reach = sp.csr_array((np.ones(len(starts), np.float32), (starts, ends)), shape=(size, size))
+    reach += sp.eye_array(size, dtype=np.float32, format="csr")
     stored = -1
     while reach.nnz != stored:
         stored = reach.nnz
@@ -313,7 +293,3 @@ def _closed(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Any:
 
 def _listed(rules: Sequence[RuleText]) -> str:
     return ", ".join(rule.placed for rule in rules)
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")

@@ -255,8 +255,7 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None. Expected array-like "
             "of labels."
         )
-    if missing_as is not None:
-        check_missing_as(missing_as)
+    check_missing_as(missing_as)
     unlabelled = missing_as == "unlabelled"
     if isinstance(Y, LabelMatrix):
         labels = Y

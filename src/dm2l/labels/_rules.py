@@ -80,8 +80,6 @@ class LabelRules:
         counts = (f"{kind}={len(getattr(self, kind))}" for kind in _FIELDS)
         return f"<LabelRules {' '.join(counts)}>"
 
-    # -- construction ---------------------------------------------------------------------------
-
     @classmethod
     def _of(cls, rules: Iterable[RuleText], label_names: Sequence[str] | None) -> Self:
         """Rules from their texts, in any order."""
@@ -169,8 +167,6 @@ class LabelRules:
     def to_text(self) -> str:
         """Return the rules as text, one per line, in the format that :meth:`read` reads."""
         return "".join(f"{rule}\n" for rule in self._rules())
-
-    # -- use ------------------------------------------------------------------------------------
 
     def propagate(self, Y: Any, label_names: Iterable[Any] | None = None) -> Any:
         """Fill in the missing labels that follow from known ones.

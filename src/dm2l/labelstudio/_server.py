@@ -132,8 +132,6 @@ class Backend:
             self.refit()
         return taken
 
-    # ---------------------------------------------------------------------------------- refitting
-
     def refit(self) -> None:
         """Refit the model in the background, and once more if a refit is running already."""
         with self._lock:
@@ -144,8 +142,7 @@ class Backend:
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until no refit is running."""
-        worker = self._worker
-        if worker is not None:
+        if (worker := self._worker) is not None:
             worker.join(seconds)
 
     def _work(self) -> None:
@@ -246,8 +243,8 @@ def kept_token(path: Path) -> str:
             raise ValueError(
                 f"{path} does not contain a valid token. {error} Delete the file to get a new one."
             ) from error
-        return token
-    with os.fdopen(number, "w") as file:
+    else:
         token = token_urlsafe(32)
-        file.write(f"{token}\n")
+        with os.fdopen(number, "w") as file:
+            file.write(f"{token}\n")
     return token

@@ -215,14 +215,8 @@ def prediction_of(
         paths = [list(path) for path, label in control.labels.items() if p[label] >= 0.5]
         chosen = paths if control.kind == "taxonomy" else [path[-1] for path in paths]
         if chosen:  # Label Studio has no result either if nothing is chosen
-            results.append(
-                {
-                    "from_name": control.name,
-                    "to_name": control.to_name,
-                    "type": control.kind,
-                    "value": {control.kind: chosen},
-                }
-            )
+            to, value = {"to_name": control.to_name}, {control.kind: chosen}
+            results.append({"from_name": control.name, **to, "type": control.kind, "value": value})
     open_ = probabilities[~known]
     score = float(np.maximum(open_, 1 - open_).mean()) if len(open_) else 1.0
     return {"result": results, "score": round(score, 6), "model_version": version}
@@ -247,10 +241,7 @@ def export_tasks(session: AnnotationSession, output: str | Path, top: int | None
 
 
 def import_annotations(
-    session: AnnotationSession,
-    path: str | Path,
-    config: str | None = None,
-    unchosen: str = "no",
+    session: AnnotationSession, path: str | Path, config: str | None = None, unchosen: str = "no"
 ) -> tuple[int, int]:
     """Save the answers of a Label Studio export; return the numbers of answers and other tasks."""
     names = session.table.label_names

@@ -70,9 +70,6 @@ class ModelFileError(ValueError):
     """
 
 
-# -------------------------------------------------------------------------------------- reading
-
-
 class Archive:
     """A zip file that contains only regular uncompressed members."""
 
@@ -209,9 +206,6 @@ def _read_header(
             f"and shape {shape}."
         )
     return dtype, shape, found[2] == b"True", start
-
-
-# -------------------------------------------------------------------------------------- writing
 
 
 class _Sink:

@@ -6,7 +6,7 @@ Attributes are stored and set unchanged, except for the classes in ``SPECIAL``.
 import inspect
 import math
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +17,7 @@ from dm2l._utils.arrays import asarray_like, device_name
 from dm2l.labels._logic import RuleText
 from dm2l.persistence._archive import ModelFileError
 from dm2l.persistence._checks import METHODS
-from dm2l.persistence._reading import Trusted
+from dm2l.persistence._reading import OTHER_VERSION, Trusted
 from dm2l.persistence._schema import Entry, Record
 
 State = dict[str, Any]
@@ -66,10 +66,8 @@ class Builder:
             state[name] = parameters[name].default
         missing = sorted(parameters.keys() - state.keys())
         if missing:
-            raise ModelFileError(
-                f"it lacks the parameter {missing[0]!r} of {cls.__name__}. If another version of "
-                "dm2l or scikit-learn wrote the file, fit the model again."
-            )
+            lacks = f"it lacks the parameter {missing[0]!r} of {cls.__name__}"
+            raise ModelFileError(f"{lacks}. {OTHER_VERSION}")
         if state.get("_home", "numpy") != "numpy":
             state["_home"] = device_name(self._target)
         requests = state.pop("_metadata_request", None)
@@ -116,10 +114,8 @@ def _trusted(name: str, parts: dict[str, Any]) -> Any:
     if "items" in parts:
         made.update(parts["items"])
     if "state" in parts:
-        if hasattr(made, "__setstate__"):
-            made.__setstate__(parts["state"])
-        else:
-            _set(made, parts["state"])
+        restore = getattr(made, "__setstate__", partial(_set, made))
+        restore(parts["state"])
     return made
 
 
@@ -139,14 +135,8 @@ def _tree(cls: Any, state: State) -> Any:
     n_classes = np.array([state["n_classes"]], dtype=np.intp)
     made = cls(state["n_features"], n_classes, 1)
     nodes = state["nodes"]
-    made.__setstate__(
-        {
-            "max_depth": state["max_depth"],
-            "node_count": len(nodes),
-            "nodes": nodes,
-            "values": np.ascontiguousarray(state["values"]),
-        }
-    )
+    values = {"nodes": nodes, "values": np.ascontiguousarray(state["values"])}
+    made.__setstate__({"max_depth": state["max_depth"], "node_count": len(nodes), **values})
     return made
 
 
@@ -161,10 +151,7 @@ def _node_state(nodes: Any) -> State:
     clean = np.zeros(nodes.shape, dtype=nodes.dtype)
     for name in nodes.dtype.names:
         clean[name] = nodes[name]
-    return {
-        "fields": str(nodes.dtype.descr),
-        "nodes": clean.view(np.uint8).reshape(len(nodes), -1),
-    }
+    return {"fields": str(nodes.dtype.descr), "nodes": clean.view(np.uint8).reshape(len(nodes), -1)}
 
 
 def _predictor_state(value: Any) -> State:

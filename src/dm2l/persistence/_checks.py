@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
 
 from dm2l.labels._logic import FIELDS
 from dm2l.persistence._schema import Record
@@ -58,22 +60,13 @@ def _inside(places: Any, size: int) -> bool:
 
 def depth_of(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -> int | None:
     """Return the depth of the tree with these children, or None if they form no tree."""
-    n = len(leaf)
-    places = np.flatnonzero(~leaf)
+    n, places = len(leaf), np.flatnonzero(~leaf)
     children = np.concatenate([left[~leaf], right[~leaf]]).astype(np.int64)
-    if not n or len(children) != n - 1 or (children <= 0).any() or (children >= n).any():
+    if len(children) != n - 1 or not _inside(children, n):
         return None
-    parent = np.full(n, -1)
-    parent[children] = np.concatenate([places, places])
-    parent[0] = 0
-    if (parent < 0).any():
-        return None
-    depth, above = (np.arange(n) > 0).astype(np.int64), parent
-    for _ in range(n.bit_length() + 1):
-        if not above.any():
-            return int(depth.max())
-        depth, above = depth + depth[above], above[above]
-    return None
+    edges = sp.csr_array((np.ones(n - 1), (np.tile(places, 2), children)), shape=(n, n))
+    depth = dijkstra(edges, unweighted=True, indices=0)
+    return int(depth.max()) if np.isfinite(depth).all() else None
 
 
 @_check("Tree")

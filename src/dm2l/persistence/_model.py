@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import platform
 import re
@@ -232,9 +233,6 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     return model
 
 
-# ---------------------------------------------------------------------------------- the manifest
-
-
 def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
     """Return the text of a manifest."""
     manifest = {
@@ -285,7 +283,7 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
         manifest = json.loads(
             text.decode("ascii"),
             object_pairs_hook=_distinct,
-            parse_constant=_refuse,
+            parse_constant=_finite,
             parse_float=_finite,
         )
     except (ValueError, RecursionError) as error:
@@ -320,10 +318,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse(text: str) -> float:
-    raise ValueError(f"{text} is not a number")
-
-
 def _finite(text: str) -> float:
-    value = float(text)
-    return value if np.isfinite(value) else _refuse(text)
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"{text} is not a number")
+    return value

@@ -22,6 +22,7 @@ from dm2l.persistence._checks import CHECKS, Wrong, check_requests
 from dm2l.persistence._schema import ENTRIES, Alternative, Entry, Record, Spec, parse
 
 Json = Any
+OTHER_VERSION = "If another version of dm2l or scikit-learn wrote the file, fit the model again."
 MAX_DEPTH = 64
 # Bytes of the budget that a value and an object take.
 _VALUE, _OBJECT = 64, 16384
@@ -29,11 +30,7 @@ _INTEGERS = 1 - 2**63, 2**63 - 1
 _LONGEST_DTYPE = 40
 _PLAIN, _OBJECTS = parse("plain"), {"T": parse("str"), "O": parse("key"), "a": parse("key")}
 # Kinds of numpy's scalars and types of Python.
-_SCALARS: dict[str, tuple[Any, ...]] = {
-    "none": ("", type(None)),
-    "bool": ("b", bool),
-    "str": ("U", str),
-}
+_SCALARS: dict[str, Any] = {"none": ("", type(None)), "bool": ("b", bool), "str": ("U", str)}
 # Types of JSON values that a form allows without a further check, for long lists.
 _SIMPLE: set[type] = {str, int, float, bool, type(None)}
 _AT_ONCE: dict[str, set[type]] = {"str": {str}, "key": _SIMPLE, "plain": _SIMPLE}
@@ -116,8 +113,6 @@ class Reader:
         if self._budget < 0:
             raise ModelFileError("its contents would need far more memory than the file has bytes.")
 
-    # -- values -----------------------------------------------------------------------------------
-
     def _size(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value = _scalar(node, "iu", int)
         _bind(sizes, form.sizes[0], int(value), place)
@@ -159,8 +154,6 @@ class Reader:
             raise _MismatchError from None
         return value
 
-    # -- containers -------------------------------------------------------------------------------
-
     def _list(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> list[Any]:
         if type(node) is not list:
             raise _MismatchError
@@ -190,8 +183,6 @@ class Reader:
         return {
             key: self.read(v, item, f"{place}[{brief(key)}]", sizes) for key, v in items.items()
         }
-
-    # -- arrays -----------------------------------------------------------------------------------
 
     def _any_array(self, node: Json) -> NDArray[Any]:
         if _kind(node) != "array":
@@ -277,8 +268,6 @@ class Reader:
             _bind(sizes, name, size, place)
         return value
 
-    # -- objects ----------------------------------------------------------------------------------
-
     def _earlier(self, node: Json) -> Any:
         """Return a record that was read before; an object cannot contain itself."""
         index = node.get("object")
@@ -320,19 +309,15 @@ class Reader:
         specs = entry.attributes
         unknown = sorted(nodes.keys() - specs.keys())
         if unknown:
-            raise ModelFileError(
-                f"{place}, a {name}, has the attribute {brief(unknown[0])}, which is not allowed. "
-                "If another version of dm2l or scikit-learn wrote the file, fit the model again."
-            )
+            reason = f"has the attribute {brief(unknown[0])}, which is not allowed"
+            raise ModelFileError(f"{place}, a {name}, {reason}. {OTHER_VERSION}")
         record, before = Record(entry, {}, {}), self._n_trusted
         for key, part in nodes.items():
             record.state[key] = self.read(part, specs[key], f"{name}.{key}", record.sizes)
         lacks = entry.lacks(set(nodes))
         if lacks:
-            raise ModelFileError(
-                f"{place}, a {name}, has no attribute {lacks[0]!r}. If another version of dm2l or "
-                "scikit-learn wrote the file, fit the model again."
-            )
+            reason = f"has no attribute {lacks[0]!r}"
+            raise ModelFileError(f"{place}, a {name}, {reason}. {OTHER_VERSION}")
         if self._n_trusted == before:
             try:
                 check_requests(record.state.get("_metadata_request"))

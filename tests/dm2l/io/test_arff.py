@@ -218,7 +218,7 @@ def test_xml_that_is_hostile_or_wrong_is_refused(write, xml, message):
         (DENSE.replace("0.5,", ","), "line 8: 'pressure' is numeric, found ''"),
         (
             DENSE.replace("grey,winter", "pink,winter"),
-            "line 8: has the values .*found 'pink'",
+            "line 8: .sky. has the values .*found 'pink'",
         ),
         (DENSE + "1,2\n", "line 10: expected 5 values, found 2"),
         (DENSE + "1,grey,winter,1,0,{3}\n", "line 10: .*row weights are not supported"),
