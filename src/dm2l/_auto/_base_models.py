@@ -446,10 +446,7 @@ def _widths(context: EnsembleContext) -> Iterator[tuple[str, list[float]]]:
     """Yield the kernels to try and their parameters ``gamma``."""
     F = context.F
     n, d = F.shape
-    if sp.issparse(F):
-        variance = float(F.multiply(F).mean() - F.mean() ** 2)
-    else:
-        variance = float(np.var(F))
+    variance = float(F.multiply(F).mean() - F.mean() ** 2 if sp.issparse(F) else np.var(F))
     scale = 1.0 / (d * variance) if variance > 0 else 1.0
     quick = not context.effort.trees
     if context.bits:

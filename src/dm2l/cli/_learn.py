@@ -174,7 +174,7 @@ def _show_model(model: TableModel, n_rows: int, verbose: bool) -> None:
     prior = getattr(model.classifier, "class_prior_", None)
     if prior is not None:
         found = zip(model.label_names, prior, model.classifier.class_prior_error_, strict=True)
-        rows = [(name, f"{value:.3f}", f"{error:.3f}") for name, value, error in list(found)]
+        rows = [(name, f"{value:.3f}", f"{error:.3f}") for name, value, error in found]
         headings = ("label", "share", "standard error")
         show_grid(headings, rows[:LABELS], "Estimated share of positives")
     estimate = model.estimate

@@ -57,11 +57,9 @@ _save_option = shared.file_option(
     help="Draw a random sample of N entries that dm2l complete fills, and ask about them. From the "
     "answers, dm2l complete --verified estimates the error rate.",
 )
-@click.option(
+@shared.text_option(
+    "COLUMN",
     "--keep",
-    multiple=True,
-    metavar="COLUMN",
-    type=shared.unquoted,
     help="A column that identifies the row in questions. By default, it is detected.",
 )
 @click.option("--host", default="127.0.0.1", help="Address of the server, 127.0.0.1 or ::1.")

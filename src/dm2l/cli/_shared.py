@@ -50,13 +50,11 @@ model_argument = click.argument("model_path", metavar="MODEL", type=FILE)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
 seed_option = click.option("--seed", default=0, help="Random seed of folds, masks and samples.")
-keep_option = click.option(
-    "--keep",
-    multiple=True,
-    metavar="COLUMN",
-    type=unquoted,
-    help="A column of TABLE to copy to the output, such as an identifier.",
-)
+
+
+def text_option(metavar: str, *names: str, **given: Any) -> Command:
+    """Make an option for text that can be passed several times."""
+    return click.option(*names, multiple=True, metavar=metavar, type=unquoted, **given)
 
 
 def file_option(
@@ -66,6 +64,11 @@ def file_option(
     kind = click.Path(dir_okay=False, path_type=Path) if new else FILE
     names = names or ("-o", "--output")
     return click.option(*names, required=required, type=kind, metavar=metavar, help=help)
+
+
+keep_option = text_option(
+    "COLUMN", "--keep", help="A column of TABLE to copy to the output, such as an identifier."
+)
 
 
 def port_option(default: int) -> Command:
@@ -146,11 +149,9 @@ rules_option = file_option(
     new=False,
 )
 reading_options = _options(
-    click.option(
+    text_option(
+        "MARK",
         "--missing",
-        multiple=True,
-        metavar="MARK",
-        type=unquoted,
         help="Additional text that marks a missing label, such as -1 or unknown. "
         "Blank cells, ? and NA are always missing.",
     ),
@@ -203,12 +204,10 @@ search_options = _options(
         default=5,
         help="Folds for hyperparameter search and calibration.",
     ),
-    click.option(
+    text_option(
+        "[LABEL=]HOW",
         "--missing-as",
-        multiple=True,
         callback=_by_label,
-        metavar="[LABEL=]HOW",
-        type=unquoted,
         help="How to read a blank label: missing (unknown, the default), unlabelled (negative or "
         "an overlooked positive), or negative. LABEL is a name or pattern. In a column of tags, "
         "this is how absent tags are read; blank cells are missing.",
@@ -257,67 +256,53 @@ model_options = _options(
 )
 label_options = _options(
     table_argument,
-    click.option(
+    text_option(
+        "NAMES",
         "--labels",
-        multiple=True,
-        metavar="NAMES",
-        type=unquoted,
         help='Label columns: names separated by commas, a pattern such as "tox_*", a prefix such '
         "as tox_, or the number of label columns at the end of the table. Files that name their "
         "labels (.arff, .npz, ...) do not need this option.",
     ),
     reading_options,
-    click.option(
+    text_option(
+        "[LABEL=]VALUE",
         "--positive",
-        multiple=True,
         callback=_positive,
-        metavar="[LABEL=]VALUE",
-        type=unquoted,
         help="Value of a positive entry, if it is not 1, yes, true, active, positive or +. LABEL "
         "is a name or pattern: --positive dx_flea=seen. Without it, the value is for all labels: "
         "--positive 2. The model stores it.",
     ),
-    click.option(
+    text_option(
+        '"LABEL>=X"',
         "--cutoff",
         "cutoffs",
-        multiple=True,
-        metavar='"LABEL>=X"',
-        type=unquoted,
         help="Threshold of labels that are numbers, by name or pattern, with >=, >, <= or <: "
         '"fold_*>=2" reads values of at least 2 as positive. The model stores it.',
     ),
-    click.option(
+    text_option(
+        "LABEL[=LOW<HIGH]",
         "--values",
-        multiple=True,
-        metavar="LABEL[=LOW<HIGH]",
-        type=unquoted,
         help="A label column with several values, which become a label each. Columns with 3 to 50 "
         'values are recognized. "pain=low<mid<high" declares an order. The model stores it.',
     ),
-    click.option(
+    text_option(
+        "[LABEL=]TEXT",
         "--split",
-        multiple=True,
         callback=_by_label,
-        metavar="[LABEL=]TEXT",
-        type=unquoted,
         help='Text between two tags in a cell of a label column, such as ",". Each tag becomes a '
         "label. Columns of JSON lists are recognized. The model stores it.",
     ),
-    click.option(
+    text_option(
+        "COLUMN=KIND",
         "--kind",
         "kinds",
-        multiple=True,
         callback=_kinds,
-        metavar="COLUMN=KIND",
-        type=unquoted,
         help='Kind of a column or of a pattern of columns such as "fp_*". By default it is '
         f"detected. Possible kinds: {', '.join(KINDS)}.",
     ),
-    click.option(
+    text_option(
+        "COLUMN",
         "--drop",
-        multiple=True,
-        metavar="COLUMN",
-        type=unquoted,
         help="A column or pattern of columns to leave out, from features and labels.",
     ),
     json_option,

@@ -278,14 +278,12 @@ class Journal(AbstractContextManager["Journal"]):
             k = self.table.label_names.index(label)
             said[k] = _VALUES.get(answer, self.table.Y[row - 1, k])
         if self._logic is not None:
-            now, before = signs_of(said[None]), signs_of(self._said[row - 1 : row])
-            if (
-                self._logic.propagate(now).contradictory[0]
-                and not (self._logic.propagate(before).contradictory[0])
-            ):
+            signs = signs_of(np.stack([said, self._said[row - 1]]))
+            now, before = self._logic.propagate(signs).contradictory
+            if now and not before:
                 raise ValueError(
-                    f"The answers contradict the rules: {self._logic.explain(now[0])}. Change one "
-                    "of these answers."
+                    f"The answers contradict the rules: {self._logic.explain(signs[0])}. Change "
+                    "one of these answers."
                 )
         return self._closed(said[None])[0]
 

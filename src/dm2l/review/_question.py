@@ -178,14 +178,12 @@ def make_question(
     journal: Journal,
     predictions: TablePredictions,
     key: Key,
-    cases: Labels | None = None,
     *,
     prediction: Prediction | None = None,
     made: Mapping[Key, Decision] | None = None,
     error_probability: float = 0.0,
 ) -> Question:
     """Make the question about an entry, or about a row if the label is blank."""
-    # ``cases`` are the known labels of the row after the answers yes and no.
     row, label = key
     columns_of = predictions.value_columns
     column, done = columns_of.get(label), set()
@@ -195,7 +193,11 @@ def make_question(
     given = {key for key, decision in made_all.items() if decision.answer != "skip"}
     weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
     columns = row_columns(journal.table, row, predictions.used, weights)
-    moved = None if cases is None else predictions.supposing(row - 1, cases).tolist()
+    moved = None
+    if prediction is not None and column is None:
+        cases = np.tile(known, (2, 1))
+        cases[:, asked[0]] = 1, 0  # the row after the answers yes and no
+        moved = predictions.supposing(row - 1, cases).tolist()
     others = []
     for k, name in enumerate(names):
         mine = columns_of.get(name)

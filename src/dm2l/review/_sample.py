@@ -79,15 +79,13 @@ class FilledRate(NamedTuple):
         )
 
 
-def error_bounds(
-    wrong: int, checked: int, size: int, skipped: int = 0, level: float = 0.95
-) -> tuple[int, int]:
-    """Confidence interval of the number of errors among ``size`` entries (Clopper-Pearson).
+def error_bounds(wrong: int, checked: int, size: int, skipped: int = 0) -> tuple[int, int]:
+    """95 % confidence interval of the number of errors among ``size`` entries (Clopper-Pearson).
 
     It inverts the tests of the hypergeometric distribution, because the sample is drawn without
     replacement. Skipped entries count as right for the lower bound, and as wrong for the upper one.
     """
-    tail, numbers = (1 - level) / 2 * (1 - 1e-9), range(size + 1)  # a number is kept if it ties
+    tail, numbers = (1 - 0.95) / 2 * (1 - 1e-9), range(size + 1)  # a number is kept if it ties
     low = bisect_left(
         numbers, True, key=lambda errors: hypergeom.sf(wrong - 1, size, errors, checked) > tail
     )

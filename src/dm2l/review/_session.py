@@ -24,14 +24,7 @@ from dm2l.review._question import (
     value_columns,
 )
 from dm2l.review._sample import Key, Sample
-from dm2l.tables import (
-    FitOptions,
-    Table,
-    TableModel,
-    audit_table,
-    complete_table,
-    save_bundle,
-)
+from dm2l.tables import FitOptions, Table, TableModel, audit_table, complete_table, save_bundle
 from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
 from dm2l.tables._model import score_correlation
 from dm2l.tables._options import fit_pipeline
@@ -322,15 +315,10 @@ class ReviewSession:
                     return None
                 i, k = self._predictions.best_entry(left)
                 key = i + 1, self.table.label_names[k]
-            row, k = key[0], self.table.label_names.index(key[1])
-            prediction = self._predictions.entry(row - 1, k, left)
-            cases = None  # labels after a yes and after a no
-            if key[1] not in self._columns:
-                cases = np.tile(self.journal.labels(row), (2, 1))
-                cases[:, k] = 1, 0
-            made = self.journal.decisions
+            k, made = self.table.label_names.index(key[1]), self.journal.decisions
+            prediction = self._predictions.entry(key[0] - 1, k, left)
             return make_question(
-                self.journal, self._predictions, key, cases, prediction=prediction, made=made
+                self.journal, self._predictions, key, prediction=prediction, made=made
             )
 
     def row_entry(self, position: int | None = None) -> Question | None:

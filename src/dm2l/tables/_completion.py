@@ -130,7 +130,7 @@ def complete_table(
         bound = classifier._completer.correlation.error_rates
         lowest_bound = bound.least(confidence, found.positive, answered)
         warnings = [*warnings, *_constant_warnings(table.Y, max_error_rate)]
-    if max_error_rate is None:
+    else:
         warnings = [*warnings, *no_positive_warnings(table.label_names, ~left & missing, positive)]
     parts = missing, missing & ~left, found.positive, found.expected_wrong, found.implied
     summary = CompletionSummary.of(*parts)

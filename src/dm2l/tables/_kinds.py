@@ -124,16 +124,11 @@ def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1)
         rows = np.flatnonzero(molecules == "")
         if not len(rows):
             return molecules, ""
-        listed = ", ".join(map(str, rows[:NAMED] + first_row)) + (
-            ", ..." if len(rows) > NAMED else ""
-        )
-        many = (
-            "row has invalid SMILES and is"
-            if len(rows) == 1
-            else "rows have invalid SMILES and are"
-        )
+        listed = ", ".join(map(str, rows[:NAMED] + first_row)) + ", ..." * (len(rows) > NAMED)
+        have, are = ("row has", "is") if len(rows) == 1 else ("rows have", "are")
         return molecules, (
-            f"{len(rows)} {many} skipped (row {listed}; the first value is {texts[rows[0]][:40]!r})"
+            f"{len(rows)} {have} invalid SMILES and {are} skipped (row {listed}; the first value "
+            f"is {texts[rows[0]][:40]!r})"
         )
     if kind in DATES:
         values = as_days(column, kind)

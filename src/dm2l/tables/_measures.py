@@ -502,8 +502,7 @@ def evaluate_table(
         for name, fixed in fits.items():
             tell(f"repetition {repetition + 1} of {repetitions}: {called[name]}")
             Y = np.nan_to_num(left) if name == NEGATIVES else left
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConstantLabelWarning)
+            with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
                 pipeline, settings = fit_pipeline(inputs, uses, Y, fixed, groups=together)
             X, model = pipeline[:-1].transform(inputs), pipeline[-1]
             chosen += [settings] if name == COUPLED else []

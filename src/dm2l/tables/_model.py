@@ -313,13 +313,16 @@ def no_positive_warnings(names: Sequence[str], answered: Mask, positive: Mask) -
     none = np.flatnonzero(answered.any(axis=0) & ~(positive & answered).any(axis=0)).tolist()
     if not none:
         return []
-    shown = ", ".join(repr(names[k]) for k in none[:_NAMED])
-    shown += f" and {len(none) - _NAMED} more" if len(none) > _NAMED else ""
     what = "label receives" if len(none) == 1 else "labels receive"
     return [
-        f"{len(none)} {what} no positive ({shown}), because no probability reaches the threshold; "
-        "sort by the probability column to find the likeliest positives"
+        f"{len(none)} {what} no positive ({_listed(names, none)}), because no probability reaches "
+        "the threshold; sort by the probability column to find the likeliest positives"
     ]
+
+
+def _listed(names: Any, labels: Sequence[int]) -> str:
+    shown = ", ".join(repr(names[k]) for k in labels[:_NAMED])
+    return shown + (f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else "")
 
 
 def constant_warnings(
@@ -334,9 +337,7 @@ def constant_warnings(
         labels = np.flatnonzero(constant & (sign == score)).tolist()
         if not labels:
             continue
-        shown = ", ".join(repr(names[k]) for k in labels[:_NAMED])
-        shown += f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
         n = 0 if missing is None else int(missing[:, labels].sum())
-        called = f"{'label' if len(labels) == 1 else 'labels'} {shown}"
+        called = f"{'label' if len(labels) == 1 else 'labels'} {_listed(names, labels)}"
         found.append(f"{called}{text.format(lack=lack, n=n)}. {remedy}.")
     return found

@@ -1,9 +1,9 @@
 """Options of a fit, hyperparameter search on observed labels, and the fitted pipeline."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -231,14 +231,6 @@ def choose_hyperparameters(
     return Hyperparameters(best.kernel, best.lambda_d_, best.alpha_, best.best_score_)
 
 
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Ignore warnings about rows that contradict rules, which commands report with the file."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"\d+ row\(s\) contradict")
-        yield
-
-
 def fit_pipeline(
     inputs: Any,
     uses: Sequence[ColumnUse] | None,
@@ -263,7 +255,8 @@ def fit_pipeline(
         labels = require("pandas", "io").DataFrame(Y, columns=list(label_names))
     if n_scores == X.shape[1]:
         settings, cv = None, options.splitter(Y, groups)
-        model: Any = ScoreClassifier(coupling=options.coupling, cv=cv).fit(X, labels)
+        model: Any = ScoreClassifier(coupling=options.coupling, cv=cv)
+        fit: Callable[..., Any] = model.fit
     elif options.automatic:
         T = LabelMatrix.from_array(Y).signs
         X = weigh_blocks(columns, X, T, groups, options.random_state)
@@ -281,16 +274,18 @@ def fit_pipeline(
             n_jobs=-1,
             random_state=options.random_state,
         )
-        with _reported():
-            model._fit_arrays(X, labels, budget=TimeBudget(None, tell))
+        fit = partial(model._fit_arrays, budget=TimeBudget(None, tell))
     else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConstantLabelWarning)  # the final fit warns once
+        # The final fit warns once.
+        with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
             settings = choose_hyperparameters(X, Y, options, tell, groups)
         model = settings.model(options, Y, groups)
         tell("fitting and calibrating")
-        with _reported():
-            model.fit(X, labels)
+        fit = model.fit
+    with warnings.catch_warnings():
+        # Commands report rows that contradict rules with the name of the file.
+        warnings.filterwarnings("ignore", r"\d+ row\(s\) contradict")
+        fit(X, labels)
     if groups is not None:
         model.cv = options.splitter(Y)
     return Pipeline([("columns", columns), ("labels", model)]), settings

@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 from dm2l._utils import require
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, DataFileError, suffix_of
 from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
-from dm2l.io._columns import (
-    as_list,
-    check_distinct,
-    choose_labels,
-    labels_without,
-    matches_pattern,
-)
+from dm2l.io._columns import as_list, check_distinct, choose_labels, labels_without, matches_pattern
 from dm2l.io._label_columns import ColumnGroup, LabelReader, LabelVocabulary, label_columns
 from dm2l.io._table import CsvFile, read_frame
 from dm2l.io._xlsx_file import read_sheet

@@ -49,12 +49,9 @@ from dm2l._solvers.maps import KernelMap
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._correlation import row_gains, trust
 from dm2l.completion._covariance import conditional_moments
-from dm2l.tables._measures import impute
+from dm2l.tables._measures import Floats, Mask, impute
 from dm2l.tables._model import TableModel
 from dm2l.tables._reading import Table
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # Maximum number of columns for comparing rows; more are replaced by principal components.
 DIRECTIONS = 500
