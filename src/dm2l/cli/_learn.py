@@ -300,10 +300,8 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
         if any(number == number for number in numbers):
             columns.append((heading, *map(_number, numbers)))
     headings, *lines = zip(("label", *(row.label for row in found.labels)), *columns, strict=True)
-    by_label = (
-        "AUC by label" if found.unlabelled else f"AUC of {ours!r} and average precision by label"
-    )
-    show_grid(headings, lines, by_label)
+    title = "AUC" if found.unlabelled else f"AUC of {ours!r} and average precision"
+    show_grid(headings, lines, f"{title} by label")
     if not wide:
         say("", *(f"{short}: {name}" for name, short in SHORT.items() if name in found.methods))
 

@@ -61,8 +61,7 @@ class TablePredictions:
 
     def supposing(self, row: int, cases: Labels) -> Labels:
         """Probabilities of a row's labels for each row of known labels in ``cases``."""
-        X = self._X[np.full(len(cases), row)]
-        return row_values(self.model.classifier, X, cases, 0.0)[0]
+        return row_values(self.model.classifier, self._X[[row] * len(cases)], cases, 0.0)[0]
 
     def entry(self, row: int, label: int, left: Mask) -> Prediction:
         """Prediction for an entry, and its rank among the entries that are ``left``."""

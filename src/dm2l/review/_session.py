@@ -53,22 +53,18 @@ class Refit:
         self.model, self.table = model, table
         self.inputs = model.inputs(table)[0]
         classifier, settings = model.classifier, model.settings
-        if settings is None:  # an automatic model, for which quick effort takes seconds
-            self._options = FitOptions(
-                effort="quick",
-                rules=classifier.rules,
-                random_state=getattr(classifier, "random_state", 0),
-            )
-        else:
-            self._options = FitOptions(
+        # For an automatic model, quick effort takes seconds.
+        seed, rules = getattr(classifier, "random_state", 0), classifier.rules
+        self._options = FitOptions(effort="quick", rules=rules, random_state=seed)
+        if settings is not None:
+            self._options = replace(
+                self._options,
                 kernel=settings.kernel,
                 lambda_d=settings.lambda_d,
                 alpha=settings.alpha,
                 calibration=classifier.calibration,
                 cv=getattr(classifier.cv, "n_splits", FitOptions.cv),
                 missing_as=classifier.missing_as or FitOptions.missing_as,
-                rules=classifier.rules,
-                random_state=classifier.random_state,
             )
         self._before: list[dict[str, float]] = []
         self._wrong = np.zeros(table.Y.shape, dtype=bool)
@@ -317,9 +313,7 @@ class ReviewSession:
                 key = i + 1, self.table.label_names[k]
             k, made = self.table.label_names.index(key[1]), self.journal.decisions
             prediction = self._predictions.entry(key[0] - 1, k, left)
-            return make_question(
-                self.journal, self._predictions, key, prediction=prediction, made=made
-            )
+            return self._question(key, prediction=prediction, made=made)
 
     def row_entry(self, position: int | None = None) -> Question | None:
         """Return the question about a row, by default the most valuable; None if none is left."""
@@ -329,7 +323,7 @@ class ReviewSession:
                 row = self._predictions.rank_rows(self.journal.left())[0] + 1
             if row is None:
                 return None
-            return make_question(self.journal, self._predictions, (row, ""))
+            return self._question((row, ""))
 
     def label_error(self, position: int | None = None) -> Question | None:
         """Return a suspected label error, by default the most probable; None if none is left."""
@@ -340,9 +334,7 @@ class ReviewSession:
             if key is None:
                 return None
             p = found.get(key, 0.0)
-            return make_question(
-                self.journal, self._predictions, key, made=checks, error_probability=p
-            )
+            return self._question(key, made=checks, error_probability=p)
 
     def start_sample(self, size: int) -> None:
         """Draw a random sample of the entries that the model fills, unless there is one."""
@@ -378,7 +370,10 @@ class ReviewSession:
             sample, made = self.journal.sample, self.journal.decisions
             left = () if sample is None else (key for key in sample.entries if key not in made)
             key = _at(self.sample_checked, position) or next(iter(left), None)
-            return key and make_question(self.journal, self._predictions, key, made=made)
+            return key and self._question(key, made=made)
+
+    def _question(self, key: Key, **about: Any) -> Question:
+        return make_question(self.journal, self._predictions, key, **about)
 
     def answer(self, row: int, label: str, answer: str) -> int:
         """Save an answer to a missing label or a suspected error; return the next position.

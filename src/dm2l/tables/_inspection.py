@@ -172,20 +172,14 @@ def _rule_candidates(T: NDArray[np.float64], table: Table) -> list[RuleCandidate
     rank = np.argsort(np.argsort(found.base, kind="stable"))
     implied = found.implied() & other & (rank[:, None] < rank)
     excluded = np.triu(apart & other)
-    pairs = [("implications", j, k, found.count[j, k], both[j, k]) for j, k in np.argwhere(implied)]
-    pairs += [
-        ("exclusions", j, k, either[j, k], either[j, k] - both[j, k])
-        for j, k in np.argwhere(excluded)
-    ]
-    rules = [
-        RuleCandidate(
-            str(RuleText(kind, (names[j], names[k]))),
-            int(n),
-            int(holds),
-            float(beta.ppf(0.05, holds, n - holds + 1)),  # Clopper-Pearson, one-sided
-        )
-        for kind, j, k, n, holds in pairs
-    ]
+    rules = []
+    implications = ("implications", implied, found.count, both)
+    for kind, mask, rows, holds in (implications, ("exclusions", excluded, either, either - both)):
+        for j, k in np.argwhere(mask):
+            n, x = int(rows[j, k]), int(holds[j, k])
+            at_least = float(beta.ppf(0.05, x, n - x + 1))  # Clopper-Pearson, one-sided
+            text = RuleText(kind, (names[j], names[k]))
+            rules.append(RuleCandidate(str(text), n, x, at_least))
     return sorted(rules, key=lambda rule: -rule.at_least)
 
 

@@ -310,8 +310,7 @@ def as_days(column: Any, kind: str) -> Any:
 def date_parts(names: Sequence[str], days: Any) -> dict[str, Any]:
     """Year, month, weekday and days of a column of days, with these names."""
     dates = require("pandas", "io").to_datetime(days, unit="D")
-    values = (dates.year, dates.month, dates.day_of_week, days)
-    return dict(zip(names, values, strict=True))
+    return dict(zip(names, (dates.year, dates.month, dates.day_of_week, days), strict=True))
 
 
 def as_booleans(column: Any) -> Any:
@@ -336,5 +335,4 @@ def _one_value(name: str, kind: str, value: str, n_rows: int, n_known: int) -> C
     """The use of a column with one value, which is a feature only if many rows are blank."""
     if n_rows - n_known <= DIRTY * n_rows:
         return ColumnUse(name, "constant", f"always {value}")
-    note = f"always {value} or blank; used as present or absent"
-    return ColumnUse(name, kind, note=note)
+    return ColumnUse(name, kind, note=f"always {value} or blank; used as present or absent")

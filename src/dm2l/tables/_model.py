@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._utils.arrays import take_rows
@@ -18,6 +17,8 @@ from dm2l.labels._rules import LabelRules
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._measures import (
     Estimate,
+    Floats,
+    Mask,
     Predictions,
     estimate_held_out,
     estimate_rows,
@@ -41,9 +42,6 @@ from dm2l.tables._preparation import (
 )
 from dm2l.tables._reading import Table, made_up_names, read_table
 from dm2l.tables._scores import add_scores
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 SAMPLE = 200  # training rows that a model stores for explanations
 _NAMED = 5  # maximum number of labels in a warning

@@ -177,8 +177,7 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Sug
     total = np.sum(values.own + values.others, axis=1, where=missing)
     rows = np.flatnonzero(missing.any(axis=1))
     order = rows[np.argsort(-total[rows], kind="stable")][:top]
-    n_open = missing.sum(axis=1)[order]
-    return Suggestions(order + 1, total[order], warnings, n_open=n_open)
+    return Suggestions(order + 1, total[order], warnings, n_open=missing.sum(axis=1)[order])
 
 
 def table_values(
