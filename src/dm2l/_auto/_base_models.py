@@ -400,8 +400,7 @@ def _logistic(context: EnsembleContext) -> BaseModel:
     base = LogisticRegression(
         C=C, solver="liblinear", dual=True, tol=0.1, random_state=context.seed
     )
-    model = MaskedOneVsRestClassifier(base)
-    return BaseModel("logistic regression", f"C {C:.3g}", model)
+    return BaseModel("logistic regression", f"C {C:.3g}", MaskedOneVsRestClassifier(base))
 
 
 def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:

@@ -461,11 +461,7 @@ def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np
 
 
 def _moved(
-    combiner: Combiner,
-    at: NDArray[np.intp],
-    V: Floats,
-    parts: list[Floats],
-    answer: float,
+    combiner: Combiner, at: NDArray[np.intp], V: Floats, parts: list[Floats], answer: float
 ) -> Floats:
     """Probability of label j of each row after an answer to label k, of shape (b, j, k)."""
     f, mean, signs, alone = parts

@@ -86,11 +86,7 @@ def error_bounds(wrong: int, checked: int, size: int, skipped: int = 0) -> tuple
     replacement. Skipped entries count as right for the lower bound, and as wrong for the upper one.
     """
     tail, numbers = (1 - 0.95) / 2 * (1 - 1e-9), range(size + 1)  # a number is kept if it ties
-    low = bisect_left(
-        numbers, True, key=lambda errors: hypergeom.sf(wrong - 1, size, errors, checked) > tail
-    )
-    most = wrong + skipped
-    high = bisect_left(
-        numbers, True, key=lambda errors: hypergeom.cdf(most, size, errors, checked) <= tail
-    )
+    less, most = wrong - 1, wrong + skipped
+    low = bisect_left(numbers, True, key=lambda k: hypergeom.sf(less, size, k, checked) > tail)
+    high = bisect_left(numbers, True, key=lambda k: hypergeom.cdf(most, size, k, checked) <= tail)
     return low, high - 1

@@ -250,9 +250,7 @@ def interval(
 
 
 def intervals(
-    measured: Sequence[dict[str, float]],
-    held_out: float,
-    bounds: tuple[float, float] = (0.0, 1.0),
+    measured: Sequence[dict[str, float]], held_out: float, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> dict[str, Interval]:
     """Compute the mean and interval of each metric over the repetitions."""
     return {key: interval([m[key] for m in measured], held_out, bounds) for key in measured[0]}

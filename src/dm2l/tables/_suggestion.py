@@ -205,8 +205,7 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
         variance = conditional_moments(coupling.covariance, T, F)[1]
         slope = p * (1 - p) * coupling.combiner.slopes(F, variance)
     known = T != 0
-    count = np.maximum(known.sum(axis=0), 1)
-    level = T.sum(axis=0) / count
+    level = T.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     left = np.sum((T - F) ** 2, axis=0, where=known)
     spread = np.sum((T - level) ** 2, axis=0, where=known)
     skill = np.clip(1 - left / np.maximum(spread, 1e-12), 0.0, 1.0)
