@@ -58,8 +58,8 @@ _save_option = shared.file_option(
     "answers, dm2l complete --verified estimates the error rate.",
 )
 @shared.text_option(
-    "COLUMN",
     "--keep",
+    metavar="COLUMN",
     help="A column that identifies the row in questions. By default, it is detected.",
 )
 @click.option("--host", default="127.0.0.1", help="Address of the server, 127.0.0.1 or ::1.")

@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -50,11 +51,13 @@ model_argument = click.argument("model_path", metavar="MODEL", type=FILE)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
 seed_option = click.option("--seed", default=0, help="Random seed of folds, masks and samples.")
-
-
-def text_option(metavar: str, *names: str, **given: Any) -> Command:
-    """Make an option for text that can be passed several times."""
-    return click.option(*names, multiple=True, metavar=metavar, type=unquoted, **given)
+# An option for text that can be passed several times.
+text_option = partial(click.option, multiple=True, type=unquoted)
+keep_option = text_option(
+    "--keep",
+    metavar="COLUMN",
+    help="A column of TABLE to copy to the output, such as an identifier.",
+)
 
 
 def file_option(
@@ -64,11 +67,6 @@ def file_option(
     kind = click.Path(dir_okay=False, path_type=Path) if new else FILE
     names = names or ("-o", "--output")
     return click.option(*names, required=required, type=kind, metavar=metavar, help=help)
-
-
-keep_option = text_option(
-    "COLUMN", "--keep", help="A column of TABLE to copy to the output, such as an identifier."
-)
 
 
 def port_option(default: int) -> Command:
@@ -150,8 +148,8 @@ rules_option = file_option(
 )
 reading_options = _options(
     text_option(
-        "MARK",
         "--missing",
+        metavar="MARK",
         help="Additional text that marks a missing label, such as -1 or unknown. "
         "Blank cells, ? and NA are always missing.",
     ),
@@ -205,8 +203,8 @@ search_options = _options(
         help="Folds for hyperparameter search and calibration.",
     ),
     text_option(
-        "[LABEL=]HOW",
         "--missing-as",
+        metavar="[LABEL=]HOW",
         callback=_by_label,
         help="How to read a blank label: missing (unknown, the default), unlabelled (negative or "
         "an overlooked positive), or negative. LABEL is a name or pattern. In a column of tags, "
@@ -257,52 +255,52 @@ model_options = _options(
 label_options = _options(
     table_argument,
     text_option(
-        "NAMES",
         "--labels",
+        metavar="NAMES",
         help='Label columns: names separated by commas, a pattern such as "tox_*", a prefix such '
         "as tox_, or the number of label columns at the end of the table. Files that name their "
         "labels (.arff, .npz, ...) do not need this option.",
     ),
     reading_options,
     text_option(
-        "[LABEL=]VALUE",
         "--positive",
+        metavar="[LABEL=]VALUE",
         callback=_positive,
         help="Value of a positive entry, if it is not 1, yes, true, active, positive or +. LABEL "
         "is a name or pattern: --positive dx_flea=seen. Without it, the value is for all labels: "
         "--positive 2. The model stores it.",
     ),
     text_option(
-        '"LABEL>=X"',
         "--cutoff",
         "cutoffs",
+        metavar='"LABEL>=X"',
         help="Threshold of labels that are numbers, by name or pattern, with >=, >, <= or <: "
         '"fold_*>=2" reads values of at least 2 as positive. The model stores it.',
     ),
     text_option(
-        "LABEL[=LOW<HIGH]",
         "--values",
+        metavar="LABEL[=LOW<HIGH]",
         help="A label column with several values, which become a label each. Columns with 3 to 50 "
         'values are recognized. "pain=low<mid<high" declares an order. The model stores it.',
     ),
     text_option(
-        "[LABEL=]TEXT",
         "--split",
+        metavar="[LABEL=]TEXT",
         callback=_by_label,
         help='Text between two tags in a cell of a label column, such as ",". Each tag becomes a '
         "label. Columns of JSON lists are recognized. The model stores it.",
     ),
     text_option(
-        "COLUMN=KIND",
         "--kind",
         "kinds",
+        metavar="COLUMN=KIND",
         callback=_kinds,
         help='Kind of a column or of a pattern of columns such as "fp_*". By default it is '
         f"detected. Possible kinds: {', '.join(KINDS)}.",
     ),
     text_option(
-        "COLUMN",
         "--drop",
+        metavar="COLUMN",
         help="A column or pattern of columns to leave out, from features and labels.",
     ),
     json_option,

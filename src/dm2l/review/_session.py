@@ -313,7 +313,9 @@ class ReviewSession:
                 key = i + 1, self.table.label_names[k]
             k, made = self.table.label_names.index(key[1]), self.journal.decisions
             prediction = self._predictions.entry(key[0] - 1, k, left)
-            return self._question(key, prediction=prediction, made=made)
+            return make_question(
+                self.journal, self._predictions, key, prediction=prediction, made=made
+            )
 
     def row_entry(self, position: int | None = None) -> Question | None:
         """Return the question about a row, by default the most valuable; None if none is left."""
@@ -323,7 +325,7 @@ class ReviewSession:
                 row = self._predictions.rank_rows(self.journal.left())[0] + 1
             if row is None:
                 return None
-            return self._question((row, ""))
+            return make_question(self.journal, self._predictions, (row, ""))
 
     def label_error(self, position: int | None = None) -> Question | None:
         """Return a suspected label error, by default the most probable; None if none is left."""
@@ -334,7 +336,9 @@ class ReviewSession:
             if key is None:
                 return None
             p = found.get(key, 0.0)
-            return self._question(key, made=checks, error_probability=p)
+            return make_question(
+                self.journal, self._predictions, key, made=checks, error_probability=p
+            )
 
     def start_sample(self, size: int) -> None:
         """Draw a random sample of the entries that the model fills, unless there is one."""
@@ -370,10 +374,7 @@ class ReviewSession:
             sample, made = self.journal.sample, self.journal.decisions
             left = () if sample is None else (key for key in sample.entries if key not in made)
             key = _at(self.sample_checked, position) or next(iter(left), None)
-            return key and self._question(key, made=made)
-
-    def _question(self, key: Key, **about: Any) -> Question:
-        return make_question(self.journal, self._predictions, key, **about)
+            return key and make_question(self.journal, self._predictions, key, made=made)
 
     def answer(self, row: int, label: str, answer: str) -> int:
         """Save an answer to a missing label or a suspected error; return the next position.
