@@ -2,7 +2,6 @@
 
 import signal
 import sys
-from typing import NoReturn
 
 __all__ = ["main"]
 
@@ -10,7 +9,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line, or name the package that it needs."""
     # Exit normally on SIGTERM, so that worker processes are ended as well.
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         from dm2l.cli._commands import cli
 
@@ -20,7 +19,3 @@ def main() -> None:
         if missing not in ("click", "rich"):
             raise
         sys.exit(f"The command line needs {missing}: pip install 'dm2l[cli]'")
-
-
-def _leave(number: int, _: object) -> NoReturn:
-    sys.exit(128 + number)

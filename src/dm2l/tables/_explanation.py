@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._auto._score_classifier import ScoreClassifier
 from dm2l._utils.arrays import to_numpy
 from dm2l.io._columns import ColumnRequestError
+from dm2l.tables._measures import Floats
 from dm2l.tables._model import TableModel
 from dm2l.tables._options import Tell
-
-Floats = NDArray[np.float64]
 
 SAMPLE = 300  # the number of training rows in which columns of a kernel model are shuffled
 SHUFFLES = 5  # number of shuffles of each column

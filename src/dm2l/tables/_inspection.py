@@ -364,10 +364,11 @@ def _label_like_warnings(
     like = akin + like
     if not like:
         return []
-    if len(like) == 1:
-        columns, are, them = "column has", "it is a label", "it"
-    else:
-        columns, are, them = "columns have", "they are labels", "them"
+    one, several = (
+        ("column has", "it is a label", "it"),
+        ("columns have", "they are labels", "them"),
+    )
+    columns, are, them = one if len(like) == 1 else several
     return [
         f"{len(like)} feature {columns} values like those of a label ({_some(like)}). If {are}, "
         f"name {them} with --labels or leave {them} out with --drop. To keep {them} without this "

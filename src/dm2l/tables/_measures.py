@@ -226,8 +226,7 @@ def hold_out(
 
     The labels in each list of ``together`` are held out in the same rows.
     """
-    if groups is None:
-        groups = np.arange(len(Y))
+    groups = np.arange(len(Y)) if groups is None else groups
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
     np.maximum.at(whole, groups, np.nan_to_num(Y, nan=-1.0))
     whole[whole < 0] = np.nan

@@ -248,8 +248,7 @@ def _split_columns(
     """Split the columns of a data frame into features and labels."""
     if len(frame) == 0:
         raise DataFileError(path, "the table has a header but no rows")
-    taken = set(chosen)
-    features = [j for j in range(len(names)) if j not in taken]
+    features = np.setdiff1d(np.arange(len(names)), chosen).tolist()
     if not answers.pop("labels_only", False) and not features:
         raise DataFileError(path, "every column is a label, so no features are left")
     label_names, cells = [names[j] for j in chosen], frame.iloc[:, chosen]
