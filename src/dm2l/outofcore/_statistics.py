@@ -58,6 +58,8 @@ class RowStatistics:
         """Add a block of rows."""
         X, T = self._check(X, T)
         self.sample.add(X if inputs is None else inputs, T, weights)
+        counts = np.stack([T > 0, T < 0]).astype(np.float64)
+        self.weights += counts.sum(axis=1) if weights is None else weights @ counts
         if learnable is not None:
             T = T * learnable
         seen = np.flatnonzero((T != 0).any(axis=1))
@@ -65,14 +67,11 @@ class RowStatistics:
             return self
         Phi = self._features(X, seen)
         T = T if len(seen) == len(T) else T[seen]
-        counts = np.stack([(T > 0).sum(axis=0), (T < 0).sum(axis=0)])
-        self.positives += counts[0]
-        self.negatives += counts[1]
+        self.positives += (T > 0).sum(axis=0)
+        self.negatives += (T < 0).sum(axis=0)
         if weights is not None:
             # Rows are multiplied by the roots of their weights, so that all sums are weighted.
             Phi = scale_rows(Phi, np.sqrt(weights[seen]))
-            counts = np.stack([weights[seen] @ (T > 0), weights[seen] @ (T < 0)])
-        self.weights += counts
         self._add_grams(Phi, T, self.learnable if learnable is None else learnable)
         return self
 
