@@ -183,7 +183,7 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
     [
         ({"k": 0}, "k must be an integer of at least 1, got 0"),
         ({"k": 3}, "at least 3 labels per row, got 2"),
-        ({"y_score": (np.zeros((2, 2), int),)}, "a pair .* got 1 parts"),
+        ({"y_score": (np.zeros((2, 2), int),)}, "a pair .* got 1 elements"),
         (
             {"y_score": (np.zeros((1, 2), int), np.zeros((1, 2)))},
             r"2 rows and the same shape; got shapes \(1, 2\)",
