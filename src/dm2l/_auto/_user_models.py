@@ -12,8 +12,8 @@ from dm2l._auto._stack import Bools
 from dm2l._base import MissingLabelClassifier
 from dm2l.baselines import MaskedOneVsRestClassifier
 
-_NAMES = ("linear", "kernel", "logistic", "logistic regression", "stack")
-_NAMES += ("extra trees", "random forest", "boosted trees")
+_NAMES = {"linear", "kernel", "logistic", "logistic regression", "stack"}
+_NAMES |= {"extra trees", "random forest", "boosted trees"}
 
 
 def user_candidates(models: Any, learnable: Bools, n_jobs: int | None) -> list[Candidate]:
