@@ -3,9 +3,4 @@
 from dm2l.labelstudio._server import Backend, BackendServer
 from dm2l.labelstudio._tasks import AnnotationSession, make_config
 
-__all__ = [
-    "AnnotationSession",
-    "Backend",
-    "BackendServer",
-    "make_config",
-]
+__all__ = ["AnnotationSession", "Backend", "BackendServer", "make_config"]
