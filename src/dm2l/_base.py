@@ -170,9 +170,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         X, labels = self._read(X, y, label_mask)
         if self.rules is not None:
             self.rules._named(labels)._warn(labels.signs)
-        weighted = sample_weight is not None or label_weight is not None
-        if weighted or self.missing_as == "unlabelled":
-            labels = self._prepare_labels(labels, sample_weight, label_weight)
+        labels = self._prepare_labels(labels, sample_weight, label_weight)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
         with checked_numbers(X) if self._explains_numbers else nullcontext():

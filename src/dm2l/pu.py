@@ -466,12 +466,12 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
     def _prepare_labels(
         self, labels: LabelMatrix, sample_weight: Any, label_weight: Any
     ) -> LabelMatrix:
-        if self.missing_as == "unlabelled" and self.threshold in ("f1_samples", "subset_accuracy"):
+        if self.missing_as != "unlabelled":
+            return super()._prepare_labels(labels, sample_weight, label_weight)
+        if self.threshold in ("f1_samples", "subset_accuracy"):
             raise ValueError(
                 f"missing_as='unlabelled' does not support threshold={self.threshold!r}. Use 'f1'."
             )
-        if self.missing_as != "unlabelled":
-            return super()._prepare_labels(labels, sample_weight, label_weight)
         if labels.kind != "multilabel":
             raise ValueError("missing_as='unlabelled' needs a label matrix, got a 1-D y.")
         if sample_weight is not None or label_weight is not None:

@@ -335,17 +335,18 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 2:
         raise DataFileError(where, f"the labels have {values.ndim} dimensions, not 2")
+    called = range(1, values.shape[1] + 1) if names is None else list(map(repr, names))
     missing = np.isnan(values)
     bad = ~(missing | np.isin(values, (-1.0, 0.0, 1.0)))
     if bad.any():
         row, column = np.argwhere(bad)[0]
         value = f"{values[row, column]:g} in row {row + 1} ({bad.sum()} such entries)"
         hint = "Labels must be 0/1 or -1/+1, and NaN where missing."
-        raise DataFileError(where, f"label {_called(names, column)} holds {value}", hint=hint)
+        raise DataFileError(where, f"label {called[column]} holds {value}", hint=hint)
     zeros, minus = values == 0, values == -1
     if minus.any() and zeros.any():
         (i, j), (k, m) = np.argwhere(zeros)[0], np.argwhere(minus)[0]
-        raise mixed_signs(where, (i + 1, _called(names, j)), (k + 1, _called(names, m)))
+        raise mixed_signs(where, (i + 1, called[j]), (k + 1, called[m]))
     if not missing.any():
         return (values == 1).astype(np.int8)
     return np.where(missing, np.nan, values == 1)
@@ -358,7 +359,7 @@ def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
     return Bunch(**{"data": data, "target": target, **silent, **known})
 
 
-def mixed_signs(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> DataFileError:
+def mixed_signs(where: str, zero: tuple[int, Any], minus: tuple[int, Any]) -> DataFileError:
     """Error of labels that hold both 0 and -1."""
     return DataFileError(
         where,
@@ -367,7 +368,3 @@ def mixed_signs(where: str, zero: tuple[int, str], minus: tuple[int, str]) -> Da
         hint="If one of the two marks missing labels, pass --missing 0 or --missing -1 (missing= "
         "in Python).",
     )
-
-
-def _called(names: Sequence[str] | None, column: int) -> str:
-    return str(column + 1) if names is None else repr(names[column])

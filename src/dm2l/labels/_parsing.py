@@ -89,12 +89,8 @@ def _open_frame(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.obj
     names = np.empty(len(Y.columns), dtype=object)
     names[:] = [None if is_null(name) else name for name in Y.columns]  # NaN is not equal to NaN
     # By position, because pandas allows two columns of one name; polars has no iloc.
-    columns = (
-        [Y.iloc[:, j] for j in range(Y.shape[1])]
-        if hasattr(Y, "iloc")
-        else [Y[str(name)] for name in names]
-    )
-    opened = [_open_series(column) for column in columns]
+    by_place = getattr(Y, "iloc", Y)
+    opened = [_open_series(by_place[:, j]) for j in range(Y.shape[1])]
     if not opened:
         return np.empty(Y.shape), np.zeros(Y.shape, dtype=bool), names
     nulls = np.column_stack([null for _, null in opened])

@@ -106,10 +106,8 @@ class Archive:
         """Return the content of a member of at most ``most`` bytes."""
         if name not in self.sizes:
             raise ModelFileError(f"it has no member {name!r}.")
-        if self.sizes[name] > most:
-            raise ModelFileError(
-                f"its member {name!r} has {self.sizes[name]} bytes, more than {most}."
-            )
+        if (size := self.sizes[name]) > most:
+            raise ModelFileError(f"its member {name!r} has {size} bytes, more than {most}.")
         return b"".join(self.chunks(name))
 
     def read_array(self, name: str, sha256: Any) -> NDArray[Any]:

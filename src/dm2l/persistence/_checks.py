@@ -317,8 +317,7 @@ def _one_vs_rest(record: Record) -> None:
     models = [model for model in state["estimators_"] if model is not None]
     other = [model is not None for model in state["estimators_"]] != state["_learnable"].tolist()
     _refuse(other, "has models for labels that are not learnable")
-    other = len(state["_columns"]) != len(models)
-    _refuse(other, "lists columns for a wrong number of models")
+    _refuse(len(state["_columns"]) != len(models), "lists columns for a wrong number of models")
     for model, columns in zip(models, state["_columns"], strict=True):
         count = d if columns is None else len(columns)
         before = widths(model)[0]

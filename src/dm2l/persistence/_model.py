@@ -176,9 +176,8 @@ def load_model(
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > max_bytes:
-                raise ModelFileError(
-                    f"it has {size} bytes, more than max_bytes={max_bytes} allows."
-                )
+                most = f"max_bytes={max_bytes}"
+                raise ModelFileError(f"it has {size} bytes, more than {most} allows.")
             return _load(Archive(file, size), frozenset(names), like)
     except ModelFileError as error:
         text = textwrap.shorten(str(error)[: 2 * _MAX_MESSAGE], _MAX_MESSAGE, placeholder=" ...")
