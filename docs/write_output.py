@@ -54,6 +54,7 @@ def shown(block: str, n_lines: int, folder: str) -> str:
     """The commands of a block with the first lines of their output."""
     tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     settings = {"PATH": tools, "COLUMNS": "80", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    settings["PYTHONPATH"] = str(ROOT / "src")
     text = ""
     for command in re.findall(r"^\$ (.*(?:\n  .*)*)", block, flags=re.MULTILINE):
         done = subprocess.run(

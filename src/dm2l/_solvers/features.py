@@ -310,7 +310,7 @@ class LinearMap(FeatureMap):
 
     def fit(self, X: Any) -> Any:
         n, d = X.shape
-        # Rows are not stored if they are the features, because maps are sent to other processes.
+        # An identity map stores no rows, so that it stays small when sent to other processes.
         self.example, self.n_coefficients, self.plain = X[:0, :], d, d <= n or not self.reduce
         if self.plain:
             return X

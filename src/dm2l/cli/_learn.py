@@ -188,7 +188,7 @@ def _show_model(model: TableModel, n_rows: int, verbose: bool) -> None:
         if value.mean == value.mean  # a ranking within rows of a single label is undefined
     ]
     folds = f"Cross-validation: {estimate.repetitions} folds"
-    new = f"95 % for {size} new rows"
+    new = f"95 % interval, {size} new rows"
     show_grid(("metric", "mean", new), metrics, f"{folds}, {estimate.n_entries} observed entries")
     if not estimate.labels:
         return
@@ -289,8 +289,8 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
         sure = "yes" if gain.low > 0 or gain.high < 0 else "no"
         interval = f"[{gain.low:+.3f}, {gain.high:+.3f}]"
         rows.append((name, f"{gain.mean:+.3f}", interval, sure))
-    title = f"Gain in {words} of the method {ours!r}"
-    show_grid(("over", "mean", "95 % interval", "significant"), rows, title)
+    title = f"Difference in {words}: {ours!r} minus"
+    show_grid(("method", "mean", "95 % interval", "significant"), rows, title)
     # Metrics that cannot be estimated have no column.
     columns: list[tuple[str, ...]] = [("hidden", *(str(row.n_hidden) for row in found.labels))]
     if not found.unlabelled:

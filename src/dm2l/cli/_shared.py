@@ -190,10 +190,10 @@ search_options = _options(
         "--scoring",
         type=click.Choice(get_scorer_names()),
         metavar="METRIC",
-        help="Metric that the hyperparameter search of DM2L maximizes, a name from "
+        help="Scorer that the hyperparameter search of DM2L maximizes: a name from "
         "dm2l.model_selection.get_scorer_names(). The default is "
-        f"{usual_scoring(_PAIR, ~_PAIR)}, or {usual_scoring(_PAIR[:, :1], ~_PAIR[:, :1])} for "
-        "tables with less than one positive or negative per row.",
+        f"{usual_scoring(_PAIR, ~_PAIR)}, or {usual_scoring(_PAIR[:, :1], ~_PAIR[:, :1])} if "
+        "rows have on average fewer than one positive or fewer than one negative.",
     ),
     click.option(
         "--folds",

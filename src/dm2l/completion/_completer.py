@@ -438,7 +438,7 @@ class CompletionMixin:
         max_error_rate : float or (float, float), default=None
             Fill as many missing labels as possible while the expected error rates of those filled
             with yes, and of those filled with no, are at most this; a pair bounds each by its own.
-            The rates of a label with enough known entries are bounded by themselves. Needs
+            A label with enough known entries has a bound of its own; the others are pooled. Needs
             ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
             Whether to also return the numbers of labels that were filled.

@@ -218,11 +218,11 @@ class CompletionSummary:
 class ErrorRateBound:
     r"""Selection of entries to fill with a bounded error rate, by conformal selection.
 
-    All known entries are predicted as if they were missing. The answers yes and no are bounded
-    separately, and so is each label with at least 500 predictions of that answer. The other labels
-    are pooled. Let n be the number of predictions of such a group, and :math:`w_j` the number of
-    wrong ones that are at least as confident as the prediction of the missing entry j. The p-value
-    of entry j is
+    All known entries are predicted as if they were missing. The error rates of positive and of
+    negative predictions are bounded separately. A label with at least 500 predictions of one sign
+    has a bound of its own; the other labels are pooled. Let n be the number of predictions of such
+    a group, and :math:`w_j` the number of wrong ones that are at least as confident as the
+    prediction of the missing entry j. The p-value of entry j is
 
     .. math:: p_j = \frac{1 + 1.1 w_j + \sqrt{w_j}}{n + 1},
 

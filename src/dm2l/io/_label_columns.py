@@ -160,7 +160,7 @@ def json_list(text: str) -> list[Any] | None:
 
 
 def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the declared values by column or pattern; none where the data shall decide."""
+    """Return the declared values by column or pattern; columns without an order have none."""
     found: dict[str, tuple[str, ...]] = {}
     for text in [values] if isinstance(values, str) else values:
         column, equals, order = text.partition("=")
@@ -205,6 +205,7 @@ class LabelReader:
         groups: Iterable[ColumnGroup] = (),
         single: bool = False,
         decimal: str = ".",
+        first_row: int = 1,
     ) -> None:
         self._where = where
         cutoffs = (cutoffs,) if isinstance(cutoffs, str) else tuple(cutoffs)
@@ -217,12 +218,11 @@ class LabelReader:
         given = (by_column(names, one, where) for one in (marks, parse_orders(values), splits))
         found = (cutoffs_of(names, cutoffs, where), *given)
         options = [[one.get(j) for j in range(len(names))] for one in found]
-        mark, pairs = MissingMarkers(as_list(missing)), written or {}
+        same = where, decimal, single, first_row, MissingMarkers(as_list(missing))
+        pairs = written or {}
         known = {group.column: group for group in groups}
         self._columns = [
-            _LabelColumn(
-                name, where, decimal, single, mark, pairs.get(name), known.get(name), *by_place
-            )
+            _LabelColumn(name, *same, pairs.get(name), known.get(name), *by_place)
             for name, *by_place in zip(names, *options, strict=True)
         ]
 
@@ -266,12 +266,13 @@ class _LabelColumn:
     where: str
     decimal: str
     single: bool
+    first_row: int  # the number of the first row in messages
     missing: MissingMarkers
     written: tuple[str, str] | None
     group: ColumnGroup | None
     cutoff: Cutoff | None
     positive: MissingMarkers | None
-    order: tuple[str, ...] | None  # declared values; none if the data decides
+    order: tuple[str, ...] | None  # declared values in ascending order; None if undeclared
     separator: str | None  # between tags
 
     def __post_init__(self) -> None:
@@ -295,7 +296,7 @@ class _LabelColumn:
             codes, distinct = column.map(as_cell, na_action="ignore").factorize()
         texts = [str(value) for value in distinct]
         first = np.empty(len(texts) + 1, dtype=np.int64)  # first rows; the last is for missing ones
-        first[codes[::-1]] = np.arange(self.rows + len(codes), self.rows, -1)
+        first[codes[::-1]] = np.arange(self.rows + len(codes), self.rows, -1) + self.first_row - 1
         times = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
         if self.group is None and not self.rows and not self.single:
             self.group = self._find_group(dict(zip(texts, times, strict=True)))

@@ -271,7 +271,8 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     check_width(path, d)
     if not features_only:
         if "Y" not in found:
-            raise DataFileError(path, f"it has no array Y; it has {sorted(found)}")
+            hint = "Save the labels with numpy.savez(..., Y=labels)."
+            raise DataFileError(path, f"it has no array Y; it has {sorted(found)}", hint=hint)
         target = label_targets(_numbers(found["Y"], "Y", path), None, str(path))
         names = _names(found, "label_names", target.shape[1], path)
         if len(target) != n:
@@ -378,7 +379,7 @@ def map_member(path: AnyPath, name: str) -> Any:
     with _opened(path) as (archive, members):
         if name not in members:
             reason = f"it has no array {name!r}; it has {', '.join(members)}"
-            raise DataFileError(path, reason)
+            raise DataFileError(path, reason, hint=f"Save it with numpy.savez(..., {name}=...).")
         info = members[name]
         if info.compress_type != zipfile.ZIP_STORED:
             reason = "the archive is compressed and cannot be mapped into memory"

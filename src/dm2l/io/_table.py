@@ -484,7 +484,7 @@ def read_labels(
     frame = Y if hasattr(Y, "iloc") else require("pandas", "io").DataFrame(Y)
     names = [str(name) for name in frame.columns]
     words = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
-    reader = LabelReader(names, "Y", values=values, split=split, **words)
+    reader = LabelReader(names, "Y", values=values, split=split, first_row=0, **words)
     target = reader.read([frame.iloc[:, j] for j in range(len(names))])
     if frame is not Y:
         return target

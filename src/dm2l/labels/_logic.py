@@ -108,10 +108,13 @@ class RuleLogic:
         self._always = np.zeros(m, dtype=bool)
         self._probe()
         # Unit propagation finds all contradictions between rules about two labels.
-        if any(len(group) > 2 for group in exact):
+        wide = [rule for rule, at in self.rules if rule.field == "exactly_one" and len(at) > 2]
+        if wide:
             none = np.zeros(m, dtype=np.int8)
             if self.coherence.best(none.astype(np.float64), none) is None:
-                raise ValueError("The rules contradict each other: no row can obey all of them.")
+                raise ValueError(
+                    f"No row can obey all rules. Remove or correct {_listed(wide, 'or')}."
+                )
 
     def _pairs(self, *fields: str) -> NDArray[np.intp]:
         """Pairs of positions in rules of these kinds, (k, 2)."""
@@ -142,8 +145,8 @@ class RuleLogic:
             never = np.flatnonzero(self._propagate(one)[1])
             if len(never):
                 raise ValueError(
-                    f"The rules contradict each other: {self.names[rows[never[0]]]!r} can never be "
-                    f"positive, because of {self._explain(one[never[0]])[1]}. Remove a rule."
+                    f"{self.names[rows[never[0]]]!r} can never be positive: this would contradict "
+                    f"{self._explain(one[never[0]])[1]}. Remove or correct one of them."
                 )
             self._always[rows] = self._propagate(-one)[1]
 
@@ -232,7 +235,7 @@ class RuleLogic:
         """Return the known labels of a row that contradict rules, and these rules."""
         m, (facts, rules) = len(self.columns), self._explain(signs[self.columns])
         said = [f"{self.names[fact % m]!r} is {'yes' if fact < m else 'no'}" for fact in facts]
-        return f"{', '.join(said)}, but the rules are {rules}"
+        return f"{' and '.join(said)}, which contradicts {rules}"
 
     def _explain(self, T: Signs) -> tuple[list[int], str]:
         """Return the literals of a row that lead to a contradiction, and the rules involved."""
@@ -256,7 +259,7 @@ class RuleLogic:
                 # The rest of the contradiction comes from labels that are always positive.
                 always = {k for k in np.flatnonzero(self._always).tolist() if k not in known}
                 if not always:
-                    return sorted(facts), "contradictory"
+                    return sorted(facts), "the rules"
                 known |= always
         used, steps, queue = [], [conflict[0]], list(conflict[1])
         seen = set(queue)
@@ -291,5 +294,6 @@ def _closed(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Any:
     return reach.toarray() if reach.nnz > _DENSE * size**2 else reach
 
 
-def _listed(rules: Sequence[RuleText]) -> str:
-    return ", ".join(rule.placed for rule in rules)
+def _listed(rules: Sequence[RuleText], word: str = "and") -> str:
+    *most, last = (rule.placed for rule in rules)
+    return f"{', '.join(most)} {word} {last}" if most else last

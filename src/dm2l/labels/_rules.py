@@ -19,7 +19,9 @@ from dm2l.labels._logic import HEADS, RuleLogic, RuleText
 _FIELDS = ("implications", *HEADS.values())
 _HEAD = re.compile(rf"\s*({'|'.join(HEADS)})\s*:")
 _TOKEN = re.compile(r'"(?:[^"]|"")*"|=>|[^",#=]+|.')
-_FORMAT = "Expected 'child => parent', or 'not both:', 'at most one:' or 'exactly one:' and names."
+_FORMAT = (
+    "Expected 'child => parent', 'not both: a, b', 'at most one: a, b' or 'exactly one: a, b'."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -230,7 +232,7 @@ class LabelRules:
         rows = self._logic.propagate(T).contradictory.nonzero()[0]
         if len(rows):
             warnings.warn(
-                f"{len(rows)} row(s) contradict the rules. In row {rows[0]}, "
+                f"{len(rows)} row(s) contradict the rules. In row {rows[0]} (counted from 0), "
                 f"{self._logic.explain(T[rows[0]])}. Correct one of these labels; "
                 "LabelRules.contradictions lists all such rows.",
                 UserWarning,
@@ -308,5 +310,7 @@ def _parse_csv(line: str) -> RuleText | None:
     if not any(cells):
         return None
     if len(cells) != 2 or not all(cells):
-        raise ValueError(f"expected a child and a parent, got {len(cells)} cells: {line!r}")
+        empty = f"an empty {'second' if cells[0] else 'first'} cell"
+        got = f"{len(cells)} cells" if len(cells) != 2 else empty
+        raise ValueError(f"expected a child and a parent, got {got}: {line!r}")
     return RuleText("implications", tuple(cells))

@@ -174,7 +174,7 @@ def answers_of(
 ) -> dict[str, str]:
     """Return answers by label; a choice in a taxonomy includes all choices above it."""
     if not isinstance(annotation, Mapping) or not isinstance(annotation.get("result"), list):
-        raise ValueError("An annotation must have a list of results.")
+        raise ValueError("An annotation has no list 'result'. Export JSON, not JSON-MIN.")
     if annotation.get("was_cancelled"):
         return {label: "skip" for control in controls for label in control.labels.values()}
     found = {}

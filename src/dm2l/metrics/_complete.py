@@ -239,8 +239,8 @@ class CompleteRows:
         self.n_entries = int(np.count_nonzero(T))
         positive, negative = (self.T > 0).sum(axis=0), (self.T < 0).sum(axis=0)
         missing = (self.T == 0).any(axis=0)
-        one_sided = missing & (positive >= ONLY_POSITIVES) & (negative == 0)
-        self.impossible = bool(one_sided.any() or not negative.any())
+        self.one_sided = self.seen[missing & (positive >= ONLY_POSITIVES) & (negative == 0)]
+        self.impossible = bool(len(self.one_sided) or not negative.any())
 
     @cached_property
     def _probabilities(self) -> Array:

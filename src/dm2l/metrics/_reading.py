@@ -167,9 +167,10 @@ class Given:
 
     def _nothing(self) -> float | MetricValue:
         rows: Any = self.complete
+        alone = [f"label {k} has missing entries, but no observed negative" for k in rows.one_sided]
         warnings.warn(
-            "The metric cannot be estimated for the complete labels: a label with missing entries "
-            "has observed positives only, or too few labels are observed. The result is nan. Use "
+            "The metric cannot be estimated for the complete labels, because "
+            f"{alone[0] if alone else 'too few labels are observed'}. The result is nan. Use "
             "estimate=False to evaluate the observed labels.",
             UndefinedMetricWarning,
             stacklevel=4,

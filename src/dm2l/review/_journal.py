@@ -372,7 +372,9 @@ class Journal(AbstractContextManager["Journal"]):
             try:
                 _sample_of(content, self.check)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                raise damaged(self.path, number, f"not a sample ({error})".rstrip(".")) from error
+                raise damaged(
+                    self.path, number, f"the random sample is invalid: {error}".rstrip(".")
+                ) from error
             return
         row, label, answer = (content.get(key) for key in ("row", "label", "answer"))
         probability = content.get("probability", 0.5)
@@ -446,9 +448,9 @@ def _sample_of(content: Mapping[str, Any], check: Callable[[Any, Any, Any], None
         check(row, label, answer)
     counts = Counter(entries.values())
     if any(type(n) is not int or n < counts[answer] for answer, n in filled.items()):
-        raise ValueError("fewer entries are filled than sampled")
+        raise ValueError("it samples more entries than were filled")
     if counts["skip"] or len(entries) < len(content["sample"]):
-        raise ValueError("an entry is skipped or repeated")
+        raise ValueError("it contains an entry twice or a skipped entry")
     return Sample(entries, filled)
 
 

@@ -325,7 +325,7 @@ class _Handler(Handler):
         if name == "answer":
             queue = str(body.pop("queue", "")) if isinstance(body, dict) else ""
             if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
-                raise ValueError("An answer must have the fields row, label and answer only.")
+                raise ValueError("The body must have exactly the fields row, label and answer.")
             row, label = body["row"], body["label"]
             if not isinstance(label, str):
                 raise ValueError(f"The label must be text, got {label!r:.40}.")
@@ -341,7 +341,7 @@ class _Handler(Handler):
         if name in ("answers", "suppose"):
             answers = body.get("answers") if isinstance(body, dict) else None
             if not isinstance(answers, dict) or set(body) != {"row", "answers"}:
-                raise ValueError("Answers to a row must have the fields row and answers only.")
+                raise ValueError("The body must have exactly the fields row and answers.")
             if name == "suppose":
                 found = session.suppose(body["row"], answers)
                 follow = session.follow(body["row"], answers)

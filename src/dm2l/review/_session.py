@@ -447,7 +447,7 @@ class ReviewSession:
         return found
 
     def _asked(self, made: Iterable[Key]) -> list[Key]:
-        """One decision per question: the first label of each column with several values."""
+        """Return one (row, label) per question; a column counts once, by its first label."""
         first: dict[Key, Key] = {}
         for row, label in made:
             column = self._columns.get(label)

@@ -265,8 +265,8 @@ def read_for(
 ) -> Table:
     """Read a table like the training table of a model; without ``labels``, only its features."""
     if (scores is None) is model.takes_scores:
-        need = "was fitted with --scores. Pass" if model.takes_scores else "needs none. Omit"
-        raise ValueError(f"Scores of the rows of {path}: the model {need} --scores.")
+        need = "with --scores. Pass" if model.takes_scores else "without --scores. Omit"
+        raise ValueError(f"{path}: the model was fitted {need} --scores.")
     text = ("category", "text", "smiles")
     table = read_table(
         path,

@@ -113,10 +113,15 @@ class FitOptions:
                     missing[missing.all(axis=1)] = False  # blank cells
                     groups[groups.index(group)] = replace(group, absent="negative")
                 Y[:, labels] = np.where(missing, 0.0, Y[:, labels])
-            elif read[j] not in ("missing", "unlabelled") or read[j] != self.by_label["*"]:
+            elif read[j] not in ("missing", "unlabelled"):
                 raise ColumnRequestError(
-                    f"Missing labels of {name!r} cannot be read as {read[j]!r}. Choose missing, "
-                    "unlabelled or negative; either missing or unlabelled must hold for all labels."
+                    f"--missing-as (missing_as=) of {name!r} is {read[j]!r}. Choose missing, "
+                    "unlabelled or negative."
+                )
+            elif read[j] != self.by_label["*"]:
+                raise ColumnRequestError(
+                    f"--missing-as (missing_as=) is {read[j]} for {name!r}, but not for all "
+                    "labels. Only negative may be set for single labels."
                 )
         return replace(table, Y=Y, words=replace(table.words, groups=tuple(groups)))
 

@@ -54,12 +54,15 @@ def _places(table: Table, found: Table, row_id: str) -> Any:
                 "is not a label."
             )
     ids, keys = (read_cells(each, [row_id])[row_id] for each in (table, found))
-    rows = {key: row for row, key in enumerate(keys) if key is not None}
-    place = np.array([rows.get(key, -1) for key in ids])
-    if len(rows) < len(keys) or (place < 0).all():
-        what = "is blank or occurs twice" if len(rows) < len(keys) else f"is not in {table.path}"
-        raise ValueError(
-            f"{found.path}: a value of column {row_id!r} {what}. Pass --id with a column that "
-            "identifies the rows of both files."
-        )
+    hint = "Pass --id with a column that identifies the rows of both files."
+    rows: dict[Any, int] = {}
+    for row, key in enumerate(keys, 1):
+        if key is None or key in rows:
+            fault = "is blank" if key is None else f"repeats {key!r} of row {rows[key]}"
+            raise ValueError(f"{found.path}, row {row}: column {row_id!r} {fault}. {hint}")
+        rows[key] = row
+    place = np.array([rows.get(key, 0) for key in ids]) - 1
+    if (place < 0).all():
+        what = f"{found.path}: no value of column {row_id!r} occurs in {table.path}"
+        raise ValueError(f"{what}. {hint}")
     return place

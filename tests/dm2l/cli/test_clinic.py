@@ -264,7 +264,7 @@ def test_evaluate_names_what_it_measures(visits):
     options = ("--labels", "dx_teeth,dx_obese", "--repetitions", 2)
     said = run("evaluate", visits, *options, "--effort", "quick")
     assert "automatic" in said
-    assert "Gain in macro average precision of the method 'automatic'" in said
+    assert "Difference in macro average precision: 'automatic' minus" in said
     assert "DM2L" not in said
     assert "average precision of the method 'DM2L'" in run("evaluate", visits, *options, *FIXED)
 

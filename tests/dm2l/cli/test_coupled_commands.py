@@ -118,7 +118,7 @@ def test_a_model_without_coupling_says_what_to_do(moods, tmp_path):
 def test_evaluate_shows_what_coupling_brings(moods):
     arguments = (moods[0] / "in.csv", "--labels", "t_*", *FIXED, "--repetitions", 2)
     shown = run("evaluate", *arguments).stdout
-    assert "Gain in macro average precision of the method 'DM2L'" in shown
+    assert "Difference in macro average precision: 'DM2L' minus" in shown
     assert re.search(r"features alone +\+", shown)
 
 

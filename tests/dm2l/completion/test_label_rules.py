@@ -149,9 +149,8 @@ def test_a_row_that_contradicts_the_rules_is_named_and_suspected():
     wrong = truth.copy()
     row = int(np.flatnonzero(truth["snake"] == 1)[0])
     wrong.loc[row, "reptile"] = 0.0
-    with pytest.warns(
-        UserWarning, match=rf"1 row\(s\) contradict the rules. In row {row}, 'snake'"
-    ):
+    told = rf"1 row\(s\) contradict the rules. In row {row} \(counted from 0\), 'snake'"
+    with pytest.warns(UserWarning, match=told):
         model = DM2LClassifier(rules=RULES).fit(X, wrong)
     found = model.find_label_errors(X, wrong)
     first = {(int(i), NAMES[k]) for i, k in zip(found.row[:5], found.label[:5], strict=True)}

@@ -124,10 +124,10 @@ def test_rows_that_contradict_are_listed_with_the_chain():
     Y = pd.DataFrame([[1, np.nan, np.nan, 1], [1, np.nan, np.nan, np.nan], [1, np.nan, 0, np.nan]])
     Y.columns = ["snake", "reptile", "animal", "plant"]
     assert rules.contradictions(Y) == {
-        0: "'snake' is yes, 'plant' is yes, but the rules are 'snake => reptile', "
-        "'reptile => animal', 'not both: animal, plant'",
-        2: "'snake' is yes, 'animal' is no, but the rules are 'snake => reptile', "
-        "'reptile => animal'",
+        0: "'snake' is yes and 'plant' is yes, which contradicts 'snake => reptile', "
+        "'reptile => animal' and 'not both: animal, plant'",
+        2: "'snake' is yes and 'animal' is no, which contradicts 'snake => reptile' "
+        "and 'reptile => animal'",
     }
     filled = rules.propagate(Y)
     assert isinstance(filled, pd.DataFrame)
@@ -140,18 +140,21 @@ def test_a_label_that_all_members_of_a_group_imply_is_always_positive():
     names = ["cat", "dog", "animal"]
     np.testing.assert_array_equal(rules.propagate([[np.nan] * 3], names), [[np.nan, np.nan, 1]])
     assert rules.contradictions([[np.nan, np.nan, 0]], names) == {
-        0: "'animal' is no, but the rules are 'dog => animal', 'cat => animal', "
-        "'exactly one: cat, dog'"
+        0: "'animal' is no, which contradicts 'dog => animal', 'cat => animal' "
+        "and 'exactly one: cat, dog'"
     }
 
 
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"implications": [("a", "b"), ("b", "c"), ("c", "a")]}, "cycle: 'a => b', 'b => c', 'c"),
+        (
+            {"implications": [("a", "b"), ("b", "c"), ("c", "a")]},
+            "cycle: 'a => b', 'b => c' and 'c",
+        ),
         (
             {"implications": [("a", "b"), ("a", "c")], "exclusions": [("b", "c")]},
-            "'a' can never be positive, because of 'a => c', 'a => b', 'not both: b, c'",
+            "'a' can never be positive: this would contradict 'a => c', 'a => b' and 'not",
         ),
         ({"implications": [("a", "a")]}, "'a => a' needs two different labels"),
         ({"exclusions": [("a", "b", "c")]}, "two different labels. Use 'at most one' for more"),
@@ -245,7 +248,12 @@ def test_csv_format(tmp_path):
         ('"a => b', "line 1: not a rule|line 1: a name is empty or not quoted"),
         ("a => ", "line 1: a name is empty or not quoted correctly: ''"),
         ("child,parent\na,b,c", "line 2: expected a child and a parent, got 3 cells"),
-        ("a => b\nb => a", r"'a => b' \(rules.txt, line 1\), 'b => a' \(rules.txt, line 2\)"),
+        (
+            "child,parent\na,",
+            "line 2: expected a child and a parent, got an empty second cell: 'a,'",
+        ),
+        ("child,parent\n,a", "got an empty first cell: ',a'"),
+        ("a => b\nb => a", r"'a => b' \(rules.txt, line 1\) and 'b => a' \(rules.txt, line 2\)"),
         ("a => b\nnot both: a, b", r"'not both: a, b' \(rules.txt, line 2\)"),
     ],
 )

@@ -179,5 +179,5 @@ def test_a_sample_of_another_completion_and_a_damaged_one_are_refused(case, tmp_
             ([[[], {}, "no"]], {"yes": 1, "no": 1}),
             ([[*key, "no"]], {"yes": True, "no": "1"}),
         ):
-            with pytest.raises(ValueError, match="not a sample"):
+            with pytest.raises(ValueError, match="random sample is invalid"):
                 journal._check_line(3, {"sample": sample, "filled": filled})

@@ -73,11 +73,11 @@ def test_labels_become_the_same_cells_again(data, kind):
             r"51 different values.*--cutoff.*--split",
         ),
         ([*range(60)] * 2, {}, "60 different values"),
-        (["yes", "no", "maybe"] * 2, {}, r"'y' holds 'maybe' in row 3.*--values"),
-        (["0.5", "2", "7.25"] * 2, {}, r"'y' holds '0.5' in row 1.*--cutoff"),
-        (["<1", "5", "7"] * 2, {}, r"'y' holds '<1' in row 1"),
-        (["a", "b", "c"], {}, "'y' holds 'a' in row 1"),  # as identifiers would
-        (["low", "mid", "hgih"], {"values": "y=low<mid<high"}, r"'hgih' in row 3.*low, mid, high"),
+        (["yes", "no", "maybe"] * 2, {}, r"'y' holds 'maybe' in row 2.*--values"),
+        (["0.5", "2", "7.25"] * 2, {}, r"'y' holds '0.5' in row 0.*--cutoff"),
+        (["<1", "5", "7"] * 2, {}, r"'y' holds '<1' in row 0"),
+        (["a", "b", "c"], {}, "'y' holds 'a' in row 0"),  # as identifiers would
+        (["low", "mid", "hgih"], {"values": "y=low<mid<high"}, r"'hgih' in row 2.*low, mid, high"),
         (["a"], {"values": "y=low<low"}, "not COLUMN=LOW<MID<HIGH"),
         ([" ".join(map(str, range(2000)))], {"split": " "}, "2000 different tags.* At most 1000"),
         (["a" * 101, "b", "c"] * 2, {}, "3 different values.*100 characters"),
