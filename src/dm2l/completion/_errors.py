@@ -130,7 +130,7 @@ def best_f1_thresholds(
     return thresholds
 
 
-# Rules of decisions: the best F1 by label, F1 by row, or share of rows without an error.
+# Decision rules: the best F1 by label, F1 by row, or share of rows without an error.
 THRESHOLD_RULES = ("f1", "f1_samples", "subset_accuracy")
 CUTS = 200  # candidates for a common threshold
 

@@ -29,7 +29,7 @@ _MEMBERS = ("format", "begun", *_NAMES, *_PATTERNS, *MEMBERS)
 
 
 class RowStatistics:
-    """Counts of labels and the Gram matrix of the rows, which a fit by passes needs first."""
+    """Counts of labels and the Gram matrix of the rows, collected before a fit by passes."""
 
     # ``offset`` is subtracted from features, because columns far from zero would lose digits. A
     # column of ones is added, so that the offset can be changed. ``weights`` (2, n_labels) are sums

@@ -512,7 +512,7 @@ class CouplingDisplay(Display):
         S = to_numpy(estimator.label_covariance_.matrix())
         if len(S) < 2 or max_labels < 2:
             raise ValueError(
-                f"Coupling needs two labels or more, got {len(S)} and max_labels={max_labels}."
+                f"The plot needs at least two labels, got {len(S)} and max_labels={max_labels}."
             )
         spread = np.sqrt(np.diag(S))
         correlation = np.clip(S / (spread[:, None] * spread), -1.0, 1.0)
