@@ -395,7 +395,7 @@ def test_coupling_needs_a_model_that_couples_and_two_labels(data):
     X, Y = data
     with pytest.raises(AttributeError, match="label_covariance_"):
         CouplingDisplay.from_estimator(DM2LClassifier(coupling=None).fit(X, Y))
-    with pytest.raises(ValueError, match="two labels or more, got 1"):
+    with pytest.raises(ValueError, match="at least two labels, got 1"):
         CouplingDisplay.from_estimator(DM2LClassifier().fit(X, Y[:, :1]))
     few = CouplingDisplay.from_estimator(DM2LClassifier().fit(X, Y), max_labels=2)
     assert len(few.label_names) == 2
