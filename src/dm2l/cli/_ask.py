@@ -131,7 +131,7 @@ def complete_command(
     }
     sums = {name: values.sum(axis=0).tolist() for name, values in columns.items()}
     counts = _lines({"label": completion.label_names, **sums})
-    n_missing, n_filled = int(completion.missing.sum()), int(filled.sum())
+    n_missing, n_filled = completion.count(completion.missing), completion.count(filled)
     if as_json:
         shared.echo_json(
             {
@@ -141,6 +141,8 @@ def complete_command(
                 "expected_wrong": completion.expected_wrong,
                 "expected_wrong_yes": completion.expected_wrong_yes,
                 "expected_wrong_no": completion.expected_wrong_no,
+                "expected_wrong_values": completion.expected_wrong_values,
+                "implied": completion.n_implied,
                 "lowest_bound": completion.lowest_bound,
                 "verified": rates,
                 "filled": n_filled,
@@ -161,6 +163,8 @@ def complete_command(
         )
     elif max_error_rate is not None and n_missing:
         say(nothing_filled(completion.lowest_bound))
+    if completion.n_implied:
+        say(f"{completion.n_implied} of the filled labels follow from the rules.")
     if rates:
         say(*map(str, rates))
     elif getattr(model.classifier, "missing_as", None) == "unlabelled":

@@ -336,15 +336,20 @@ class LabelCompleter:
         scores: Floats,
         probabilities: Floats | None = None,
         max_error_rate: Any = None,
+        open_: Mask | bool = True,
     ) -> Imputation:
-        """Scores, probabilities and decisions given features and known labels."""
+        """Scores, probabilities and decisions given features and known labels.
+
+        Of the missing entries, only those in ``open_`` are chosen, unless rules imply them.
+        """
         if self.rules is None:
-            return self._impute(X, T, T == 0, scores, probabilities, max_error_rate)
+            return self._impute(X, T, (T == 0) & open_, scores, probabilities, max_error_rate)
         logic = self.rules._logic
         closed, against = logic.propagate(T)
         implied = (closed != 0) & (T == 0)
         known = np.where(against[:, None], 0, closed).astype(np.int8)
-        found = self._impute(X, T, closed == 0, scores, probabilities, max_error_rate)
+        part = (closed == 0) & open_
+        found = self._impute(X, T, part, scores, probabilities, max_error_rate)
         positive = logic.decide(found.positive, found.probabilities, known)
         chosen = found.chosen
         if max_error_rate is not None:  # the bound holds for the decisions of the model
@@ -475,11 +480,13 @@ class CompletionMixin:
         parts = missing, found.chosen, found.positive, found.expected_wrong, found.implied
         return framed, CompletionSummary.of(*parts)
 
-    def _score_and_impute(self: Any, X: Any, T: Any, max_error_rate: Any = None) -> Imputation:
+    def _score_and_impute(
+        self: Any, X: Any, T: Any, max_error_rate: Any = None, open_: Mask | bool = True
+    ) -> Imputation:
         """Scores, probabilities and decisions given the known labels ``T``, in one pass."""
         own = self._label_answers is not None and self._completer.calibrator is None
         scores, p = self._own_answers(X) if own else (to_numpy(self._all_scores(X)), None)
-        return self._completer.impute(X, T, scores, p, max_error_rate)
+        return self._completer.impute(X, T, scores, p, max_error_rate, open_)
 
     @property
     def label_covariance_(self: Any) -> LabelCovariance:

@@ -315,7 +315,9 @@ class ErrorRateBound:
         lowest = np.where(missing, 0.0, np.inf)
         errors = np.zeros(missing.shape)
         for side, level in enumerate(levels):
-            for labels, n, wrong, count, pooled in self._groups(side, missing.shape[1]):
+            for labels, n, wrong, count, pooled in self._groups(
+                side, np.asarray(missing.any(axis=0))
+            ):
                 part = missing[:, labels] & (positive[:, labels] == bool(side))
                 if not part.any():
                     continue
@@ -335,18 +337,18 @@ class ErrorRateBound:
         return lowest, errors
 
     def _groups(
-        self, side: int, n_labels: int
+        self, side: int, used: NDArray[np.bool_]
     ) -> Iterator[tuple[NDArray[np.intp], int, Floats, NDArray[np.int64], bool]]:
-        """Labels, predictions, errors and their counts; and whether a label is in a pool, too."""
-        confidence, labels = self.confidence[side], np.arange(n_labels)
+        """Used labels, predictions, errors and their counts; and whether a label is in a pool."""
+        confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
             yield labels, int(self.n[side]), confidence, self.count[side], False
             return
         n, of_error = self.n_by_label[side], self.label[side]
-        scarce = n < ENOUGH
+        scarce = used & (n < ENOUGH)
         pool = confidence[(of_error >= 0) & scarce[of_error]]
         yield labels[scarce], int(n[scarce].sum()), pool, np.arange(1, len(pool) + 1), False
-        for k in labels:
+        for k in np.flatnonzero(used):
             own = confidence[of_error == k]
             yield labels[k : k + 1], int(n[k]), own, np.arange(1, len(own) + 1), bool(scarce[k])
 

@@ -110,18 +110,22 @@ class ColumnGroup:
         space = " " if f"{self.separator} " in before else ""
         return f"{self.separator}{space}".join(filter(None, [before.strip(), *new]))
 
-    def probability(self, p: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-        """Return the probability of a cell; of tags, the lowest probability of a positive one."""
-        if self.kind == "tags":
-            return float(p[positive].min())
-        shares = np.array([1.0, *p]) - [*p, 0.0] if self.kind == "ordered" else p
-        return float(max(shares[self._place(positive, p)], 0.0))
+    def shares(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probability of each value of cells, (n, values); not for tags."""
+        return np.maximum(-np.diff(p, prepend=1.0, append=0.0), 0) if self.kind == "ordered" else p
 
-    def _place(self, positive: NDArray[np.bool_], p: Any) -> int:
+    def probability(self, p: NDArray[np.float64], positive: NDArray[np.bool_]) -> Any:
+        """Return the probabilities of cells; of tags, the lowest probability of a positive one."""
+        if self.kind == "tags":
+            return np.where(positive, p, np.inf).min(axis=-1)
+        place = self._place(positive, p)
+        return np.take_along_axis(self.shares(p), np.asarray(place)[..., None], axis=-1)[..., 0]
+
+    def _place(self, positive: NDArray[np.bool_], p: Any) -> Any:
         if self.kind == "ordered":
-            return int(np.cumprod(positive).sum())
+            return np.cumprod(positive, axis=-1).sum(axis=-1)
         # Without a positive label, which a model without rules may predict, the most probable one.
-        return int(np.argmax(positive + np.nan_to_num(p)))
+        return np.argmax(positive + np.nan_to_num(p), axis=-1)
 
 
 def label_columns(table: Any) -> dict[str, tuple[list[int], ColumnGroup | None]]:

@@ -1,6 +1,6 @@
 """Imputation of the missing labels of a table, and suspected label errors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,16 @@ class Completion:
         are invalid, or the label has a single class; None if all are filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
         Expected error rates of the filled entries, and of those filled with yes and with no; NaN
-        without ``max_error_rate``.
+        without ``max_error_rate``. Entries that follow from rules are not counted.
     lowest_bound : float
         Lowest ``max_error_rate`` that fills any entry; NaN without ``max_error_rate``.
+    expected_wrong_values : float
+        Expected error rate of the filled cells of columns with several values, which count as one
+        entry each in ``expected_wrong``.
+    n_implied : int
+        Number of missing entries that follow from rules.
+    cells : list of list of int
+        The labels of each column with several values, which are counted by cell.
     """
 
     label_names: list[str]
@@ -50,6 +57,14 @@ class Completion:
     expected_wrong_yes: float = np.nan
     expected_wrong_no: float = np.nan
     lowest_bound: float = np.nan
+    expected_wrong_values: float = np.nan
+    n_implied: int = 0
+    cells: list[list[int]] = field(default_factory=list)
+
+    def count(self, entries: NDArray[np.bool_]) -> int:
+        """Return the number of entries, of which those in the same cell count once."""
+        twice = (np.sum(entries[:, labels].sum(axis=1).clip(1) - 1) for labels in self.cells)
+        return int(entries.sum() - sum(twice))
 
     @property
     def filled(self) -> NDArray[np.bool_]:
@@ -68,7 +83,7 @@ class Completion:
         if self.lowest_bound == self.lowest_bound and self.missing.any():
             expected = [expected_rates(self) or nothing_filled(self.lowest_bound)]
         return block(
-            f"{int(filled.sum()):,} of {int(self.missing.sum()):,} missing labels filled",
+            f"{self.count(filled):,} of {self.count(self.missing):,} missing labels filled",
             lines(expected),
             grid(("label", "missing", "yes", "no", "not filled", "to check", "shares"), rows),
             lines(f"warning: {line}" for line in self.warnings),
@@ -118,22 +133,34 @@ def complete_table(
     implied = np.broadcast_to(found.implied, missing.shape)
     answered = missing & (learnable & ~unread[:, None] | implied)
     left = missing & ~(answered & found.chosen)
-    for labels in table.exclusive:  # a cell is filled if its value is known
-        sure = ~left[:, labels] & missing[:, labels]
-        sure = (sure & found.positive[:, labels]).any(axis=1) | sure.all(axis=1)
-        left[:, labels] = (missing & (~answered | ~sure[:, None]))[:, labels]
     p = np.where(missing & ~answered, np.nan, found.probabilities)
     near = missing & (np.abs(p - 0.5) <= margin)
     positive, lowest_bound = found.positive & ~left, np.nan
+    alone = np.ones(missing.shape[1], dtype=bool)  # labels that have a column of their own
+    unsure, filled, n_implied = np.zeros(0), np.zeros(0, dtype=bool), 0
+    for labels, group in table.exclusive:
+        alone[labels], given = False, implied[:, labels].all(axis=1)
+        n_implied += int(given.sum())
+        open_ = answered[:, labels].any(axis=1) & ~given
+        likely = group.probability(found.probabilities[:, labels], found.positive[:, labels])
+        unsure = np.append(unsure, 1 - likely[open_])
+        filled = np.append(filled, found.chosen[open_][:, labels].any(axis=1))
     if max_error_rate is not None:
         confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
         bound = classifier._completer.correlation.error_rates
-        lowest_bound = bound.least(confidence, found.positive, answered)
-        warnings = [*warnings, *_constant_warnings(table.Y, max_error_rate)]
+        lowest_bound = bound.least(confidence, found.positive, answered & alone)
+        lowest_bound = min(lowest_bound, float(np.min(unsure, initial=1.0)))
+        warnings = [*warnings, *_constant_warnings(table.Y[:, alone], max_error_rate)]
     else:
         warnings = [*warnings, *no_positive_warnings(table.label_names, ~left & missing, positive)]
-    parts = missing, missing & ~left, found.positive, found.expected_wrong, found.implied
+    single = missing & alone
+    parts = single, single & ~left, found.positive, found.expected_wrong, found.implied
     summary = CompletionSummary.of(*parts)
+    wrong, n = found.expected_wrong.sum(), summary.n_yes + summary.n_no
+    of_values = np.nan
+    if max_error_rate is not None and filled.any():
+        of_values = float(unsure[filled].mean())
+        wrong, n = wrong + unsure[filled].sum(), n + int(filled.sum())
     stay = ": {n} missing entries were not filled because {lack} in the training table"
     return Completion(
         label_names=table.label_names,
@@ -143,16 +170,20 @@ def complete_table(
         probabilities=p,
         warnings=[*warnings, *constant_warnings(classifier, table.label_names, stay, missing)],
         left=left if left.any() or max_error_rate is not None else None,
-        expected_wrong=summary.expected_wrong,
+        expected_wrong=float(wrong) / n if n else np.nan,
         expected_wrong_yes=summary.expected_wrong_yes,
         expected_wrong_no=summary.expected_wrong_no,
         lowest_bound=lowest_bound,
+        expected_wrong_values=of_values,
+        n_implied=summary.n_implied + n_implied,
+        cells=[labels for labels, _ in table.exclusive],
     )
 
 
 def expected_rates(found: Completion) -> str:
     """Sentence on the expected error rates; empty without a bound or if nothing was filled."""
-    rates = {"yes": found.expected_wrong_yes, "no": found.expected_wrong_no}
+    values, yes, no = found.expected_wrong_values, found.expected_wrong_yes, found.expected_wrong_no
+    rates = {"yes": yes, "no": no, "values": values}
     parts = ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items() if rate == rate)
     return f"Expected error rate: {found.expected_wrong:.1%} ({parts})." if parts else ""
 
@@ -168,7 +199,7 @@ def _constant_warnings(Y: NDArray[np.float64], rate: float) -> list[str]:
     """Warn if a constant answer has an error rate below the limit."""
     yes, no = int((Y == 1).sum()), int((Y == 0).sum())
     wrong, answer = min((yes, "no"), (no, "yes"))
-    if wrong > rate * (yes + no):
+    if wrong > rate * (yes + no) or not Y.size:
         return []
     return [
         f"{answer} for every missing label already has an expected error rate of "

@@ -14,6 +14,7 @@ from dm2l._utils.arrays import take_rows
 from dm2l._utils.html import Cell, block, grid
 from dm2l.completion._completer import Imputation
 from dm2l.completion._errors import check_max_error_rate
+from dm2l.io._label_columns import ColumnGroup
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.metrics import evaluate, evaluate_positive_unlabelled
 from dm2l.metrics._complete import LOWEST
@@ -60,12 +61,13 @@ def impute(
     X: Any,
     Y: Floats,
     max_error_rate: float | None = None,
-    together: Sequence[list[int]] = (),
+    together: Sequence[tuple[list[int], ColumnGroup]] = (),
 ) -> Imputation:
     """Impute the missing labels of ``Y`` from prepared features and the known labels of a row.
 
     The labels of a column with several values, in ``together``, are missing together, but known
-    together in training, so that their correlation cannot be used: only features are.
+    together in training, so that their correlation cannot be used: only features are. With
+    ``max_error_rate``, their value is chosen if its probability is at least one minus that rate.
     """
     bound = None
     if max_error_rate is not None:
@@ -82,15 +84,21 @@ def impute(
             )
         bound = check_max_error_rate(max_error_rate)
     missing = np.isnan(Y)
-    found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound)
+    cells = np.zeros(Y.shape, dtype=bool)
+    for labels, _ in together:
+        cells[:, labels] = missing[:, labels].all(axis=1, keepdims=True)
+    found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound, ~cells)
     if together:
-        alone, cells = predictions(classifier, X), np.zeros(Y.shape, dtype=bool)
-        for labels in together:
-            cells[:, labels] = missing[:, labels].all(axis=1, keepdims=True)
+        alone, implied = predictions(classifier, X), np.broadcast_to(found.implied, Y.shape)
+        for labels, _ in together:
+            cells[:, labels] &= ~implied[:, labels].all(axis=1, keepdims=True)
         p = np.where(cells, alone.probabilities, found.probabilities)
         positive = np.where(cells, alone.positive, found.positive)
         least = 0.0 if bound is None else 1.0 - (bound if isinstance(bound, float) else bound[0])
-        chosen = np.where(cells, np.where(positive, p, 1 - p) >= least, found.chosen)
+        chosen = found.chosen.copy()
+        for labels, group in together:
+            likely = group.probability(p[:, labels], positive[:, labels]) >= least
+            chosen[:, labels] |= cells[:, labels] & likely[:, None]
         found = found._replace(probabilities=p, positive=positive, chosen=chosen)
     return found._replace(
         probabilities=np.where(missing, found.probabilities, Y),
@@ -489,9 +497,10 @@ def evaluate_table(
     ridge = replace(options, lambda_d=0.0, rules=None)
     fits = {COUPLED: options, RIDGE: ridge, NEGATIVES: replace(ridge, missing_as="missing")}
     fits = {name: fixed for name, fixed in fits.items() if name in names}
+    cells = [labels for labels, _ in table.exclusive]
     for repetition in range(repetitions):
         seed = options.random_state + repetition
-        left, hidden = hold_out(observed, hide, seed, together, table.exclusive)
+        left, hidden = hold_out(observed, hide, seed, together, cells)
         check_learnable(left, f"{table.path} with {hide:.0%} of its labels hidden", options)
         if options.unlabelled:  # hidden positives are compared with all unlabelled entries
             hidden = np.where(np.isnan(left), np.nan_to_num(hidden), np.nan)

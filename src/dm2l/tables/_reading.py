@@ -61,10 +61,10 @@ class Table:
         return len(self.Y)
 
     @property
-    def exclusive(self) -> list[list[int]]:
-        """The positions of the labels of each column with several values, but not tags."""
+    def exclusive(self) -> list[tuple[list[int], ColumnGroup]]:
+        """Positions of the labels of each column with several values, but not tags; its group."""
         columns = label_columns(self).values()
-        return [labels for labels, group in columns if group is not None and group.kind != "tags"]
+        return [(labels, group) for labels, group in columns if group and group.kind != "tags"]
 
 
 def read_table(

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dm2l.cli._commands import cli
-from dm2l.tables import load_bundle
+from dm2l.tables import FitOptions, complete_table, fit_table, load_bundle, table_from_frame
 from terminal import command_runner
 
 FIXED = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "0.3", "--folds", "2")
@@ -73,6 +73,11 @@ def test_every_command_reads_what_another_wrote(form):
     run("predict", model, book, "-o", folder / "scores.csv")
     details = pd.read_csv(folder / "details.csv", dtype=str)
     assert set(details["answer"][details["label"] == "stage"]) <= set(STAGES)
+    once = pd.read_csv(first, dtype=str)
+    for name in ("fever", "stage", "pain"):  # unfilled cells are to be checked
+        open_ = once[name].isna()
+        assert set(once[f"{name}__look"][open_]) == {"yes"}
+        assert set(once[f"{name}__look"][~open_].dropna()) <= {"no"}
     scores = pd.read_csv(folder / "scores.csv", dtype=str)
     assert (scores["stage"] == truth["stage"]).mean() > 0.7
     assert (scores["pain"] == truth["pain"]).mean() > 0.7
@@ -103,7 +108,10 @@ def test_rules_are_stored_and_wrong_ones_are_refused(form):
     assert kept.implications == (("rash", "fever"), ("fever", "stage=I"))
     assert kept.exactly_one == (tuple(f"stage={value}" for value in STAGES),)
     rules.write_text("rash => fever\n")
-    run("complete", model, path, "-o", folder / "o.csv", "--rules", rules)
+    said = run("complete", model, path, "-o", folder / "o.csv", "--rules", rules)
+    follow = (table["rash"] == "yes") & table["fever"].isna()
+    follow |= (table["fever"] == "no") & table["rash"].isna()
+    assert f"{follow.sum()} of the filled labels follow from the rules." in said
     for text, message in (
         ("rash => fevr\n", "'rash => fevr' (rules.txt, line 1)"),
         ("# none\nrash > fever\n", "rules.txt, line 2"),
@@ -112,3 +120,55 @@ def test_rules_are_stored_and_wrong_ones_are_refused(form):
     ):
         rules.write_text(text)
         assert message in run(*fit, rules, code=1)
+
+
+@pytest.fixture(scope="module")
+def graded():
+    """A table with an ordered and an unordered column, its complete truth, and a model."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 3))
+    near = X + 0.35 * rng.normal(size=X.shape)
+    truth = pd.DataFrame({"fever": np.where(near[:, 0] > 0, "yes", "no")})
+    corners = near[:, :2] @ [[1, -1, 0], [0, 0.5, -1]]
+    truth["stage"] = STAGES[corners.argmax(axis=1)]
+    truth["pain"] = PAINS[np.digitize(near[:, 2], [-0.6, 0.6])]
+    inputs = pd.DataFrame(X, columns=["x", "y", "z"])
+
+    def read(labels):
+        frame = pd.concat([inputs, labels], axis=1)
+        return table_from_frame(frame, ["fever", "stage", "pain"], values="pain=low<mid<high")
+
+    table = read(truth.mask(rng.random(truth.shape) < 0.4))
+    model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
+    return table, read(truth), model
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.1])
+def test_error_rates_of_cells_with_several_values_are_within_the_limit(graded, limit):
+    table, truth, model = graded
+    found = complete_table(model, table, max_error_rate=limit)
+    wrong = found.filled & (found.positive != (truth.Y == 1))
+    columns = [[0], *found.cells]
+    for labels in columns:  # the labels of a cell are filled together
+        cells = found.filled[:, labels]
+        assert (cells.any(axis=1) == cells.all(axis=1)).all()
+        assert cells.any()
+        assert wrong[:, labels].any(axis=1).sum() <= limit * cells.any(axis=1).sum()
+    (stage, _), (pain, _) = table.exclusive
+    # The probabilities of the filled values, computed apart.
+    values = found.probabilities[:, stage][
+        found.filled[:, stage] & found.positive[:, stage]
+    ].tolist()
+    for row in np.flatnonzero(found.filled[:, pain[0]]):
+        steps = [1, *found.probabilities[row, pain], 0]
+        values.append(-np.diff(steps)[found.positive[row, pain].sum()])
+    assert min(values) >= 1 - limit
+    assert np.isclose(found.expected_wrong_values, 1 - np.mean(values))
+    plain = found.filled[:, 0] & found.positive[:, 0], found.filled[:, 0] & ~found.positive[:, 0]
+    rates = found.expected_wrong_yes, found.expected_wrong_no
+    total = sum(side.sum() * rate for side, rate in zip(plain, rates, strict=True))
+    n = found.count(found.filled)
+    assert n == found.filled[:, 0].sum() + len(values)
+    assert found.count(found.missing) == sum(found.missing[:, ks[0]].sum() for ks in columns)
+    assert np.isclose(found.expected_wrong, (total + np.sum(1 - np.array(values))) / n)
+    assert max(found.expected_wrong, *rates, found.expected_wrong_values) <= limit
