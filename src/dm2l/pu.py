@@ -438,7 +438,7 @@ class PUCompleter(LabelCompleter):
         positive = p > 0.5 if self.by_probability else self._decide(scores)
         return Imputation(scores, p, positive, missing, NO_BOUND)
 
-    def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
+    def find_label_errors(self, T: Signs, scores: Floats, **_: Any) -> LabelErrors:
         """Unlabelled entries, sorted by the probability that they are positive."""
         row, label = np.nonzero((T == 0) & self.learnable & np.isfinite(scores))
         scores = np.nan_to_num(scores)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -338,10 +338,7 @@ class LabelCompleter:
         max_error_rate: Any = None,
         open_: Mask | bool = True,
     ) -> Imputation:
-        """Scores, probabilities and decisions given features and known labels.
-
-        Of the missing entries, only those in ``open_`` are chosen, unless rules imply them.
-        """
+        """Impute from features and known labels; entries not in ``open_`` are not chosen."""
         if self.rules is None:
             return self._impute(X, T, (T == 0) & open_, scores, probabilities, max_error_rate)
         logic = self.rules._logic
@@ -395,8 +392,10 @@ class LabelCompleter:
             )
         return Imputation(np.where(learnt, mean, scores), p, positive, chosen, expected)
 
-    def find_label_errors(self, T: Signs, scores: Floats, *, refit: bool) -> LabelErrors:
-        """Find contradicted entries; ``refit`` fits label correlation to these held-out scores."""
+    def find_label_errors(
+        self, T: Signs, scores: Floats, *, refit: bool, together: Sequence[list[int]] = ()
+    ) -> LabelErrors:
+        """Find contradicted entries, of labels ``together`` in a column from features alone."""
         given, scored = T, np.isfinite(scores)
         T, scores = np.where(self.learnable & scored, T, 0), np.where(scored, scores, 0.0)
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
@@ -405,7 +404,10 @@ class LabelCompleter:
         if refit:
             calibrated = correlation.combiner.calibrated
             correlation = LabelCorrelation.fit(others, scores, calibrated=calibrated)
-        found = LabelErrors.of(T, correlation.predict(others, scores)[1])
+        p = correlation.predict(others, scores)[1]
+        for labels in together:
+            p[:, labels] = self.probabilities(scores)[:, labels]
+        found = LabelErrors.of(T, p)
         return found if self.rules is None else found._given(self.rules._logic.conflicts(given))
 
 
@@ -517,6 +519,11 @@ class CompletionMixin:
             All observed (or unlabelled) entries of learnable labels, the most probable error
             first.
         """
+        T, scores, trained = self._held_out_labels(X, y, label_mask)
+        return self._completer.find_label_errors(T, scores, refit=trained)
+
+    def _held_out_labels(self: Any, X: Any, y: Any, label_mask: Any = None) -> Any:
+        """Signs, held-out scores, and whether there are training rows."""
         check_is_fitted(self)
         labels = self._parse_like(X, y, label_mask, "find_label_errors")
         X = self._check_X(X)
@@ -527,7 +534,7 @@ class CompletionMixin:
             some = np.flatnonzero(trained)
             inputs = X if trained.all() else take_rows(X, some)
             scores[some] = self._cross_fit(inputs, labels.masked(self._learnable)[some])
-        return self._completer.find_label_errors(labels.signs, scores, refit=bool(trained.any()))
+        return labels.signs, scores, bool(trained.any())
 
     def _parse_like(self: Any, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
         """Read labels of new rows, which need the same columns as the training labels."""

@@ -254,7 +254,10 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     """
     X, unread, warnings = model.prepared(table)
     Y = np.where(unread[:, None], np.nan, table.Y)
-    found = model.classifier.find_label_errors(X, Y)
+    cells = [labels for labels, _ in table.exclusive]
+    T, scores, trained = model.classifier._held_out_labels(X, Y)
+    completer = model.classifier._completer
+    found = completer.find_label_errors(T, scores, refit=trained, together=cells)
     # Suspected blanks include rows with invalid SMILES.
     first = np.flatnonzero(~unread[found.row])[:top]
     row, label = found.row[first], found.label[first]

@@ -1,11 +1,20 @@
 """Commands on label columns with several values, ordered values, tags, and on label rules."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from dm2l.cli._commands import cli
-from dm2l.tables import FitOptions, complete_table, fit_table, load_bundle, table_from_frame
+from dm2l.tables import (
+    FitOptions,
+    audit_table,
+    complete_table,
+    fit_table,
+    load_bundle,
+    table_from_frame,
+)
 from terminal import command_runner
 
 FIXED = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "0.3", "--folds", "2")
@@ -172,3 +181,17 @@ def test_error_rates_of_cells_with_several_values_are_within_the_limit(graded, l
     assert found.count(found.missing) == sum(found.missing[:, ks[0]].sum() for ks in columns)
     assert np.isclose(found.expected_wrong, (total + np.sum(1 - np.array(values))) / n)
     assert max(found.expected_wrong, *rates, found.expected_wrong_values) <= limit
+
+
+def test_wrong_values_of_cells_are_found(graded):
+    table, truth, model = graded
+    Y, planted = table.Y.copy(), set()
+    p = complete_table(model, replace(table, Y=np.full(Y.shape, np.nan))).probabilities
+    for labels, _ in table.exclusive:  # a clear first value becomes the last one
+        first = np.isin(np.arange(len(labels)), [0] if len(labels) == 3 else [])
+        clear = (truth.Y[:, labels] == first).all(axis=1) & ~np.isnan(Y[:, labels[0]])
+        row = int(np.argmax(np.where(clear, -np.abs(p[:, labels] - first).sum(axis=1), -9.0)))
+        Y[row, labels] = first[::-1] if len(labels) == 3 else True
+        planted.add(row + 1)
+    found = audit_table(model, replace(table, Y=Y), top=10)
+    assert planted <= set(found.row.tolist())
