@@ -114,14 +114,15 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             check_threshold(self.threshold)
         if self.calibration is not None:
             Calibrator(self.calibration)
-        if self.coupling is not None:
-            check_choice("coupling", self.coupling, "residual", "joint")
         check_rules(self.rules)
         if self.coupling == "joint" and not self._leaves_one_out:
             raise ValueError(
                 f"{type(self).__name__} does not support coupling='joint'. Use "
                 "coupling='residual', DM2LClassifier or MaskedRidgeClassifier."
             )
+        if self.coupling is not None:
+            joint = ("joint",) if self._leaves_one_out else ()
+            check_choice("coupling", self.coupling, "residual", *joint)
         if self.coupling == "joint" and self.missing_as == "unlabelled":
             raise ValueError(
                 "coupling='joint' needs observed negatives, which missing_as='unlabelled' does not "

@@ -413,7 +413,7 @@ class PUCompleter(LabelCompleter):
         """Arguments of the constructor, with fitted results instead of functions."""
         return super().state() | {"rate": self.rate}
 
-    def check_bound(self, max_error_rate: Any, method: str) -> Any:
+    def check_bound(self, max_error_rate: Any, method: str, estimator: str) -> Any:
         """Reject a bound on the error rate, which needs observed entries of both classes."""
         raise ValueError(
             "max_error_rate requires observed negatives; with missing_as='unlabelled' the error "

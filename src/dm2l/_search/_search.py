@@ -209,8 +209,7 @@ verbose
         if callable(scoring):
             return _on_arrays(scoring)
         if scoring is None:
-            usual = "neg_ranking_loss" if T.shape[1] > 1 else "label_auc"
-            scoring = usual if self.missing_as == "unlabelled" else usual_scoring(T > 0, T < 0)
+            scoring = usual_scoring(T > 0, T < 0, unlabelled=self.missing_as == "unlabelled")
         return partial(selection_score, scoring)
 
     def _paths(
@@ -336,8 +335,12 @@ def search_stage(
     return clone(search).set_params(**stage).fit(X, Y)
 
 
-def usual_scoring(positive: NDArray[np.bool_], negative: NDArray[np.bool_]) -> str:
+def usual_scoring(
+    positive: NDArray[np.bool_], negative: NDArray[np.bool_], *, unlabelled: bool = False
+) -> str:
     """Default metric, "label_discrimination" unless rows have both classes on average."""
+    if unlabelled:
+        return "neg_ranking_loss" if positive.shape[1] > 1 else "label_auc"
     yes, no = positive.sum(axis=0), negative.sum(axis=0)
     share = yes / np.maximum(yes + no, 1)
     in_rows = share.sum() >= 1 and (1 - share[yes + no > 0]).sum() >= 1

@@ -245,7 +245,8 @@ def check_choice(name: str, value: Any, *choices: str) -> None:
     """Raise a ValueError unless a value is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(map(repr, choices))
-        raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+        some = "one of " if len(choices) > 1 else ""
+        raise ValueError(f"{name} must be {some}{listed}; got {value!r}.")
 
 
 def check_numbers(model: Any, *names: str, positive: bool = False) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dm2l._search._search import usual_scoring
 from dm2l._utils.files import atomic_write
 from dm2l._utils.html import percent
 from dm2l.cli import _shared as shared
@@ -79,12 +80,18 @@ def _show_inspection(found: Inspection) -> None:
         for numbers in [(count.positive, count.negative, count.missing)]
     ]
     show_grid(("label", "yes", "no", "missing", "missing %"), rows, "Labels")
-    say("", *found.groups, *map(str, found.rules[:RULES]))
+    say("", *found.groups)
+    if found.rules:
+        say(
+            "Rules suggested for --rules: pass those that are true. In N of M rows: N obey the",
+            "rule, and M could contradict it; at least: lower 95% confidence bound.",
+            *(f"  {rule}" for rule in found.rules[:RULES]),
+        )
     if len(found.rules) > RULES:
         say(f"{len(found.rules) - RULES} more rules: pass --write-rules or --json.")
     say(f"Duplicate rows: {found.n_duplicates}.")
     for line in found.warnings:
-        say(f"warning: {line}")
+        say(f"warning: {shared.one_line(line)}")
 
 
 @click.command("fit")
@@ -157,18 +164,20 @@ def fit_command(
             }
         )
     else:
-        _show_model(model, table.n_rows, verbose)
+        Y = fit.read(table).Y
+        scoring = fit.scoring or usual_scoring(Y == 1, Y == 0, unlabelled=fit.unlabelled)
+        _show_model(model, table.n_rows, scoring, verbose)
         say(f"Model: {output}")
 
 
-def _show_model(model: TableModel, n_rows: int, verbose: bool) -> None:
+def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> None:
     columns = "" if model.uses is None else f" from {sum(use.used for use in model.uses)} columns"
     say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
     chosen, board = model.settings, getattr(model.classifier, "leaderboard_", None)
     if board is not None:
         _show_leaderboard(board, verbose)
     elif chosen is not None:
-        score = "" if chosen.score is None else f", cross-validated score {chosen.score:.3f}"
+        score = "" if chosen.score is None else f", cross-validated {scoring} {chosen.score:.3f}"
         values = f", lambda_d {chosen.lambda_d:g}, alpha {chosen.alpha:.3g}" if verbose else ""
         say(f"Model: DM2L, {chosen.kernel} kernel{values}{score}.")
     prior = getattr(model.classifier, "class_prior_", None)
@@ -188,8 +197,10 @@ def _show_model(model: TableModel, n_rows: int, verbose: bool) -> None:
         if value.mean == value.mean  # a ranking within rows of a single label is undefined
     ]
     folds = f"Cross-validation: {estimate.repetitions} folds"
-    new = f"95 % interval, {size} new rows"
+    new = f"95% interval, {size} new rows"
     show_grid(("metric", "mean", new), metrics, f"{folds}, {estimate.n_entries} observed entries")
+    if prior is not None:
+        say("The estimated shares correct these values for overlooked positives.")
     if not estimate.labels:
         return
     by_label = []
@@ -198,7 +209,7 @@ def _show_model(model: TableModel, n_rows: int, verbose: bool) -> None:
         numbers = (f"{one.auc:.3f}", "[{:.3f}, {:.3f}]".format(*ends))
         by_label.append((one.label, *counts, *numbers, _number(one.average_precision)))
     show_grid(
-        ("label", "yes", "no", "CV AUC", "95 % interval", "CV AP"),
+        ("label", "yes", "no", "CV AUC", "95% interval", "CV AP"),
         by_label,
         "Cross-validation by label (AP: average precision)",
     )
@@ -245,7 +256,7 @@ def evaluate_command(
     predictions with the hidden labels. The automatic model (DM2L with --kernel) uses the features
     and the known labels of a row, as dm2l complete does. It is compared with the same model without
     the known labels, with ridge on the observed labels, and with ridge that reads missing labels as
-    negative. --wide adds 95 % confidence intervals over the repetitions. With --missing-as
+    negative. --wide adds 95% confidence intervals over the repetitions. With --missing-as
     unlabelled, hidden positives are compared with the other blanks.
 
     Example: dm2l evaluate assays.csv --labels "tox_*" --repetitions 10
@@ -280,7 +291,7 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
             ends = [f" [{_number(v.low)}, {_number(v.high)}]" if wide else "" for v in row]
             cells = (_number(v.mean) + end for v, end in zip(row, ends, strict=True))
             rows.append((f"{words} {'↑' if up else '↓'}", *cells))
-    show_grid(("metric", *methods), rows, "Means" if not wide else "Means and 95 % intervals")
+    show_grid(("metric", *methods), rows, "Means" if not wide else "Means and 95% intervals")
     key, ours = found.main_metric, next(iter(found.methods))
     words = next(words for name, words, _ in MEASURES if name == key)
     rows = []
@@ -288,9 +299,11 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
         gain = gains[key]
         sure = "yes" if gain.low > 0 or gain.high < 0 else "no"
         interval = f"[{gain.low:+.3f}, {gain.high:+.3f}]"
+        if found.repetitions < 2:
+            interval, sure = "-", "needs 2 repetitions"
         rows.append((name, f"{gain.mean:+.3f}", interval, sure))
     title = f"Difference in {words}: {ours!r} minus"
-    show_grid(("method", "mean", "95 % interval", "significant"), rows, title)
+    show_grid(("method", "mean", "95% interval", "significant"), rows, title)
     # Metrics that cannot be estimated have no column.
     columns: list[tuple[str, ...]] = [("hidden", *(str(row.n_hidden) for row in found.labels))]
     if not found.unlabelled:

@@ -30,11 +30,14 @@ from dm2l.tables import FitOptions, Table, TableModel, load_bundle, read_table
 from dm2l.tables._inspection import rule_warnings
 from dm2l.tables._kinds import KINDS
 from dm2l.tables._model import read_for
+from dm2l.tables._options import KERNELS
 from dm2l.tables._output import check_suffix, plain_values
 from dm2l.tables._reading import MATRIX_FORMATS
 from dm2l.tables._scores import add_scores
 
 Command = Callable[..., Any]
+# The name of an argument in Python, behind the name of its option, as in "--split (split=)".
+_IN_PYTHON = re.compile(r" \((?:\w+=,? ?)+(?:in Python)?\)")
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
@@ -177,7 +180,7 @@ search_options = _options(
     rules_option,
     click.option(
         "--kernel",
-        type=click.Choice(["auto", "linear", "rbf", "tanimoto"]),
+        type=click.Choice(KERNELS),
         default="auto",
         help="Fit one DM2L model with this kernel; tanimoto is for bits and molecules. auto "
         "combines linear, kernel and tree models.",
@@ -200,7 +203,7 @@ search_options = _options(
         "cv",
         type=click.IntRange(2),
         default=5,
-        help="Folds for hyperparameter search and calibration.",
+        help="Folds for hyperparameter search and calibration; 3 by default with --effort quick.",
     ),
     text_option(
         "--missing-as",
@@ -410,6 +413,11 @@ def _same_file(one: Path, other: Path) -> bool:
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()
 
 
+def one_line(message: object) -> str:
+    """A message of the library in one line, without the names of arguments in Python."""
+    return _IN_PYTHON.sub("", str(message).replace("\n", " "))
+
+
 def say(*lines: str, err: bool = False) -> None:
     """Print lines with control characters escaped, so that names cannot control the terminal."""
     click.echo("\n".join(map(printable, lines)), err=err)
@@ -438,7 +446,7 @@ def echo_json(result: Any, *, indent: int | None = 1) -> None:
 def warn(lines: Iterable[str]) -> None:
     """Print warnings on standard error."""
     for line in lines:
-        say(f"warning: {line}", err=True)
+        say(f"warning: {one_line(line)}", err=True)
 
 
 @contextmanager
@@ -451,12 +459,11 @@ def data_problems() -> Iterator[None]:
         try:
             yield
         except ColumnRequestError as error:
-            raise click.UsageError(str(error).replace("\n", " ")) from error
+            raise click.UsageError(one_line(error)) from error
         except (ValueError, OSError, ImportError) as error:
-            raise click.ClickException(str(error).replace("\n", " ")) from error
+            raise click.ClickException(one_line(error)) from error
         finally:
-            lines = (str(warning.message).replace("\n", " ") for warning in caught)
-            warn(dict.fromkeys(lines))
+            warn(dict.fromkeys(str(warning.message) for warning in caught))
 
 
 _COMPLETE: dict[str, Any] = {"total": 1.0, "completed": 1.0}

@@ -321,11 +321,13 @@ class LabelCompleter:
 
     # -- features and known labels --------------------------------------------------------------
 
-    def check_bound(self, max_error_rate: Any, method: str) -> float | tuple[float, float]:
+    def check_bound(self, max_error_rate: Any, method: str, estimator: str) -> Any:
         """Check ``max_error_rate``, and raise an error if error rates cannot be bounded."""
         bound, coupled = check_max_error_rate(max_error_rate), self._correlation is not None
         if not coupled or method != "predict":
-            need = "method='predict'" if coupled else "a model that was fitted with coupling"
+            need = "method='predict'"
+            if not coupled:
+                need = f"coupling='residual': pass it to {estimator} before fit"
             raise ValueError(f"max_error_rate needs {need}.")
         return bound
 
@@ -461,7 +463,8 @@ class CompletionMixin:
         check_is_fitted(self)
         check_choice("method", method, "predict", "predict_proba", "decision_function")
         if max_error_rate is not None:
-            max_error_rate = self._completer.check_bound(max_error_rate, method)
+            name = type(self).__name__
+            max_error_rate = self._completer.check_bound(max_error_rate, method, name)
         given = self._parse_like(X, y, label_mask, "complete")
         if self._completer.rules is not None:
             self._completer.rules._warn(given.signs)

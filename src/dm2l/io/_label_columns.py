@@ -421,7 +421,7 @@ class _LabelColumn:
             mark = self.check_mark
             beside = (
                 f"Among other answers, {mark} may be a yes or mark a missing label: pass "
-                f"--positive {mark} (positive= in Python; LABEL={mark} for one label) or "
+                f"--positive {mark} (positive=), or LABEL={mark} for one label, or "
                 f"--missing {mark} (missing=)."
             )
             known = mark and (is_check_mark(word) or answer in _NO)

@@ -9,7 +9,7 @@ const make = (tag, words, kind) => {
   if (kind) element.className = kind;
   return element;
 };
-const percent = (p) => (p > 0 && p < 0.005 ? "under 1 %" : p < 1 && p > 0.995 ? "over 99 %" : `${Math.round(100 * p)} %`);
+const percent = (p) => (p > 0 && p < 0.005 ? "under 1%" : p < 1 && p > 0.995 ? "over 99%" : `${Math.round(100 * p)}%`);
 const number = (x, digits = 3) => Number(x.toPrecision(digits)).toString();
 // Isolates a name in a sentence, so that its marks of direction do not affect the other words.
 const apart = (name) => `\u2068${name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "")}\u2069`;
@@ -303,13 +303,13 @@ function showRefit({ running, number: times, error, quality }) {
     const size = Math.abs(change.mean).toFixed(3);
     const sign = size === "0.000" ? "" : change.mean < 0 ? "−" : "+";
     const moved = make("td", sign + size, sure ? (better ? "good" : "bad") : "");
-    if (change.low !== null) moved.title = `95 % interval: ${change.low.toFixed(3)} to ${change.high.toFixed(3)}`;
+    if (change.low !== null) moved.title = `95% interval: ${change.low.toFixed(3)} to ${change.high.toFixed(3)}`;
     const head = make("th", `${words} ${up ? "↑" : "↓"}`);
     head.scope = "row";
     line.append(head, make("td", before.toFixed(3)), make("td", after.toFixed(3)), moved);
     return line;
   }));
-  text("quality-text", `Models without and with ${many(quality.n_answers, "answer", "answers")}, evaluated on ${quality.n_entries} held-out labels, mean of ${quality.repetitions} repetitions. Coloured changes have a 95 % interval that excludes 0.`);
+  text("quality-text", `Models without and with ${many(quality.n_answers, "answer", "answers")}, evaluated on ${quality.n_entries} held-out labels, mean of ${quality.repetitions} repetitions. Coloured changes have a 95% interval that excludes 0.`);
 }
 
 // --------------------------------------------------------------------------------------- doing

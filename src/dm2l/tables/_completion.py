@@ -191,7 +191,7 @@ def expected_rates(found: Completion) -> str:
 def nothing_filled(lowest_bound: float) -> str:
     """Sentence for a bound that is too low to fill anything."""
     # Rounded up, so that the printed bound can be passed.
-    lowest = f"the lowest bound that fills anything is {np.ceil(1e3 * lowest_bound) / 10:g} %"
+    lowest = f"the lowest bound that fills anything is {np.ceil(1e3 * lowest_bound) / 10:g}%"
     return f"Nothing was filled: {lowest if lowest_bound < 1 else 'no bound fills anything'}."
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from dm2l._utils.html import NO, OPEN, YES, Bar, Cell, block, grid, lines
+from dm2l._utils.html import NO, OPEN, YES, Bar, Cell, block, grid, lines, percent
 from dm2l.io._columns import match_columns, parse_mark_or_boolean
 from dm2l.io._label_columns import label_columns
 from dm2l.labels._logic import RuleText
@@ -31,6 +31,7 @@ _EXCEPTIONS, _EXPECTED = 0.02, 5
 _CONTRADICTIONS = 3  # the most rows that contradict the rules that a warning lists
 _RARE = 5  # fewer positive or negative entries of a label are few
 _NOTES = 5  # maximum number of columns with unexpected values in warnings
+_EMPTY = 0.95  # columns with a larger share of blanks are reported
 _ALIKE = 10  # the fewest rows in which a column must equal a label to be reported
 
 
@@ -63,7 +64,7 @@ class RuleCandidate:
 
     def __str__(self) -> str:
         share = int(100 * self.at_least)
-        return f"{self.rule}  # in {self.holds} of {self.rows} rows, at least {share} %"
+        return f"{self.rule}  # in {self.holds} of {self.rows} rows, at least {share}%"
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,8 @@ def inspect_table(
             *_positive_warnings(counts),
             *_label_warnings(counts),
             *_column_warnings(uses or []),
+            *_blank_warnings(table, uses or []),
+            *_list_warnings(table),
             *_label_like_warnings(table, uses or [], kinds),
             *_leak_warnings(table, uses or []),
             *_duplicate_warnings(copies, table.n_rows),
@@ -306,6 +309,31 @@ def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
         more = f"{len(noted) - _NOTES} more columns have unexpected values; --json lists them all"
         noted = [*noted[:_NOTES], more]
     return found + noted
+
+
+def _blank_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
+    """Warn about used columns with very few values."""
+    n, names = table.n_rows, [use.name for use in uses if use.used]
+    blank = [(name, int(table.frame[name].isna().sum())) for name in names]
+    found = [f"column {name!r} is {percent(k, n)} blank" for name, k in blank if k > _EMPTY * n]
+    more = f"{len(found) - _NOTES} more columns are over {_EMPTY:.0%} blank"
+    return found if len(found) <= _NOTES else [*found[:_NOTES], more]
+
+
+def _list_warnings(table: Table) -> list[str]:
+    """Warn about label columns with one value per cell, whose cells look like lists of tags."""
+    found = []
+    for name, (labels, group) in label_columns(table).items():
+        values = group.values if group is not None and group.kind == "values" else ()
+        times = (table.Y[:, labels] == 1).sum(axis=0)
+        for separator in ",;|":
+            lists = [separator in value for value in values]
+            if times[: len(lists)][lists].sum() > times.sum() / 2:
+                found.append(
+                    f"most cells of label column {name!r} look like lists, such as "
+                    f'{values[lists.index(True)]!r}; to read each tag, pass --split "{separator}"'
+                )
+    return found
 
 
 def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:

@@ -73,9 +73,9 @@ def impute(
     if max_error_rate is not None:
         if getattr(classifier, "missing_as", None) == "unlabelled":
             raise ValueError(
-                "max_error_rate requires observed negatives, but this model was fitted with "
-                "--missing-as unlabelled (missing_as=). Complete the table without "
-                "--max-error-rate, and estimate the error rate with dm2l review --check."
+                "--max-error-rate (max_error_rate=) requires observed negatives, but the model was "
+                "fitted with --missing-as unlabelled (missing_as=). Omit it, and estimate the "
+                "error rate with dm2l review --check."
             )
         if not hasattr(classifier, "label_covariance_"):
             raise ValueError(
@@ -426,7 +426,7 @@ class TableEvaluation:
         return block(
             f"{self.n_hidden:,} observed label entries ({self.hide:.0%}) were hidden in each of "
             f"{self.repetitions} repetitions",
-            grid(("metric", "method", "mean", "95 % interval"), rows),
+            grid(("metric", "method", "mean", "95% interval"), rows),
             grid(("label", "hidden", "yes", "AUC", "average precision"), by_label),
         )
 

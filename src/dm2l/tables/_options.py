@@ -16,6 +16,7 @@ from dm2l._auto._score_classifier import ScoreClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._utils import require
+from dm2l._utils.inputs import check_choice
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._label_columns import by_column, label_columns
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
@@ -30,6 +31,7 @@ from dm2l.tables._reading import Table
 # number of components. A search fits dozens of models, so its limits are lower.
 EXACT_ROWS, COMPONENTS = 10_000, 2000
 SEARCH_ROWS, SEARCH_COMPONENTS = 1000, 500
+KERNELS = ("auto", "linear", "rbf", "tanimoto")
 LAMBDAS = (0.0, 0.02, 0.1, 0.3, 1.0, 3.0)
 
 Floats = NDArray[np.float64]
@@ -80,6 +82,9 @@ class FitOptions:
     effort: str = "normal"
     missing_as: str | Mapping[str, str] = "missing"
     rules: LabelRules | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("kernel", self.kernel, *KERNELS)
 
     @property
     def by_label(self) -> dict[str, str]:

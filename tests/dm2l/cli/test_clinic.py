@@ -223,7 +223,8 @@ def test_ticks_promise_nothing_and_take_no_effort(visits, tmp_path):
     said = run(
         "complete", model, visits, "-o", tmp_path / "o.csv", "--max-error-rate", "5%", code=1
     )
-    assert "max_error_rate requires observed negatives" in said
+    assert "--max-error-rate requires observed negatives" in said
+    assert "missing_as" not in said
     assert "--missing-as unlabelled" in said
     assert "this version" not in said
 
@@ -266,7 +267,10 @@ def test_evaluate_names_what_it_measures(visits):
     assert "automatic" in said
     assert "Difference in macro average precision: 'automatic' minus" in said
     assert "DM2L" not in said
-    assert "average precision of the method 'DM2L'" in run("evaluate", visits, *options, *FIXED)
+    said = run("evaluate", visits, *options, *FIXED, "--repetitions", 1)
+    assert "average precision of the method 'DM2L'" in said
+    assert "- needs 2 repetitions" in said
+    assert "nan" not in said
 
 
 def test_a_bound_that_fills_nothing_says_which_one_would(visits, tmp_path):
@@ -274,7 +278,7 @@ def test_a_bound_that_fills_nothing_says_which_one_would(visits, tmp_path):
     run("fit", visits, "--labels", "dx_*", "--drop", "dx_parasite", *QUICK, "-o", model)
     said = run("complete", model, visits, "-o", out, "--max-error-rate", "0.01%")
     found = re.search(
-        "Nothing was filled: the lowest bound that fills anything is ([0-9.]+) %", said
+        "Nothing was filled: the lowest bound that fills anything is ([0-9.]+)%", said
     )
     assert "Expected error rate:" not in said
     least = float(found[1])

@@ -1305,6 +1305,26 @@ def test_implications_are_those_that_counting_finds(write, seed):
     assert LabelRules.read(path.parent / "rules.txt").implications
 
 
+def test_inspection_names_sparse_columns_and_cells_that_look_like_lists():
+    cells = ["economy,health", "sport,health", "art", "economy,sport"] * 10
+    frame = pd.DataFrame({"x": range(40), "size": [2.5, *[None] * 39], "topics": cells})
+    frame.loc[39, "size"] = 1.5
+    said = inspect_table(table_from_frame(frame, "topics")).warnings
+    assert not any("blank" in line for line in said)  # 95%
+    frame.loc[39, "size"] = None
+    frame["size"] = frame["size"].astype(str).where(frame["size"].notna())
+    said = inspect_table(
+        table_from_frame(frame, "topics", values="topics"), kinds={"size": "text"}
+    ).warnings
+    assert "column 'size' is 98% blank" in said
+    assert any("'economy,health'; to read each tag, pass --split \",\"" in line for line in said)
+
+
+def test_the_kernels_of_fits_are_those_of_model_files():
+    with pytest.raises(ValueError, match="kernel must be one of 'auto', 'linear', 'rbf', 'tanimot"):
+        FitOptions("laplacian", 0.1, 1.0)
+
+
 def test_inspection_warns_of_what_looks_wrong(write):
     rng = np.random.RandomState(0)
     lines = []
