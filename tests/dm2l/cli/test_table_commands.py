@@ -151,7 +151,7 @@ def test_inspect_and_fit_name_columns_that_are_left_out_with_the_reason(journey)
     assert "'ticket' is left out: a different single word" in inspected.stdout.replace("\n", " ")
     assert "date (year, month, weekday, days)" in inspected.stdout
     assert "topic_refund => topic_billing" in inspected.stdout
-    assert "Model: DM2L, linear kernel, cross-validated ranking_and_discrimination 0." in fitted.stdout
+    assert "linear kernel, cross-validated ranking_and_discrimination 0." in fitted.stdout
     assert "lambda_d" not in fitted.stdout
     assert "Cross-validation: 2 folds" in fitted.stdout
     assert "to check" in completed.stdout
@@ -788,7 +788,7 @@ def test_help_reads_like_a_sentence_and_ends_in_an_example(command):
 
 def test_the_help_of_scoring_names_the_defaults_of_the_search():
     text = " ".join(invoke(fit_command, "--help").stdout.split())
-    assert "ranking_and_discrimination, or label_discrimination for" in text
+    assert "ranking_and_discrimination, or label_discrimination if" in text
 
 
 def test_quotes_that_windows_passes_on_are_removed(tmp_path):
