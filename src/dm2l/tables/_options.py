@@ -16,7 +16,6 @@ from dm2l._auto._score_classifier import ScoreClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._utils import require
-from dm2l._utils.inputs import check_choice
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._label_columns import by_column, label_columns
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
@@ -84,7 +83,8 @@ class FitOptions:
     rules: LabelRules | None = None
 
     def __post_init__(self) -> None:
-        check_choice("kernel", self.kernel, *KERNELS)
+        if self.kernel not in KERNELS:
+            raise ValueError(f"kernel must be one of {KERNELS}; got {self.kernel!r}.")
 
     @property
     def by_label(self) -> dict[str, str]:

@@ -1321,7 +1321,7 @@ def test_inspection_names_sparse_columns_and_cells_that_look_like_lists():
 
 
 def test_the_kernels_of_fits_are_those_of_model_files():
-    with pytest.raises(ValueError, match="kernel must be one of 'auto', 'linear', 'rbf', 'tanimot"):
+    with pytest.raises(ValueError, match=r"kernel must be one of \('auto', 'linear', 'rbf', 'ta"):
         FitOptions("laplacian", 0.1, 1.0)
 
 
