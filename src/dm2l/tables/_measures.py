@@ -98,7 +98,7 @@ def impute(
         chosen = found.chosen.copy()
         for labels, group in together:
             likely = group.probability(p[:, labels], positive[:, labels]) >= least
-            chosen[:, labels] |= cells[:, labels] & likely[:, None]
+            chosen[:, labels] = np.where(cells[:, labels], likely[:, None], chosen[:, labels])
         found = found._replace(probabilities=p, positive=positive, chosen=chosen)
     return found._replace(
         probabilities=np.where(missing, found.probabilities, Y),

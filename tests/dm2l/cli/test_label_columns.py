@@ -121,6 +121,12 @@ def test_rules_are_stored_and_wrong_ones_are_refused(form):
     follow = (table["rash"] == "yes") & table["fever"].isna()
     follow |= (table["fever"] == "no") & table["rash"].isna()
     assert f"{follow.sum()} of the filled labels follow from the rules." in said
+    # A rule that excludes some values of a cell does not fill it with an improbable one.
+    rules.write_text("stage=I => fever\nstage=III => rash\n")
+    bounded = (model, path, "-o", folder / "b.csv", "--rules", rules, "--max-error-rate", "5%")
+    run("complete", *bounded)
+    chance = pd.read_csv(folder / "b.csv").query("stage.notna()")["stage__probability"].dropna()
+    assert (chance >= 0.95).all()
     for text, message in (
         ("rash => fevr\n", "'rash => fevr' (rules.txt, line 1)"),
         ("# none\nrash > fever\n", "rules.txt, line 2"),
