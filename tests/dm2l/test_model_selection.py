@@ -155,7 +155,7 @@ def test_one_seed_one_set_of_folds_and_another_seed_another():
 
 
 def test_a_random_state_that_would_be_ignored_is_refused():
-    with pytest.raises(ValueError, match="shuffle=False"):
+    with pytest.raises(ValueError, match="random_state requires shuffle=True"):
         list(MultilabelKFold(2, shuffle=False, random_state=0).split(np.zeros((4, 1)), np.eye(4)))
 
 

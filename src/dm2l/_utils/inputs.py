@@ -194,7 +194,7 @@ def _reject_object(name: str, i: int, value: Any) -> None:
 def _no_number(name: str, i: int, value: Any) -> TypeError:
     return TypeError(
         f"Column {name} of X has a value of type {type(value).__name__} in row {i}. Each value "
-        "must be a number, or a string that can be converted to one."
+        "of this argument must be a number, or a string that can be converted to a number."
     )
 
 
