@@ -153,8 +153,8 @@ QUICK = [
     ("GLOCAL", "0.125,0.125,1,20,3"),
     ("LSML", "{0,1}, raw X, default8"),
     ("LSML", "{-1,0,1}, raw X, default8"),
-    ("LSML", "{0,1}, row-normalized X + bias, default8"),
-    ("LSML", "{-1,0,1}, row-normalized X + bias, default8"),
+    ("LSML", "{0,1}, row-normalised X + bias, default8"),
+    ("LSML", "{-1,0,1}, row-normalised X + bias, default8"),
     ("masked ridge", "ridge=10"),
 ]
 
