@@ -99,7 +99,7 @@ def test_labels_are_those_of_the_rules(begin, case):
 def test_answers_that_contradict_the_rules_are_refused(begin):
     session = begin()
     session.answer(1, "snake", "yes")
-    with pytest.raises(ValueError, match=r"contradict the rules: 'snake' is yes and 'mammal' is yes"):
+    with pytest.raises(ValueError, match="'snake' is yes and 'mammal' is yes"):
         session.answer(1, "mammal", "yes")
     with pytest.raises(ValueError, match="contradict"):
         session.suppose(1, {"mammal": "yes"})
