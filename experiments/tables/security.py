@@ -13,7 +13,7 @@ def last() -> str:
     run = load("last", FUZZ)
     lines = [
         f"The last long run ({run['started']}) took {run['minutes']:.0f} minutes on {run['jobs']} "
-        f"cores ({_versions(run)}). It had {run['cases']:,} cases, starting with number "
+        f"core(s) ({_versions(run)}). It had {run['cases']:,} cases, starting with number "
         f"{run['seed']}, and {run['findings']} findings.",
         "",
         "| kind | cases | accepted | rejected | longest time | most memory |",
