@@ -11,6 +11,7 @@ import copy
 import hashlib
 import io
 import json
+import multiprocessing.dummy  # noqa: F401 - joblib imports it when it first starts threads
 import random
 import sys
 import zipfile

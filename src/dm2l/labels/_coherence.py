@@ -93,8 +93,10 @@ class Coherence:
         ends = [np.asarray(implications, dtype=np.intp).reshape(-1, 2)]
         rows = [*ends[0], *(group.labels for group in groups)]
         signs = [(1.0, -1.0)] * len(ends[0]) + [np.ones(len(group.labels)) for group in groups]
-        k = np.repeat(np.arange(len(rows)), list(map(len, rows)))
-        parts = (np.concatenate([[], *signs]), (k, np.concatenate([[], *rows])))
+        # Solvers of older versions of scipy take no other integers.
+        k = np.repeat(np.arange(len(rows), dtype=np.int32), list(map(len, rows)))
+        columns = np.concatenate([[], *rows]).astype(np.int32)
+        parts = (np.concatenate([[], *signs]), (k, columns))
         self.A = sp.csr_array(parts, shape=(len(rows), m))
         self.high = np.repeat([0.0, 1.0], [len(ends[0]), len(groups)])
         exact = np.array([False] * len(ends[0]) + [group.exact for group in groups], dtype=bool)

@@ -221,8 +221,8 @@ class LabelMatrix:
 
     def decode(self, positive: NDArray[np.bool_]) -> NDArray[Any]:
         """Convert decisions to the coding of the input."""
-        unsigned = self.dtype.kind == "u" and self.negative < 0
-        dtype = np.dtype(np.int64) if unsigned else self.dtype
+        dtype = np.dtype(self.dtype)  # a model file may hold the type of the numbers
+        dtype = np.dtype(np.int64) if dtype.kind == "u" and self.negative < 0 else dtype
         return np.where(positive, 1, self.negative).astype(dtype)
 
     def warn_constant(self, stacklevel: int = 3) -> None:

@@ -64,7 +64,8 @@ def depth_of(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -
     children = np.concatenate([left[~leaf], right[~leaf]]).astype(np.int64)
     if len(children) != n - 1 or not _inside(children, n):
         return None
-    edges = sp.csr_array((np.ones(n - 1), (np.tile(places, 2), children)), shape=(n, n))
+    ends = np.stack([np.tile(places, 2), children]).astype(np.int32)
+    edges = sp.csr_array((np.ones(n - 1), tuple(ends)), shape=(n, n))
     depth = dijkstra(edges, unweighted=True, indices=0)
     return int(depth.max()) if np.isfinite(depth).all() else None
 

@@ -24,8 +24,8 @@ STAGES, PAINS = np.array(["I", "II", "III", "unclear"]), np.array(["low", "mid",
 
 def run(*arguments, code=0):
     result = command_runner().invoke(cli, list(map(str, arguments)), env={"COLUMNS": "80"})
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
+    assert result.exit_code == code, result.output + result.stderr
+    return " ".join(f"{result.stdout} {result.stderr}".split())
 
 
 @pytest.fixture(scope="module")

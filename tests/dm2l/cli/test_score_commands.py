@@ -138,7 +138,9 @@ def test_unsuitable_scores_are_refused(folder, tmp_path, arguments, code, messag
     S[["tox_a"]].to_csv(folder / "few.csv", index=False)
     pd.concat([ids.replace("C1001", "C1000"), S], axis=1).to_csv(folder / "twice.csv", index=False)
     pd.concat([ids + "x", S], axis=1).to_csv(folder / "others.csv", index=False)
-    S.astype(object).replace(S.iloc[2, 0], "high").to_csv(folder / "words.csv", index=False)
+    words = S.astype(object)
+    words.iloc[2, 0] = "high"
+    words.to_csv(folder / "words.csv", index=False)
     given = [folder / one if str(one).endswith(".csv") else one for one in arguments]
     table = (folder / "plain.csv", "--labels", "tox_*")
     result = run("fit", *table, *given, "-o", tmp_path / "m.dm2l", exit_code=code)

@@ -132,7 +132,7 @@ HOSTILE = {
         {"rows": "<row><c r='XFE3'><v>1</v></c></row>"},
         "beyond the last column of Excel",
     ),
-    "a cell of another row": ({"rows": "<row><c r='A7'><v>1</v></c></row>"}, "'A7' is not a valid"),
+    "a cell of another row": ({"rows": "<row><c r='A7'><v>1</v></c></row>"}, "A7'? is not a valid"),
     "two cells in a place": (
         {"rows": "<row><c r='A3'><v>1</v></c><c r='A3'><v>1</v></c></row>"},
         "two cells in the same column",
