@@ -17,7 +17,7 @@ from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.inputs import check_choice, explain_unsuitable
 from dm2l.completion._completer import LabelCompleter
 from dm2l.completion._in_sample import warn_in_sample
-from dm2l.labels._matrix import LabelMatrix
+from dm2l.labels._matrix import LabelMatrix, constant_scores
 
 QUANTILES = 1000  # of the scores of a label, with scale="rank"
 # Penalty of the weights of other labels' scores, and Newton steps (benchmarks/foreign_scores.py).
@@ -158,7 +158,7 @@ class ScoreClassifier(MissingLabelClassifier):
         weights = None if labels.entries is None else labels.entries.weights
         shares = np.array([self.scale_ == "probability"])
         self.stack_ = Stack.fit(self._linked(X), T, shares, weights)
-        self._rate = np.log(((T > 0).sum(axis=0) + 0.5) / ((T < 0).sum(axis=0) + 0.5))
+        self._rate = 2 * constant_scores((T > 0).sum(axis=0), (T < 0).sum(axis=0))
         eta = self._own_odds(X)
         F, c = np.tanh(0.5 * eta), T.shape[1]
         self._mean, self._cross = F.mean(axis=0), np.zeros((c, c))

@@ -1,4 +1,4 @@
-"""Covariances of residuals with holes: EM against direct maximization, and what must hold."""
+"""Covariances of residuals of known labels: EM against direct maximization, and its laws."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import numpy as np
@@ -764,3 +765,10 @@ def test_values_of_classes_are_separated_from_holes():
     assert values[0] == "a"
     _, observed, _ = read_values([3, 4], [False, True])
     np.testing.assert_array_equal(observed, [False, True])
+
+
+def test_decisions_are_decoded_to_the_type_of_numbers_that_a_model_file_may_hold():
+    labels = parse_labels(np.array([[1, 0], [0, 1]], dtype=np.uint8))
+    decoded = dataclasses.replace(labels, dtype=np.uint8).decode(np.array([[True, False]]))
+    assert decoded.dtype == np.uint8
+    assert decoded.tolist() == [[1, 0]]
