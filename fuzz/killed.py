@@ -170,7 +170,8 @@ class Review(Killed):
                     break
                 key, word = f"{entry['row']} {entry['label']}", ("yes", "no", "skip")[k % 3]
                 tell(pipe, tried=key, answer=word)
-                _ask(base, "answer", {"row": entry["row"], "label": entry["label"], "answer": word})
+                answers = {entry["label"]: word}
+                _ask(base, "answer", {"row": entry["row"], "answers": answers, "queue": "entries"})
                 tell(pipe, key=key, answer=word)
                 if k % 4 == 3:
                     _ask(base, "export", {})

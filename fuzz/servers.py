@@ -101,9 +101,10 @@ def page_requests(folder: Path) -> list[Path]:
     ]
     made = [_request("GET", name) for name in names]
     for row in range(1, 9):
-        body = {"row": row, "label": label, "answer": ("yes", "no", "skip")[row % 3]}
+        words = {label: ("yes", "no", "skip")[row % 3]}
+        body = {"row": row, "answers": words, "queue": ("entries", "rows")[row % 2]}
         made.append(_request("POST", "answer", body, Origin="http://@HOST@"))
-    others = {"answers": answers, "suppose": answers, "export": {}, "refit": {}}
+    others = {"suppose": answers, "export": {}, "refit": {}}
     made += [_request("POST", *one, Origin="http://@HOST@") for one in others.items()]
     return _write(folder, made)
 

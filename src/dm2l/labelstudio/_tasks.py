@@ -43,7 +43,7 @@ class AnnotationSession(ReviewSession):
         replace an answer. With ``again=False``, earlier answers are not changed.
         """
         with self._lock:
-            new = {}
+            new: dict[str, str] = {}
             for label, answer in answers.items():
                 observed = self.journal.observed(row, label)
                 self.journal.check(row, label, answer, bool(observed))
@@ -52,11 +52,9 @@ class AnnotationSession(ReviewSession):
                 if (row, label) in made and not again:
                     continue
                 if answer != before and not (answer == "skip" and before):
-                    new[label] = bool(observed)
-            for label, check in new.items():
-                self._write(row, label, answers[label], check)
+                    new[label] = answer
             if new:
-                self._predictions.condition(row - 1, self.journal.labels(row))
+                self._save(row, new)
             return len(new)
 
     def row_probabilities(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

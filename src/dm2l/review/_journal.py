@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -294,6 +294,11 @@ class Journal(AbstractContextManager["Journal"]):
         signs = self._logic.propagate(signs_of(said)).signs
         return np.where(signs == 0, np.nan, signs > 0)
 
+    @property
+    def made(self) -> dict[Key, Decision]:
+        """The current decisions about missing and about observed labels."""
+        return self.decisions | self.checks
+
     def rows(self) -> list[int]:
         """Return the rows with a decision, in the order of their first decisions."""
         return list(dict.fromkeys(row for row, _ in self.decisions))
@@ -329,8 +334,10 @@ class Journal(AbstractContextManager["Journal"]):
             raise ValueError(f"{self.path} is not a file of answers; name another file.")
         self._check_head(lines[0], head)
         for number, content in enumerate(lines[1:], 2):
-            self._check_line(number, content)
-            self._take(content)
+            try:
+                self._take(self._parsed(content))
+            except ValueError as error:
+                raise damaged(self.path, number, str(error).rstrip(".")) from error
         self._size = len(data) - len(torn)
         if torn:
             text = torn[:60].decode(errors="replace")
@@ -363,48 +370,52 @@ class Journal(AbstractContextManager["Journal"]):
                 "file of answers."
             )
 
-    def _check_line(self, number: int, content: Mapping[str, Any]) -> None:
+    def _parsed(self, content: Any) -> Any:
+        """What a line says: a decision, a sample or an output; a ValueError if it is invalid."""
         if "output" in content:
-            if not isinstance(content["output"], str):
-                raise damaged(self.path, number, "the output is not a path")
-            return
+            if isinstance(content["output"], str):
+                return content["output"]
+            raise ValueError("the output is not a path")
         if "sample" in content:
             try:
-                _sample_of(content, self.check)
+                return self._sample_of(content)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                raise damaged(
-                    self.path, number, f"the random sample is invalid: {error}".rstrip(".")
-                ) from error
-            return
-        row, label, answer = (content.get(key) for key in ("row", "label", "answer"))
-        probability = content.get("probability", 0.5)
-        try:
-            self.check(row, label, answer, "observed" in content)
-            if content.get("observed", "") != self.observed(row, label):
-                raise ValueError("the observed label differs from the label in the table")
-            if type(probability) not in (int, float) or not 0 <= probability <= 1:
-                raise ValueError(f"{probability!r:.40} is not a probability")
-        except ValueError as error:
-            raise damaged(self.path, number, str(error).rstrip(".")) from error
+                raise ValueError(f"the random sample is invalid: {error}") from error
+        row, label, answer, p = map(content.get, ("row", "label", "answer", "probability"))
+        self.check(row, label, answer, "observed" in content)
+        if content.get("observed", "") != self.observed(row, label):
+            raise ValueError("the observed label differs from the label in the table")
+        if "probability" in content and not (type(p) in (int, float) and 0 <= p <= 1):
+            raise ValueError(f"{p!r:.40} is not a probability")
+        return (row, label), Decision(answer, p)
 
-    def _take(self, content: Mapping[str, Any]) -> None:
-        if "output" in content:
-            self.outputs.add(content["output"])
+    def _sample_of(self, content: Mapping[str, Any]) -> Sample:
+        filled = {answer: content["filled"].get(answer) for answer in ("yes", "no")}
+        entries = {(row, label): answer for row, label, answer in content["sample"]}
+        for (row, label), answer in entries.items():
+            self.check(row, label, answer)
+        counts = Counter(entries.values())
+        if any(type(n) is not int or n < counts[answer] for answer, n in filled.items()):
+            raise ValueError("it samples more entries than were filled")
+        if counts["skip"] or len(entries) < len(content["sample"]):
+            raise ValueError("it contains an entry twice or a skipped entry")
+        return Sample(entries, filled)
+
+    def _take(self, found: Any) -> None:
+        if isinstance(found, str):
+            self.outputs.add(found)
             return
-        if "sample" in content:
-            self.sample = _sample_of(content, self.check)
+        if isinstance(found, Sample):
+            self.sample = found
             return
-        key = content["row"], content["label"]
-        probability = content.get("probability")
-        made = self.checks if "observed" in content else self.decisions
+        key, decision = found
         place = key[0] - 1, self.table.label_names.index(key[1])
-        self._said[place] = _VALUES.get(content["answer"], self.table.Y[place])
+        self._said[place] = _VALUES.get(decision.answer, self.table.Y[place])
         row = slice(place[0], place[0] + 1)
         self._labels[row] = self._closed(self._said[row])
+        made = self.checks if self.observed(*key) else self.decisions
         # Keep the first probability, because a refit may have learned from the first answer.
-        if key in made:
-            probability = made[key].probability
-        made[key] = Decision(content["answer"], probability)
+        made[key] = decision._replace(probability=made.get(key, decision).probability)
 
     # --------------------------------------------------------------------------------- writing
 
@@ -422,11 +433,12 @@ class Journal(AbstractContextManager["Journal"]):
         return first
 
     def _append(self, content: dict[str, Any]) -> None:
+        found = self._parsed(content)
         content["time"] = datetime.now(UTC).isoformat(timespec="milliseconds")
         line, seal = write_line(content, self._seal)
         self._write(line)
         self._seal = seal
-        self._take(content)
+        self._take(found)
 
     def _write(self, data: bytes) -> None:
         try:
@@ -438,20 +450,6 @@ class Journal(AbstractContextManager["Journal"]):
             self._file.seek(self._size)
             raise
         self._size += len(data)
-
-
-def _sample_of(content: Mapping[str, Any], check: Callable[[Any, Any, Any], None]) -> Sample:
-    """The sample of a line; an error if the line has another form."""
-    filled = {answer: content["filled"].get(answer) for answer in ("yes", "no")}
-    entries = {(row, label): answer for row, label, answer in content["sample"]}
-    for (row, label), answer in entries.items():
-        check(row, label, answer)
-    counts = Counter(entries.values())
-    if any(type(n) is not int or n < counts[answer] for answer, n in filled.items()):
-        raise ValueError("it samples more entries than were filled")
-    if counts["skip"] or len(entries) < len(content["sample"]):
-        raise ValueError("it contains an entry twice or a skipped entry")
-    return Sample(entries, filled)
 
 
 def table_digest(table: Table) -> str:

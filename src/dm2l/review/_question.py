@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.io._label_columns import ColumnGroup, label_columns
-from dm2l.review._journal import Decision, Journal
+from dm2l.review._journal import Journal
 from dm2l.review._sample import Key
 from dm2l.tables import Table, TableModel
 from dm2l.tables._explanation import column_weights
@@ -123,15 +123,16 @@ class ValueColumn(NamedTuple):
     labels: list[int]
     group: ColumnGroup
 
-    def answers(self, value: str) -> dict[int, str]:
-        """Answers to the labels, by position, for "skip" or "=" and a value."""
+    def answers(self, value: str) -> dict[str, str]:
+        """Answers to the labels for "skip" or "=" and a value."""
         if value == "skip":
-            return dict.fromkeys(self.labels, "skip")
+            return dict.fromkeys(self.group.labels, "skip")
         if not value.startswith("=") or value[1:] not in self.group.values:
             known = ", ".join(self.group.values)
             raise ValueError(f"{value!r:.40} is not a value of {self.name!r}, which has {known}.")
         line = self.group.read([[value[1:]]], np.zeros(1, dtype=np.intp))[0]
-        return {k: "yes" if yes else "no" for k, yes in zip(self.labels, line, strict=True)}
+        words = ("yes" if yes else "no" for yes in line)
+        return dict(zip(self.group.labels, words, strict=True))
 
     def value(self, known: Labels) -> str:
         """The value that labels of a row say, behind "="; blank if some are missing."""
@@ -140,10 +141,7 @@ class ValueColumn(NamedTuple):
 
     def choices(self, p: Labels) -> list[tuple[str, float]]:
         """The values and their probabilities, given those of the labels of a row."""
-        p = p[self.labels]
-        if self.group.kind == "ordered":
-            p = np.maximum(np.append(1.0, p) - np.append(p, 0.0), 0.0)
-        return list(zip(self.group.values, p.tolist(), strict=True))
+        return list(zip(self.group.values, self.group.shares(p[self.labels]).tolist(), strict=True))
 
 
 def value_columns(table: Table) -> dict[str, ValueColumn]:
@@ -177,9 +175,7 @@ def make_question(
     journal: Journal,
     predictions: TablePredictions,
     key: Key,
-    *,
     prediction: Prediction | None = None,
-    made: Mapping[Key, Decision] | None = None,
     error_probability: float = 0.0,
 ) -> Question:
     """Make the question about an entry, or about a row if the label is blank."""
@@ -188,8 +184,7 @@ def make_question(
     column, done = columns_of.get(label), set()
     known, names = journal.labels(row), journal.table.label_names
     asked = [names.index(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
-    made_all = {**journal.decisions, **journal.checks}
-    given = {key for key, decision in made_all.items() if decision.answer != "skip"}
+    made = journal.made
     weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
     columns = row_columns(journal.table, row, predictions.used, weights)
     moved = None
@@ -203,7 +198,8 @@ def make_question(
         if name == label or (mine and (mine == column or mine.name in done)):
             continue
         state = "observed" if journal.observed(row, name) else "implied"
-        state = "answered" if (row, name) in given else state
+        if (row, name) in made and made[row, name].answer != "skip":
+            state = "answered"
         answer, p = ["no", "yes"][int(known[k] == 1)], predictions.values.probability[row - 1]
         if mine:
             done.add(mine.name)
@@ -217,8 +213,7 @@ def make_question(
             others.append(OtherLabel(name, state, answer, None))
     if moved is not None:
         others.sort(key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))))
-    decision = (made or {}).get(key)
-    word = decision and decision.answer
+    word = made[key].answer if key in made else None
     observed = journal.observed(row, label) if label else ""
     choices: Sequence[tuple[str, float]] = ()
     if column is not None:

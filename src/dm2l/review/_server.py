@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -322,31 +322,18 @@ class _Handler(Handler):
         if self.headers.get_all("Origin", []) != [f"http://{self.headers['Host']}"]:
             raise AccessError(403, "Answers are accepted only from the page of this server.")
         body, session, output = self.body(), self.server.session, self.server.output
-        if name == "answer":
-            queue = str(body.pop("queue", "")) if isinstance(body, dict) else ""
-            if not isinstance(body, dict) or set(body) != {"row", "label", "answer"}:
-                raise ValueError("The body must have exactly the fields row, label and answer.")
-            row, label = body["row"], body["label"]
-            if not isinstance(label, str):
-                raise ValueError(f"The label must be text, got {label!r:.40}.")
-            known = type(row) is int and 1 <= row <= session.table.n_rows
-            before = session.follow(row) if known else {}
-            following = session.answer(row, label, body["answer"])
-            missing = (row, label) in session.journal.decisions
-            if queue == "sample":
-                following = session.sample_position(row, label)
-            implied = [one for one in session.follow(row).items() if one not in before.items()]
-            queue = queue or ("entries" if missing else "label_errors")
-            return self._state(following, queue, implied)
-        if name in ("answers", "suppose"):
+        if name in ("answer", "suppose"):
+            fields = ("row", "answers", *(["queue"] if name == "answer" else []))
             answers = body.get("answers") if isinstance(body, dict) else None
-            if not isinstance(answers, dict) or set(body) != {"row", "answers"}:
-                raise ValueError("The body must have exactly the fields row and answers.")
+            if not isinstance(answers, dict) or set(body) != {*fields}:
+                raise ValueError(f"The body must have exactly the fields {', '.join(fields)}.")
+            row = body["row"]
             if name == "suppose":
-                found = session.suppose(body["row"], answers)
-                follow = session.follow(body["row"], answers)
-                return json_reply({"probabilities": found, "implied": follow})
-            return self._state(session.answer_row(body["row"], answers), "rows")
+                found = session.suppose(row, answers)
+                implied = session.follow(row, answers)
+                return json_reply({"probabilities": found, "implied": implied})
+            saved = session.answer(row, answers, body["queue"])
+            return self._state(saved.position, body["queue"], saved.implied)
         if name in ("label_errors", "refit"):
             begun = session.start_refit() if name == "refit" else session.start_label_errors()
             return json_reply({"begun": begun}, 202 if begun else 409)
@@ -357,31 +344,23 @@ class _Handler(Handler):
             return json_reply({"path": str(output), "n_answers": n_answers})
         return None
 
-    def _state(self, at: int | None, queue: str, implied: Sequence[tuple[str, str]] = ()) -> Reply:
+    def _state(self, at: int | None, queue: str, implied: Mapping[str, str] | None = None) -> Reply:
         session, output = self.server.session, self.server.output
         # Read these states first: once a run has ended, its results are there.
         refit, label_errors = session.refit_state, session.label_errors_state
         progress, quality = session.progress, session.quality
-        queues = {
-            "entries": (session.entry, progress.decided),
-            "rows": (session.row_entry, session.n_rows),
-            "label_errors": (session.label_error, progress.checked),
-            "sample": (session.sample_entry, len(session.sample_checked)),
-        }
-        if queue not in queues:
-            raise ValueError(f"queue must be one of {', '.join(queues)}; got {queue!r:.40}.")
-        ask, made = queues[queue]
+        made = len(session.asked(queue))
         state = {
             "table": session.table.path.name,
             "queue": queue,
             "position": made if at is None else min(at, made),
             "made": made,
             "progress": {**progress._asdict(), "decided": progress.decided},
-            "entry": ask(at),
+            "entry": session.question(at, queue),
             "refit": {**refit._asdict(), "quality": quality and _quality(quality)},
             "label_errors": {**label_errors._asdict(), "done": label_errors.done},
             "sample": _sample(session.journal),
-            "implied": implied,
+            "implied": implied or {},
             "output": None if output is None else str(output),
         }
         return json_reply(state)

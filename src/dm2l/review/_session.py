@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock, Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -172,7 +172,7 @@ class Background:
                 self.state = State(False, self.state.number, error)
 
 
-Made = TypeVar("Made")
+QUEUES = ("entries", "rows", "label_errors", "sample")
 # Maximum number of suspected label errors.
 MOST_LABEL_ERRORS = 200
 
@@ -195,12 +195,21 @@ class Progress(NamedTuple):
         return self.answered + self.skipped
 
 
+class Saved(NamedTuple):
+    """What saved answers change: the next position in their queue, and the labels that follow."""
+
+    position: int
+    implied: dict[str, str]
+
+
 class ReviewSession:
     """Questions about the missing labels of a table, and their answers.
 
-    There are three queues of questions: single entries, whole rows, and suspected label errors. A
-    position in a queue is counted from 0; None means the next open question. Rows are counted from
-    1, below the header. Answers are "yes", "no" and "skip". All methods are thread-safe.
+    There are four queues of questions: "entries" (single missing labels), "rows" (all missing
+    labels of a row), "label_errors" (suspected errors), and "sample" (a random sample of filled
+    entries). A position in a queue is counted from 0; None means the next open question. Rows are
+    counted from 1, below the header. Answers are "yes", "no" and "skip". All methods are
+    thread-safe.
 
     Parameters
     ----------
@@ -287,7 +296,7 @@ class ReviewSession:
                 if answer != "skip" and p is not None and label not in self._columns
             ]
             checked = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
-            asked, left = self._asked(decisions), self._questions(self.journal.left())
+            asked, left = self.asked(), self._questions(self.journal.left())
             skipped = sum(decisions[key].answer == "skip" for key in asked)
             most = len(asked) + left if self._top is None else max(self._top, len(asked))
             return Progress(
@@ -296,49 +305,56 @@ class ReviewSession:
                 skipped=skipped,
                 correct=sum((p > 0.5) == yes for yes, p in known),
                 predicted=len(known),
-                checked=len(self._asked(checks)),
+                checked=len(self.asked("label_errors")),
                 implied=int(self.journal.implied.sum()),
                 corrected=sum(answer != self.journal.observed(*key) for key, answer in checked),
             )
 
-    def entry(self, position: int | None = None) -> Question | None:
+    def asked(self, queue: str = "entries") -> list[Key]:
+        """Return the row and label of each answered or skipped question of a queue, in order."""
+        with self._lock:
+            made, sample = self.journal.decisions, self.journal.sample
+            if queue not in QUEUES:
+                raise ValueError(f"queue must be one of {', '.join(QUEUES)}; got {queue!r:.40}.")
+            if queue == "sample":
+                return [key for key in (sample.entries if sample else ()) if key in made]
+            first: dict[Key, Key] = {}  # a column with several values is one question
+            for row, label in self.journal.checks if queue == "label_errors" else made:
+                column = self._columns.get(label)
+                name = "" if queue == "rows" else column.name if column else label
+                first.setdefault((row, name), (row, label if name else ""))
+            return list(first.values())
+
+    def question(self, position: int | None = None, queue: str = "entries") -> Question | None:
         """Return the question at a position, by default the most valuable; None if none is left."""
         with self._lock:
-            left = self.journal.left()
-            key = _at(self._asked(self.journal.decisions), position)
-            if key is None:
-                if self._enough:
-                    return None
-                i, k = self._predictions.best_entry(left)
-                key = i + 1, self.table.label_names[k]
-            k, made = self.table.label_names.index(key[1]), self.journal.decisions
-            prediction = self._predictions.entry(key[0] - 1, k, left)
-            return make_question(
-                self.journal, self._predictions, key, prediction=prediction, made=made
-            )
-
-    def row_entry(self, position: int | None = None) -> Question | None:
-        """Return the question about a row, by default the most valuable; None if none is left."""
-        with self._lock:
-            row = _at(self.journal.rows(), position)
-            if row is None and not self._enough and self.journal.left().any():
-                row = self._predictions.rank_rows(self.journal.left())[0] + 1
-            if row is None:
-                return None
-            return make_question(self.journal, self._predictions, (row, ""))
-
-    def label_error(self, position: int | None = None) -> Question | None:
-        """Return a suspected label error, by default the most probable; None if none is left."""
-        with self._lock:
-            checks, found = self.journal.checks, self._label_errors
-            key = _at(self._asked(checks), position)
-            key = key or next((key for key in found if key not in checks), None)
+            asked = self.asked(queue)
+            known = position is not None and 0 <= position < len(asked)
+            key = asked[position or 0] if known else self._next(queue)
             if key is None:
                 return None
-            p = found.get(key, 0.0)
-            return make_question(
-                self.journal, self._predictions, key, made=checks, error_probability=p
-            )
+            prediction, error = None, 0.0
+            if queue == "entries":
+                label = self.table.label_names.index(key[1])
+                prediction = self._predictions.entry(key[0] - 1, label, self.journal.left())
+            elif queue == "label_errors":
+                error = self._label_errors.get(key, 0.0)
+            return make_question(self.journal, self._predictions, key, prediction, error)
+
+    def _next(self, queue: str) -> Key | None:
+        """The row and label of the next open question of a queue; None if none is left."""
+        journal, left = self.journal, self.journal.left()
+        if queue in ("label_errors", "sample"):
+            found: Iterable[Key] = self._label_errors
+            if queue == "sample":
+                found = journal.sample.entries if journal.sample else ()
+            return next((key for key in found if key not in journal.made), None)
+        if self.progress.decided >= self.progress.suggested:
+            return None
+        if queue == "rows":
+            return self._predictions.rank_rows(left)[0] + 1, ""
+        i, k = self._predictions.best_entry(left)
+        return i + 1, self.table.label_names[k]
 
     def start_sample(self, size: int) -> None:
         """Draw a random sample of the entries that the model fills, unless there is one."""
@@ -354,66 +370,36 @@ class ReviewSession:
                     "cannot be drawn. Continue with that sample, or start a new file of answers."
                 )
 
-    @property
-    def sample_checked(self) -> list[Key]:
-        """Entries of the sample with a decision."""
-        with self._lock:
-            sample, made = self.journal.sample, self.journal.decisions
-            return [] if sample is None else [key for key in sample.entries if key in made]
+    def answer(self, row: int, answers: Mapping[str, str], queue: str = "entries") -> Saved:
+        """Save answers to labels of a row, and update the predictions for the row.
 
-    def sample_position(self, row: int, label: str) -> int:
-        """Position behind a checked entry of the sample."""
-        with self._lock:
-            names = self._spread({label: "skip"})
-            keys = enumerate(self.sample_checked, 1)
-            return next((n for n, key in keys if key[0] == row and key[1] in names), 0)
-
-    def sample_entry(self, position: int | None = None) -> Question | None:
-        """Return an entry of the sample, without its prediction; None if none is left."""
-        with self._lock:
-            sample, made = self.journal.sample, self.journal.decisions
-            left = () if sample is None else (key for key in sample.entries if key not in made)
-            key = _at(self.sample_checked, position) or next(iter(left), None)
-            return key and make_question(self.journal, self._predictions, key, made=made)
-
-    def answer(self, row: int, label: str, answer: str) -> int:
-        """Save an answer to a missing label or a suspected error; return the next position.
-
-        It replaces an earlier answer and updates the predictions for its row.
+        They replace earlier answers. In the queue "label_errors", they confirm or correct observed
+        labels.
         """
         with self._lock:
-            answers = self._spread({label: answer})
-            # A request of the page may contain values of any type.
-            check = type(row) is int and all(isinstance(name, str) for name in answers)
-            known = {**self._label_errors, **self.journal.checks}
-            check = check and any((row, name) in known for name in answers)
-            for name, word in answers.items():
-                self.journal.check(row, name, word, check)
-            if not check:
-                self.journal.suppose(row, answers)
-            self._save(row, answers, check)
-            asked = self._asked(self.journal.checks if check else self.journal.decisions)
-            return next(n for n, key in enumerate(asked, 1) if key[0] == row and key[1] in answers)
-
-    def answer_row(self, row: int, answers: Mapping[str, str]) -> int:
-        """Save answers to missing labels of a row by label; return the next position."""
-        with self._lock:
-            spread = self._check_row(row, answers)
-            self.journal.suppose(row, spread)
-            self._save(row, spread, False)
-            return self.journal.rows().index(row) + 1
+            self.asked(queue)  # an error unless there is such a queue
+            observed = queue == "label_errors"
+            spread = self._checked(row, answers, observed)
+            if not observed:
+                self.journal.suppose(row, spread)
+            before = self.follow(row)
+            self._save(row, spread)
+            asked, named = enumerate(self.asked(queue), 1), {"", *spread}
+            position = next((n for n, key in asked if key[0] == row and key[1] in named), 0)
+            after = self.follow(row).items()
+            return Saved(position, {name: word for name, word in after if before.get(name) != word})
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, float]:
         """Return the probabilities of the other missing labels given answers, without saving."""
         with self._lock:
-            known = self.journal.suppose(row, self._check_row(row, answers))
+            known = self.journal.suppose(row, self._checked(row, answers))
             names, p = self.table.label_names, self._predictions.supposing(row - 1, known[None])[0]
             return {names[k]: float(p[k]) for k in np.flatnonzero(np.isnan(known))}
 
     def follow(self, row: int, answers: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the labels of a row that follow from its other labels, and from given answers."""
         with self._lock:
-            spread = self._check_row(row, answers) if answers else {}
+            spread = self._checked(row, answers) if answers else {}
             known, made = self.journal.suppose(row, spread), self.journal.decisions
             found: dict[str, str] = {}
             for k in np.flatnonzero(~np.isnan(known) & np.isnan(self.table.Y[row - 1])).tolist():
@@ -426,65 +412,45 @@ class ReviewSession:
                 found |= {column.name if column else name: word} if word else {}
             return found
 
-    def _check_row(self, row: int, answers: Mapping[str, str]) -> dict[str, str]:
+    def _checked(
+        self, row: int, answers: Mapping[str, str], observed: bool = False
+    ) -> dict[str, str]:
+        """Check answers and return them by label, also those to columns with several labels."""
         if not answers:
             raise ValueError("The request has no answer. Send an answer for at least one label.")
-        spread = self._spread(answers)
-        for label, answer in spread.items():
-            self.journal.check(row, label, answer)
-        return spread
-
-    def _spread(self, answers: Mapping[str, str]) -> dict[str, str]:
-        """Answers by label, in which those to columns with several values are spread."""
         found: dict[str, str] = {}
-        names = self.table.label_names
         for label, answer in answers.items():
             column = self._columns.get(label)
-            if column is not None and label == column.name:
-                found |= {names[k]: word for k, word in column.answers(str(answer)).items()}
+            if column is not None and column.name == label:
+                found |= column.answers(str(answer))
             else:
                 found[label] = answer
+        for label, answer in found.items():
+            self.journal.check(row, label, answer, observed)
         return found
-
-    def _asked(self, made: Iterable[Key]) -> list[Key]:
-        """Return one (row, label) per question; a column counts once, by its first label."""
-        first: dict[Key, Key] = {}
-        for row, label in made:
-            column = self._columns.get(label)
-            first.setdefault((row, column.name if column else label), (row, label))
-        return list(first.values())
 
     def _questions(self, left: Mask) -> int:
         """Number of questions about the entries that are ``left``."""
-        found = label_columns(self.table).values()
-        parts = (left[:, ks].any(axis=1) if group else left[:, ks] for ks, group in found)
-        return sum(int(part.sum()) for part in parts)
+        found = label_columns(self.table).items()
+        one = (
+            left[:, ks].any(axis=1) if name in self._columns else left[:, ks]
+            for name, (ks, _) in found
+        )
+        return sum(int(part.sum()) for part in one)
 
-    def _save(self, row: int, answers: Mapping[str, str], check: bool) -> None:
+    def _save(self, row: int, answers: Mapping[str, str]) -> None:
+        """Write answers by label; those to observed labels confirm or correct them."""
         for label, answer in answers.items():
-            self._write(row, label, answer, check)
+            check = bool(self.journal.observed(row, label))
+            k = self.table.label_names.index(label)
+            p = round(float(self._predictions.values.probability[row - 1, k]), 6)
+            self.journal.add(row, label, answer, None if check else p, check=check)
         self._predictions.condition(row - 1, self.journal.labels(row))
-
-    def _write(self, row: int, label: str, answer: str, check: bool) -> None:
-        k = self.table.label_names.index(label)
-        p = float(self._predictions.values.probability[row - 1, k])
-        self.journal.add(row, label, answer, None if check else round(p, 6), check=check)
 
     def labels(self) -> Labels:
         """Return the labels of the table, including the answers."""
         with self._lock:
             return self.journal.labels()
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows with a decision."""
-        with self._lock:
-            return len(self.journal.rows())
-
-    @property
-    def _enough(self) -> bool:
-        progress = self.progress
-        return progress.decided >= progress.suggested
 
     # ------------------------------------------------------------------------- in the background
 
@@ -528,7 +494,7 @@ class ReviewSession:
             self.model, self.learnt, self.quality = model, Y, quality
             # The model was fitted without answers given during the refit, so condition on all
             # answers.
-            made = [*self.journal.decisions.items(), *self.journal.checks.items()]
+            made = self.journal.made.items()
             for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
                 predictions.condition(row - 1, self.journal.labels(row))
             self._predictions = predictions
@@ -568,9 +534,3 @@ def _identifiers(model: TableModel, table: Table, keep: Sequence[str]) -> Sequen
             )
     found = (use.name for use in model.uses or () if use.kind == "identifier")
     return keep or [name for name in found if name in columns][:1]
-
-
-def _at(made: Iterable[Made], position: int | None) -> Made | None:
-    """The decision at a position; None if there is none."""
-    keys = list(made)
-    return keys[position] if position is not None and 0 <= position < len(keys) else None

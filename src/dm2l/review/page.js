@@ -281,7 +281,7 @@ const saveRow = () => during(async () => {
   const open = lines.filter(({ dataset: { name } }) => given[name] || !follows[name]);
   const answers = Object.fromEntries(open.map(({ dataset }) => [dataset.name, given[dataset.name] || "skip"]));
   const skipped = Object.values(answers).filter((word) => word === "skip").length;
-  show(await ask("answers", { row, answers }), `${apart(name || `Row ${row}`)}: ${open.length - skipped} saved, ${skipped} skipped.`);
+  show(await ask("answer", { row, answers, queue }), `${apart(name || `Row ${row}`)}: ${open.length - skipped} saved, ${skipped} skipped.`);
   scrollTo({ top: 0 });
 });
 
@@ -317,8 +317,9 @@ function showRefit({ running, number: times, error, quality }) {
 const answer = (word) => (queue === "rows" ? mark(word) : during(async () => {
   if (!shown || !optionsOf(shown).some((one) => one.word === word)) return;
   const { row, label, name } = shown;
-  const next = await ask("answer", { row, label, answer: word, queue });
-  const follow = next.implied.length ? ` So ${next.implied.map(([other, value]) => `${apart(other)} is ${wordOf(value)}`).join(", ")}.` : "";
+  const next = await ask("answer", { row, answers: { [label]: word }, queue });
+  const implied = Object.entries(next.implied);
+  const follow = implied.length ? ` So ${implied.map(([other, value]) => `${apart(other)} is ${wordOf(value)}`).join(", ")}.` : "";
   show(next, `Saved for ${apart(name || `row ${row}`)}: ${apart(label)} is ${word === "skip" ? "skipped" : wordOf(word)}.${follow}`);
   scrollTo({ top: 0 });
 }));

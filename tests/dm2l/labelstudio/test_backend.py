@@ -313,7 +313,7 @@ def test_what_was_annotated_while_no_backend_ran_comes_with_the_next_predictions
     assert {one.answer for one in made.values()} == {"no"}
     # An answer that was changed since is not changed back.
     label = next(label for r, label in made if r == row)
-    session.answer(row, label, "yes")
+    session.answer(row, {label: "yes"})
     assert send(server, "POST", f"/{TOKEN}/predict", body)[0] == 200
     assert session.journal.decisions[row, label].answer == "yes"
 

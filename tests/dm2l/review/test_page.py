@@ -124,7 +124,7 @@ def test_a_person_answers_by_keyboard_and_a_lost_server_is_told(review, page, tm
     running = review(top=25)
     visit(page, running)
     name, label = shown(page)
-    row = running.session.entry().row
+    row = running.session.question().row
     assert name == f"T{9999 + row}"
     assert page.inner_text("#row") == f"row {row}"
     assert page.inner_text("#asked") == f"Does {name} have {label}?"
@@ -235,7 +235,9 @@ def test_a_row_is_answered_in_one_go_and_a_label_error_is_corrected(review, page
     name, label = shown(page)
     said = "yes" if "yes" in page.inner_text("#observed") else "no"
     # The bar is the probability of a yes in this mode, too.
-    wrong = running.session.label_error(0 if journal.checks else None).error_probability
+    wrong = running.session.question(
+        0 if journal.checks else None, "label_errors"
+    ).error_probability
     bar = page.evaluate("() => parseFloat(document.getElementById('yes').style.width)")
     assert bar == pytest.approx(100 * (1 - wrong if said == "yes" else wrong), abs=1e-3)
     page.keyboard.press("n" if said == "yes" else "y")
@@ -422,7 +424,7 @@ def test_every_state_is_readable(review, page, scheme):
 
 def test_a_page_of_another_origin_can_neither_read_nor_answer(review, page):
     running = review()
-    entry = running.session.entry()
+    entry = running.session.question()
     # A page elsewhere, which even knows the address; the browser is told not to look it up.
     page.route("http://elsewhere.example/", lambda route: route.fulfill(body="<p>hello</p>"))
     page.goto("http://elsewhere.example/")

@@ -13,7 +13,7 @@ from dm2l.labels._rules import LabelRules
 from dm2l.labelstudio import AnnotationSession
 from dm2l.review import Journal, ReviewSession
 from dm2l.review._server import ReviewServer
-from dm2l.tables import FitOptions, fit_table, read_table
+from dm2l.tables import FitOptions, fit_table, read_table, table_from_frame
 
 RULES = LabelRules([("snake", "reptile"), ("cat", "mammal")], [("reptile", "mammal")])
 KINDS = ["snake", "reptile", "cat", "mammal"]
@@ -67,28 +67,29 @@ def said(session, row):
 def test_an_answer_fills_what_follows_and_undoing_it_takes_that_back(begin):
     session = begin()
     before, open_ = session.labels(), session.journal.left().sum()
-    session.answer(1, "snake", "yes")
+    implied = session.answer(1, {"snake": "yes"}).implied
+    assert implied == {"reptile": "yes", "cat": "no", "mammal": "no"}
     assert said(session, 1) == {"snake": 1, "reptile": 1, "cat": 0, "mammal": 0}
     assert session.follow(1) == {"reptile": "yes", "cat": "no", "mammal": "no"}
     assert session.journal.left().sum() == open_ - 4
     assert session.progress.answered == 1
-    others = {other.name: other for other in session.entry(0).others}
+    others = {other.name: other for other in session.question(0).others}
     assert (others["mammal"].state, others["mammal"].answer) == ("implied", "no")
     lines = session.journal.path.read_text().splitlines()
     assert sum('"label"' in line for line in lines) == 1  # only the answer is in the file
     again = begin()  # a review that is continued knows the same
     assert said(again, 1) == {"snake": 1, "reptile": 1, "cat": 0, "mammal": 0}
-    again.answer(1, "snake", "no")
+    again.answer(1, {"snake": "no"})
     assert said(again, 1) == {"snake": 0}
-    again.answer(1, "snake", "skip")
+    again.answer(1, {"snake": "skip"})
     assert (np.nan_to_num(again.labels(), nan=9) == np.nan_to_num(before, nan=9)).all()
-    again.answer(1, "mammal", "no")  # and backwards: no child without its parent
+    again.answer(1, {"mammal": "no"})  # and backwards: no child without its parent
     assert said(again, 1) == {"cat": 0, "mammal": 0}
 
 
 def test_labels_are_those_of_the_rules(begin, case):
     session, table = begin(), case[0]
-    session.answer(2, "mammal", "yes")
+    session.answer(2, {"mammal": "yes"})
     Y = table.Y.copy()
     Y[1, 3] = 1
     closed = RULES.propagate(Y, table.label_names)
@@ -98,14 +99,14 @@ def test_labels_are_those_of_the_rules(begin, case):
 
 def test_answers_that_contradict_the_rules_are_refused(begin):
     session = begin()
-    session.answer(1, "snake", "yes")
+    session.answer(1, {"snake": "yes"})
     with pytest.raises(ValueError, match="'snake' is yes and 'mammal' is yes"):
-        session.answer(1, "mammal", "yes")
+        session.answer(1, {"mammal": "yes"})
     with pytest.raises(ValueError, match="contradict"):
         session.suppose(1, {"mammal": "yes"})
     assert said(session, 1)["mammal"] == 0
     # Both answers at once replace the earlier ones.
-    session.answer_row(1, {"mammal": "yes", "snake": "no"})
+    session.answer(1, {"mammal": "yes", "snake": "no"}, "rows")
     assert said(session, 1) == {"mammal": 1, "snake": 0, "reptile": 0}
     assert session.follow(1, {"reptile": "no", "cat": "yes"})["mammal"] == "yes"
 
@@ -118,12 +119,12 @@ def test_a_column_with_values_is_one_question(begin, case, tmp_path):
     closed = np.isnan(RULES.propagate(table.Y, labels))
     place, size = labels.index("place=air"), labels.index("size>=M")
     assert n == closed[:, :4].sum() + missing[:, place].sum() + missing[:, size].sum()
-    assert session.answer(1, "place", "=sea") == 1
-    assert session.answer(1, "size", "=M") == 2
+    assert session.answer(1, {"place": "=sea"}).position == 1
+    assert session.answer(1, {"size": "=M"}).position == 2
     assert said(session, 1) == {
         "place=air": 0, "place=land": 0, "place=sea": 1, "size>=M": 1, "size>=L": 0
     }  # fmt: skip
-    first = session.entry(0)
+    first = session.question(0)
     assert (first.label, first.answer, first.prediction is None) == ("place", "=sea", False)
     assert [value for value, _ in first.choices] == ["air", "land", "sea"]
     others = {other.name: other for other in first.others}
@@ -131,31 +132,44 @@ def test_a_column_with_values_is_one_question(begin, case, tmp_path):
     assert [value for value, _ in others["size"].choices] == ["S", "M", "L"]
     assert sum(p for _, p in others["size"].choices) == pytest.approx(1)
     assert not any("=" in name for name in others)
-    assert session.answer(1, "place", "=air") == 1
+    assert session.answer(1, {"place": "=air"}).position == 1
     assert (session.progress.answered, session.progress.skipped) == (2, 0)
-    session.answer(1, "size", "skip")
+    session.answer(1, {"size": "skip"})
     assert (session.progress.answered, session.progress.skipped) == (1, 1)
     assert session.progress.suggested == n
     with pytest.raises(ValueError, match="'=fire' is not a value of 'place', which has air, land"):
-        session.answer(1, "place", "=fire")
-    session.answer_row(1, {"place": "=land", "size": "=L", "snake": "yes"})
+        session.answer(1, {"place": "=fire"})
+    session.answer(1, {"place": "=land", "size": "=L", "snake": "yes"}, "rows")
     session.export(tmp_path / "out.csv")
     written = pd.read_csv(tmp_path / "out.csv", dtype=str).iloc[0]
     found = [written[name] for name in (*KINDS, "place", "size")]
     assert found == ["yes", "yes", "no", "no", "land", "L"]
 
 
+def test_each_tag_is_a_question(tmp_path):
+    tags = ["a,b", "a", "b,c", None] * 8
+    frame = pd.DataFrame({"x": np.sin(np.arange(32.0)), "tags": tags, "old": ["yes", "no"] * 16})
+    table = table_from_frame(frame, ["tags", "old"], split=",")
+    model = fit_table(table, FitOptions("linear", 0.0, 1.0, missing_as="unlabelled"))
+    with Journal(tmp_path / "a.jsonl", table) as journal:
+        session = ReviewSession(model, table, journal)
+        n = session.progress.suggested
+        assert n == np.isnan(table.Y).sum()
+        session.answer(4, {"tags=a": "yes"})
+        assert session.progress[:2] == (n, 1)
+
+
 def test_every_question_can_be_answered_until_none_is_left(begin):
     session, count = begin(), 0
     total = session.progress.suggested
-    while (entry := session.entry()) is not None:
+    while (entry := session.question()) is not None:
         word = f"={entry.choices[0][0]}" if entry.choices else "no"
-        session.answer(entry.row, entry.label, word)
+        session.answer(entry.row, {entry.label: word})
         count += 1
         assert session.progress.decided == count
     assert not session.journal.left().any()
     assert session.progress.suggested == count <= total
-    assert session.row_entry() is None
+    assert session.question(queue="rows") is None
 
 
 def test_annotations_are_closed_under_the_rules(begin):
@@ -182,11 +196,11 @@ def test_the_reply_tells_what_follows(begin):
             found = send("suppose", row=1, answers={"snake": "yes", "size": "=L"})
             assert found["implied"] == {"reptile": "yes", "cat": "no", "mammal": "no"}
             assert set(found["probabilities"]) == {"place=air", "place=land", "place=sea"}
-            found = send("answer", row=1, label="snake", answer="yes", queue="entries")
-            assert found["implied"] == [["reptile", "yes"], ["cat", "no"], ["mammal", "no"]]
+            found = send("answer", row=1, answers={"snake": "yes"}, queue="entries")
+            assert found["implied"] == {"reptile": "yes", "cat": "no", "mammal": "no"}
             assert found["progress"]["implied"] > 0
-            found = send("answer", row=1, label="size", answer="=L", queue="entries")
-            assert (found["implied"], found["position"]) == ([], 2)
+            found = send("answer", row=1, answers={"size": "=L"}, queue="entries")
+            assert (found["implied"], found["position"]) == ({}, 2)
         finally:
             server.shutdown()
             thread.join()

@@ -111,8 +111,8 @@ def test_a_checked_sample_estimates_the_error_rate_of_a_table_with_positives_onl
     path = tmp_path / "answers.jsonl"
     with Journal(path, table) as journal:
         session = ReviewSession(model, table, journal)
-        entry = session.entry()
-        session.answer(entry.row, entry.label, "skip")
+        entry = session.question()
+        session.answer(entry.row, {entry.label: "skip"})
         no_sample = complete(folder, path)
         assert "is open in another review" in no_sample.output
         session.start_sample(30)
@@ -123,12 +123,12 @@ def test_a_checked_sample_estimates_the_error_rate_of_a_table_with_positives_onl
     said = {}
     with Journal(path, table) as journal:
         session = ReviewSession(model, table, journal)
-        while (entry := session.sample_entry()) is not None:
+        while (entry := session.question(queue="sample")) is not None:
             assert entry.prediction is None
             key = entry.row, entry.label
             said[key] = "yes" if truth[entry.row - 1, int(entry.label[-1])] else "no"
-            assert session.sample_entry(len(session.sample_checked)) == entry
-            session.answer(*key, said[key])
+            assert session.question(len(session.asked("sample")), "sample") == entry
+            session.answer(entry.row, {entry.label: said[key]}, "sample")
         filled = journal.sample.entries
         counts = journal.sample.filled
     completion = complete_table(model, table)
@@ -180,4 +180,4 @@ def test_a_sample_of_another_completion_and_a_damaged_one_are_refused(case, tmp_
             ([[*key, "no"]], {"yes": True, "no": "1"}),
         ):
             with pytest.raises(ValueError, match="random sample is invalid"):
-                journal._check_line(3, {"sample": sample, "filled": filled})
+                journal._parsed({"sample": sample, "filled": filled})

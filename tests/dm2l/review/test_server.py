@@ -79,9 +79,12 @@ def state(server, query=""):
     return json.loads(content)
 
 
+ANSWER = {"row": 1, "answers": {"topic_bug": "yes"}, "queue": "entries"}
+
+
 def answer(server, word, **headers):
     entry = state(server)["entry"]
-    body = {"row": entry["row"], "label": entry["label"], "answer": word}
+    body = {"row": entry["row"], "answers": {entry["label"]: word}, "queue": "entries"}
     return send(server, "POST", f"/{server.token}/answer", body, **headers)
 
 
@@ -139,9 +142,9 @@ def test_nothing_is_read_without_the_token(server, name):
 
 
 def test_nothing_is_written_without_the_token(server, session):
-    entry = session.entry()
-    body = {"row": entry.row, "label": entry.label, "answer": "yes"}
-    for name in ("answer", "answers", "suppose", "label_errors", "refit", "export"):
+    entry = session.question()
+    body = {"row": entry.row, "answers": {entry.label: "yes"}, "queue": "entries"}
+    for name in ("answer", "suppose", "label_errors", "refit", "export"):
         assert send(server, "POST", f"/wrong/{name}", body)[0] == 403
     assert not session.journal.decisions
     assert session.refit_state.number == 0
@@ -199,11 +202,13 @@ def test_a_preflight_of_another_origin_gets_no_permission(server):
         (b"\xff", {}, 400),
         ([], {}, 400),
         ({"row": 1}, {}, 400),
-        ({"row": 1, "label": "topic_bug", "answer": "yes", "path": "/etc/passwd"}, {}, 400),
-        ({"row": "1", "label": "topic_bug", "answer": "yes"}, {}, 400),
-        ({"row": 10**30, "label": "topic_bug", "answer": "yes"}, {}, 400),
-        ({"row": 1, "label": {}, "answer": "yes"}, {}, 400),
-        ({"row": 1, "label": "topic_bug", "answer": []}, {}, 400),
+        ({**ANSWER, "path": "/etc/passwd"}, {}, 400),
+        ({**ANSWER, "row": "1"}, {}, 400),
+        ({**ANSWER, "row": []}, {}, 400),
+        ({**ANSWER, "row": 10**30}, {}, 400),
+        ({**ANSWER, "answers": {"topic_bug": []}}, {}, 400),
+        ({**ANSWER, "queue": "nothing"}, {}, 400),
+        ({**ANSWER, "queue": {}}, {}, 400),
     ],
 )
 def test_requests_that_are_no_answers_are_refused(server, session, body, headers, status):
@@ -305,7 +310,7 @@ def test_refusals_do_not_repeat_what_was_sent(server):
 
 
 def test_the_state_tells_the_entry_and_its_place(server, session):
-    entry, found = session.entry(), state(server)
+    entry, found = session.question(), state(server)
     assert (found["entry"]["row"], found["entry"]["label"]) == (entry.row, entry.label)
     assert found["entry"]["prediction"] == entry.prediction._asdict()
     assert found["position"] == 0
@@ -316,7 +321,7 @@ def test_the_state_tells_the_entry_and_its_place(server, session):
     assert status == 200
     after = json.loads(content)
     assert after["position"] == after["progress"]["decided"] == 1
-    assert after["entry"]["row"] == session.entry().row
+    assert after["entry"]["row"] == session.question().row
     back = state(server, "?at=0")
     assert (back["position"], back["entry"]["row"], back["entry"]["answer"]) == (
         0,
@@ -324,7 +329,7 @@ def test_the_state_tells_the_entry_and_its_place(server, session):
         "yes",
     )
     for odd in ("?at=-1", "?at=x", "?at=99", "?at=" + "9" * 50, "?at=%C2%B2"):
-        assert state(server, odd)["entry"]["row"] == session.entry().row
+        assert state(server, odd)["entry"]["row"] == session.question().row
 
 
 def test_rows_are_supposed_and_answered_and_label_errors_have_a_queue_of_their_own(server, session):
@@ -341,10 +346,13 @@ def test_rows_are_supposed_and_answered_and_label_errors_have_a_queue_of_their_o
         {**body, "answers": []},
         {**body, "row": "1"},
     ):
-        for name in ("suppose", "answers"):
-            assert send(server, "POST", f"/{server.token}/{name}", odd)[0] == 400, (name, odd)
+        assert send(server, "POST", f"/{server.token}/suppose", odd)[0] == 400, odd
+        if odd:
+            odd = {**odd, "queue": "rows"}
+        assert send(server, "POST", f"/{server.token}/answer", odd)[0] == 400, odd
     assert not session.journal.decisions
-    status, _, content = send(server, "POST", f"/{server.token}/answers", body)
+    body["queue"] = "rows"
+    status, _, content = send(server, "POST", f"/{server.token}/answer", body)
     found = json.loads(content)
     assert (status, found["queue"], found["position"], found["made"]) == (200, "rows", 1, 1)
     assert list(session.journal.decisions) == [(entry["row"], names[0])]
@@ -353,7 +361,8 @@ def test_rows_are_supposed_and_answered_and_label_errors_have_a_queue_of_their_o
     assert send(server, "POST", f"/{server.token}/label_errors", {})[0] == 202
     session.wait(120)
     suspected = state(server, "?queue=label_errors")["entry"]
-    body = {"row": suspected["row"], "label": suspected["label"], "answer": suspected["observed"]}
+    words = {suspected["label"]: suspected["observed"]}
+    body = {"row": suspected["row"], "answers": words, "queue": "label_errors"}
     status, _, content = send(server, "POST", f"/{server.token}/answer", body)
     found = json.loads(content)
     assert (status, found["queue"], found["progress"]["checked"]) == (200, "label_errors", 1)

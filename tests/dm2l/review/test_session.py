@@ -71,9 +71,9 @@ def say(session, answers):
     """Answer one entry after the other; returns which they were."""
     asked = []
     for answer in answers:
-        entry = session.entry()
+        entry = session.question()
         asked.append((entry.row, entry.label))
-        session.answer(entry.row, entry.label, answer)
+        session.answer(entry.row, {entry.label: answer})
     return asked
 
 
@@ -97,13 +97,13 @@ def test_entries_are_asked_in_the_order_of_their_value(case, begin):
     ranked = list(zip(found.row.tolist(), found.label, strict=True))
     assert asked == ranked[:1]
     for word in ("no", "skip", "yes", "no"):
-        entry = session.entry()
+        entry = session.question()
         values = session._predictions.values.total
         left = session.journal.left()
         best = values[left].max()
         assert values[entry.row - 1, LABELS.index(entry.label)] == best == entry.prediction.value
         assert entry.prediction.rank == 1
-        session.answer(entry.row, entry.label, word)
+        session.answer(entry.row, {entry.label: word})
     assert session.progress[:3] == (len(found.label), 4, 1)
 
 
@@ -114,8 +114,8 @@ def test_an_entry_shows_its_row_its_other_labels_and_the_prediction(case, begin)
     other = next(
         name for k, name in enumerate(LABELS) if name != label and np.isnan(table.Y[row - 1, k])
     )
-    session.answer(row, other, "no")
-    entry = session.entry(0)
+    session.answer(row, {other: "no"})
+    entry = session.question(0)
     assert (entry.row, entry.label, entry.answer) == (row, label, "yes")
     first = complete_table(model, table).probabilities[row - 1]
     assert entry.prediction.probability == pytest.approx(first[LABELS.index(label)])
@@ -155,9 +155,9 @@ def test_an_answer_changes_predictions_for_its_row_at_once_and_no_other(case, be
     table, model, _, _ = case
     session = begin()
     before = session._predictions.values.probability.copy()
-    entry = session.entry()
+    entry = session.question()
     row, k = entry.row - 1, LABELS.index(entry.label)
-    session.answer(entry.row, entry.label, "yes")
+    session.answer(entry.row, {entry.label: "yes"})
     after = session._predictions.values.probability
     others = np.arange(len(before)) != row
     np.testing.assert_array_equal(after[others], before[others])
@@ -168,14 +168,14 @@ def test_an_answer_changes_predictions_for_its_row_at_once_and_no_other(case, be
     assert (after[row, holes] != before[row, holes]).any()
     assert after[row, k] == before[row, k]  # with what it was asked
     # Without the answer, predictions are those of before.
-    session.answer(entry.row, entry.label, "skip")
+    session.answer(entry.row, {entry.label: "skip"})
     np.testing.assert_allclose(session._predictions.values.probability, before)
 
 
 def test_a_whole_row_is_answered_in_one_go(case, begin):
     table, model, _, _ = case
     session = begin()
-    entry = session.row_entry()
+    entry = session.question(queue="rows")
     assert entry.row == suggest_rows(model, table, top=1).row[0]
     assert (entry.label, entry.prediction) == ("", None)
     asked = [o.name for o in entry.others if o.state == "open"]
@@ -187,24 +187,24 @@ def test_a_whole_row_is_answered_in_one_go(case, begin):
     if len(asked) > 1:
         assert any(supposed[name] != first[name] for name in asked[1:])
     words = {name: ("yes", "no", "skip")[k % 3] for k, name in enumerate(asked)}
-    assert session.answer_row(entry.row, words) == 1
+    assert session.answer(entry.row, words, "rows").position == 1
     assert {key[1]: d.answer for key, d in session.journal.decisions.items()} == words
-    assert session.row_entry(0).row == entry.row
-    assert session.row_entry().row != entry.row
+    assert session.question(0, "rows").row == entry.row
+    assert session.question(queue="rows").row != entry.row
     with pytest.raises(ValueError, match="is not a label"):
-        session.answer_row(entry.row, {asked[0]: "no", "nothing": "no"})
+        session.answer(entry.row, {asked[0]: "no", "nothing": "no"}, "rows")
     assert session.journal.decisions[entry.row, asked[0]].answer == words[asked[0]]
     with pytest.raises(ValueError, match="no answer"):
-        session.answer_row(entry.row, {})
+        session.answer(entry.row, {}, "rows")
 
 
 def test_suspected_label_errors_are_confirmed_and_corrected(case, begin, tmp_path):
     table, model, _, _ = case
     session = begin()
-    assert session.label_error() is None
+    assert session.question(queue="label_errors") is None
     i, k = np.argwhere(~np.isnan(table.Y))[0].tolist()
     with pytest.raises(ValueError, match="is not missing in"):
-        session.answer(i + 1, LABELS[k], "no")
+        session.answer(i + 1, {LABELS[k]: "no"})
     assert session.start_label_errors()
     session.wait(120)
     assert session.label_errors_state.done
@@ -212,12 +212,13 @@ def test_suspected_label_errors_are_confirmed_and_corrected(case, begin, tmp_pat
     found = audit_table(model, table, top=3)
     corrected = {}
     for n in range(3):
-        entry = session.label_error()
+        entry = session.question(queue="label_errors")
         assert (entry.row, entry.label) == (found.row[n], found.label[n])
         assert entry.observed == ("yes" if found.observed[n] else "no")
         assert entry.error_probability == found.probability[n]
         word = entry.observed if n == 1 else {"yes": "no", "no": "yes"}[entry.observed]
-        assert session.answer(entry.row, entry.label, word) == n + 1
+        saved = session.answer(entry.row, {entry.label: word}, "label_errors")
+        assert saved.position == n + 1
         if n != 1:
             corrected[entry.row, entry.label] = word
     assert session.progress[5:7] == (3, 2)
@@ -233,10 +234,8 @@ def test_suspected_label_errors_are_confirmed_and_corrected(case, begin, tmp_pat
     session.close()
     again = begin(path)
     np.testing.assert_array_equal(again.labels(), Y)
-    assert (
-        again.label_error(0).answer
-        == corrected[again.label_error(0).row, again.label_error(0).label]
-    )
+    first = again.question(0, "label_errors")
+    assert first.answer == corrected[first.row, first.label]
 
 
 def test_a_sparse_row_shows_what_is_not_zero_and_long_ones_are_cut(tmp_path):
@@ -270,16 +269,16 @@ def test_columns_that_speak_loudest_come_first():
 def test_going_back_and_answering_again_changes_the_answer_and_nothing_else(begin):
     session = begin()
     asked = say(session, ["yes", "no", "yes"])
-    following = session.entry()
-    earlier = session.entry(1)
+    following = session.question()
+    earlier = session.question(1)
     assert ((earlier.row, earlier.label), earlier.answer) == (asked[1], "no")
-    assert session.answer(*asked[1], "skip") == 2
+    assert session.answer(asked[1][0], {asked[1][1]: "skip"}).position == 2
     assert [(made, d.answer) for made, d in session.journal.decisions.items()] == list(
         zip(asked, ["yes", "skip", "yes"], strict=True)
     )
     # What is asked next is another thing only where the answer bears on it: in its row.
-    assert session.entry() == following or session.entry().row == asked[1][0]
-    assert session.entry(99) == session.entry()
+    assert session.question() == following or session.question().row == asked[1][0]
+    assert session.question(99) == session.question()
     assert session.progress[1:3] == (2, 1)
 
 
@@ -290,21 +289,21 @@ def test_a_session_goes_on_where_the_last_one_ended(begin):
     first.close()
     second = begin(path, top=20)
     assert second.progress == first.progress
-    assert [(second.entry(k).row, second.entry(k).label) for k in range(3)] == asked
-    key = second.entry().row, second.entry().label
+    assert [(second.question(k).row, second.question(k).label) for k in range(3)] == asked
+    key = second.question().row, second.question().label
     assert key not in asked
 
 
 def test_top_counts_all_that_was_asked_for(begin):
     session = begin(top=3)
     asked = say(session, ["yes", "skip", "no"])
-    assert session.entry() is None
+    assert session.question() is None
     assert session.progress[:3] == (3, 2, 1)
-    session.answer(*asked[0], "no")
-    assert session.entry() is None
+    session.answer(asked[0][0], {asked[0][1]: "no"})
+    assert session.question() is None
     path = session.journal.path
     session.close()
-    assert begin(path, top=4).entry() is not None
+    assert begin(path, top=4).question() is not None
 
 
 def test_when_every_hole_is_answered_the_session_still_opens_refits_and_exports(tmp_path):
@@ -317,9 +316,9 @@ def test_when_every_hole_is_answered_the_session_still_opens_refits_and_exports(
         with Journal(tmp_path / "a.jsonl", table) as journal:
             session = ReviewSession(model, table, journal)
             say(session, ["yes"] * answers)
-            assert session.entry() is None
+            assert session.question() is None
             assert refit(session).n_answers == 7
-            assert session.entry() is None
+            assert session.question() is None
             assert session.export(tmp_path / "out.csv") == 7
     assert not np.isnan(read_table(tmp_path / "out.csv", ["y1", "y2"]).Y).any()
 
@@ -328,10 +327,10 @@ def test_correct_counts_answers_on_the_models_side(begin):
     session = begin()
     expected = 0
     for k in range(8):
-        entry = session.entry()
+        entry = session.question()
         answer = "yes" if k % 3 else "no"
         expected += (entry.prediction.probability > 0.5) == (answer == "yes")
-        session.answer(entry.row, entry.label, answer)
+        session.answer(entry.row, {entry.label: answer})
     say(session, ["skip"])
     assert session.progress[3:5] == (expected, 8)
 
@@ -341,11 +340,11 @@ def test_a_table_without_holes_can_be_checked_and_one_with_other_labels_is_refus
     whole = replace(table, Y=truth.astype(float))
     with Journal(tmp_path / "a.jsonl", whole) as journal:
         session = ReviewSession(model, whole, journal)
-        assert session.entry() is None
-        assert session.row_entry() is None
+        assert session.question() is None
+        assert session.question(queue="rows") is None
         session.start_label_errors()
         session.wait(120)
-        assert session.label_error() is not None
+        assert session.question(queue="label_errors") is not None
     few = read_table(table.path, LABELS[:3])
     with Journal(tmp_path / "b.jsonl", few) as journal, pytest.raises(ValueError, match="was read"):
         ReviewSession(model, few, journal)
@@ -359,10 +358,10 @@ def test_a_refit_is_the_fit_to_the_table_with_the_answers(case, begin):
     session = begin()
     Y = table.Y.copy()
     for k in range(25):
-        entry = session.entry()
+        entry = session.question()
         answer = bool(truth[entry.row - 1, LABELS.index(entry.label)])
         word = "skip" if k % 5 == 4 else ("yes" if answer else "no")
-        session.answer(entry.row, entry.label, word)
+        session.answer(entry.row, {entry.label: word})
         if word != "skip":
             Y[entry.row - 1, LABELS.index(entry.label)] = answer
     quality = refit(session)
@@ -508,7 +507,7 @@ def test_nothing_is_saved_after_the_end(begin, monkeypatch, tmp_path):
 def test_a_refit_that_fails_says_why_and_leaves_all_as_it_was(begin, monkeypatch):
     session = begin()
     say(session, ["yes"])
-    before, model = session.entry(), session.model
+    before, model = session.question(), session.model
 
     def broken(*_arguments, **_options):
         raise ValueError("no label has both a yes and a no")
@@ -519,7 +518,7 @@ def test_a_refit_that_fails_says_why_and_leaves_all_as_it_was(begin, monkeypatch
     assert session.refit_state.error == "no label has both a yes and a no"
     assert not session.refit_state.running
     assert session.model is model
-    assert session.entry() == before
+    assert session.question() == before
     monkeypatch.undo()
     refit(session)
 
@@ -574,7 +573,7 @@ def test_an_export_has_the_bytes_of_its_encoding(tmp_path, encoding):
         session = ReviewSession(model, table, journal)
         assert session.export(output) == 0
         assert output.read_bytes() == path.read_bytes()
-        session.answer(2, "a", "yes")
+        session.answer(2, {"a": "yes"})
         session.export(output)
     assert output.read_bytes() == text.replace("2.5,", "2.5,1").encode(encoding)
 
@@ -676,8 +675,8 @@ def test_a_refit_of_positive_unlabelled_labels_is_one_again(tmp_path):
     with Journal(tmp_path / "answers.jsonl", table) as journal:
         session = ReviewSession(model, table, journal, top=2)
         for answer in ("yes", "no"):
-            entry = session.entry()
-            session.answer(entry.row, entry.label, answer)
+            entry = session.question()
+            session.answer(entry.row, {entry.label: answer})
         session.start_refit()
         session.wait()
         assert session.refit_state.error == ""
@@ -686,7 +685,7 @@ def test_a_refit_of_positive_unlabelled_labels_is_one_again(tmp_path):
 
 def test_a_row_is_identified_by_chosen_columns(begin, case):
     table = case[0]
-    entry = begin(keep=["channel", "vip"]).entry()
+    entry = begin(keep=["channel", "vip"]).question()
     cells = [table.frame[name].iloc[entry.row - 1] for name in ("channel", "vip")]
     assert entry.name == " ".join(map(str, cells))
     assert "ticket" in {column.name for column in entry.columns}
