@@ -55,7 +55,7 @@ test-oldest: .venv/oldest/$(READY)  ## the same, oldest supported dependencies (
 # Tests that need torch are skipped by the other targets: it is too large for them.
 test-torch: .venv/torch/$(READY)  ## the tests that mention torch, with torch
 	$(TEST_ENV) .venv/torch/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS) \
-	  $$(grep -rlw torch tests --include='test_*.py')
+	  src/dm2l/torch.py docs/guide/networks.md $$(grep -rlw torch tests --include='test_*.py')
 
 browser:  ## a browser for the tests of the review page: Debian's chromium, where there is none
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
@@ -166,7 +166,7 @@ OLDEST = --resolution lowest-direct
 lock: .venv/lock/$(READY)  ## rewrite requirements/*.txt from pyproject.toml
 	$(COMPILE) pyproject.toml requirements/build.in --extra cli -o requirements/demo.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra test -o requirements/test.txt
-	$(COMPILE) pyproject.toml requirements/build.in --extra test --extra gpu -o requirements/torch.txt
+	$(COMPILE) pyproject.toml requirements/build.in --extra test --extra torch -o requirements/torch.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra test $(OLDEST) -o requirements/oldest.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra lint -o requirements/lint.txt
 	$(COMPILE) pyproject.toml requirements/build.in --extra docs -o requirements/docs.txt

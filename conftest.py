@@ -1,16 +1,20 @@
-"""Examples that read molecules are skipped, with the reason, where RDKit is not installed."""
+"""Examples that need RDKit or torch are skipped, with the reason, where it is not installed."""
 
 from importlib.util import find_spec
 
 import pytest
 
-MOLECULES = ("chemistry.py", "chemistry.md")
+# The module that the examples of some files need, and the reason to skip them without it.
+NEEDS = {
+    ("chemistry.py", "chemistry.md"): ("rdkit", "molecules need the extra chem (RDKit)"),
+    ("torch.py", "networks.md"): ("torch", "torch is an extra"),
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark them."""
-    if find_spec("rdkit") is None:
-        reason = pytest.mark.skip(reason="molecules need the extra chem (RDKit)")
-        for item in items:
-            if item.path.name in MOLECULES:
-                item.add_marker(reason)
+    for names, (module, reason) in NEEDS.items():
+        if find_spec(module) is None:
+            for item in items:
+                if item.path.name in names:
+                    item.add_marker(pytest.mark.skip(reason=reason))

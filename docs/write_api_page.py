@@ -78,6 +78,11 @@ TASKS = (
         ),
     ),
     (
+        "Networks",
+        "Losses for torch.",
+        ("dm2l.torch.*",),
+    ),
+    (
         "Molecules",
         "",
         ("dm2l.chemistry.*",),

@@ -204,7 +204,7 @@ def _on(device: str | None, X: Any) -> Any:
     """The features as a tensor on a device, or as they are."""
     if device is None:
         return X
-    import torch  # the gpu extra
+    import torch  # the torch extra
 
     dense = X.toarray() if sp.issparse(X) else X
     return torch.asarray(dense, dtype=torch.float64, device=device)

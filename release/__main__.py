@@ -14,7 +14,7 @@ from release.archives import ROOT, build_twice, digest, git, pins, recipe
 from release.components import Components
 
 WORK, DIST = ROOT / "build" / "release", ROOT / "dist"
-# torch, of the extra gpu, has sizes and sources of its own.
+# torch, of the extra torch, has sizes and sources of its own.
 EXTRAS = "cli,io,plot,scale,onnx"
 
 

@@ -13,6 +13,7 @@ Packages and modules by topic (names with an underscore are private, all are loa
 - evaluation: ``metrics``, ``model_selection``, ``plots``, ``testing``
 - files: ``io`` (readers), ``persistence`` (model files), ``deployment`` (ONNX), ``datasets``
 - tables: ``tables`` (raw columns to models and completed tables), ``chemistry``
+- networks: ``torch`` (losses for training loops)
 - interactive use: ``active``, ``review``, ``labelstudio``, and the command ``dm2l`` in ``cli``
 """
 

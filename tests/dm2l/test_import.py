@@ -19,6 +19,7 @@ BESIDE = (
     "scale",
     "search",
     "tables",
+    "torch",
 )
 # Each in the same process as those before it: starting one takes a second.
 STEPS = {

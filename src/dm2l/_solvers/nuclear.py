@@ -277,6 +277,7 @@ def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> Evaluation:
     check_finite(Z, "Scores")
     U, s, Vt = xp.linalg.svd(Z, full_matrices=False)
     # The direction of a singular value at rounding level is arbitrary.
-    keep = xp.astype((s > delta) & (s > 1e-13 * s[..., :1]), Z.dtype)
+    least = max(1e-13, 100 * float(xp.finfo(Z.dtype).eps))
+    keep = xp.astype((s > delta) & (s > least * s[..., :1]), Z.dtype)
     value = float(xp.sum(s))
     return Evaluation(value, value, (U * keep[..., None, :]) @ Vt)
