@@ -4,9 +4,10 @@
         [--chemistry FOLDER] [--sets emotions] [--rates 0.3 0.7] [--seeds 1] [--minutes 10]
     python benchmarks/foreign_scores.py --out benchmarks/results/foreign_scores.jsonl --summary
 
-A cell is a data set, a share of observed labels and a model: a random forest, LightGBM (if it is
-installed) or logistic regression, which for "docstrings" reads words and characters. The model is
-cross-fitted one label at a time. Methods on the missing entries:
+A cell is a data set, a share of observed labels and a model: a random forest, LightGBM, logistic
+regression, which for "docstrings" reads words and characters, or a network with one hidden layer
+that is trained with dm2l.torch. Models are cross-fitted one label at a time, except that a network
+has all labels; those whose package is not installed are skipped. Methods on the missing entries:
 
 own              probabilities of the model
 calibrated       ScoreClassifier.predict_proba, without known labels
@@ -57,7 +58,8 @@ SETS = (
     *("emotions", "yeast", "scene", "Image", "Enron", "Arts", "Business", "bibtex"),
     *("Tox21", "docstrings"),
 )
-MODELS = ("random forest", "LightGBM", "logistic regression")
+MODELS = ("random forest", "LightGBM", "logistic regression", "network")
+PACKAGES = {"LightGBM": "lightgbm", "network": "torch"}
 METHODS = (
     *("own", "calibrated", "ours", "LightGBM on both", "QComp", "profile regression", "Macau"),
 )
@@ -121,12 +123,16 @@ def model_of(name: str, texts: bool) -> Any:
         base = light()
     else:
         base = LogisticRegression(max_iter=300)
+    if name == "network":
+        from networks import Network
+
+        base = Network()
     if texts:
         words = TfidfVectorizer(sublinear_tf=True, min_df=2)
         characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), max_features=5000)
         both = make_union(words, characters) if name == "logistic regression" else words
         base = make_pipeline(both, base)
-    return MaskedOneVsRestClassifier(base)
+    return base if name == "network" else MaskedOneVsRestClassifier(base)
 
 
 def light() -> Any:
@@ -169,8 +175,9 @@ def measures(truth: Any, P: Any) -> dict[str, float]:
 def compute(
     data: str, rate: float, model: str, seed: int, *, chemistry: str | None = None
 ) -> dict[str, Any]:
-    if model == "LightGBM" and not find_spec("lightgbm"):
-        return {"reason": "lightgbm is not installed"}
+    package = PACKAGES.get(model, "sklearn")
+    if not find_spec(package):
+        return {"reason": f"{package} is not installed"}
     X, truth = read(data, seed, chemistry)
     Y = simulate_uniform(truth, rate, random_state=seed)
     hidden = np.where(np.isnan(Y), truth, np.nan)
