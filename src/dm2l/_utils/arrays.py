@@ -39,11 +39,6 @@ def is_non_numpy(array: Any) -> bool:
     return not sp.issparse(array) and is_array_api_obj(array) and not is_numpy_array(array)
 
 
-def is_on_cuda(array: Any) -> bool:
-    """Whether this is a torch tensor on an NVIDIA GPU."""
-    return is_torch_array(array) and array.device.type == "cuda"
-
-
 def device_name(array: Any) -> str:
     """Return the library and the device of an array as text."""
     if not is_non_numpy(array):

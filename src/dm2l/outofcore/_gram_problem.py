@@ -117,7 +117,7 @@ class GramProblem:
         shared = shared_exact = 0.0
         if self.concave and linear is None:
             everyone = norm.of_gram(at.grams[-1:], heights=np.ones(1))
-            shared, shared_exact = everyone.value, everyone.exact
+            shared, shared_exact = float(everyone.value), float(everyone.exact)
             factors[-1] = -self.lambda_d * everyone.gradient[0]
         elif self.concave:
             shared = shared_exact = float(np.sum(linear * W))
@@ -137,7 +137,7 @@ class GramProblem:
         tasks = [partial(of_gram, grams[i], heights=heights[i], ranks=ranks[i]) for i in parts]
         found = run_all(tasks, self._workers)
         bend = sum(one.curvature for one in found) if curvature else None
-        value, exact = sum(one.value for one in found), sum(one.exact for one in found)
+        value, exact = (float(sum(one[k] for one in found)) for k in range(2))
         return Evaluation(value, exact, [one.gradient for one in found], bend)
 
     def exact(self, W: Array) -> float:
