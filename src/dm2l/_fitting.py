@@ -104,10 +104,10 @@ class Workspace:
         kind = KernelProblem if isinstance(self.features, KernelOperator) else Problem
         return kind(self.features, self.objective, alpha)
 
-    def preconditioner(self, problem: Problem, *, single: bool = False) -> Preconditioner:
-        """Preconditioner of a problem, for kernels optionally in single precision."""
+    def preconditioner(self, problem: Problem) -> Preconditioner:
+        """Preconditioner of a problem, which keeps the Gram or kernel matrix for further ones."""
         if isinstance(problem, KernelProblem):
-            return KernelPreconditioner(problem, keep=True, single=single)
+            return KernelPreconditioner(problem, keep=True)
         if self.gram is None:
             self.gram = problem.gram()
         return Preconditioner(problem, self.gram)

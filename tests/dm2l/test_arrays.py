@@ -265,14 +265,6 @@ def test_the_inverse_of_a_large_triangular_matrix_comes_by_halves(n):
     np.testing.assert_allclose(found @ L, np.eye(n), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 255, 256, 600])
-def test_a_mirrored_triangle_is_both_triangles(n):
-    L = np.tril(np.random.default_rng(n).standard_normal((n, n)))
-    found = arrays.symmetrize(np.asfortranarray(L))
-    np.testing.assert_array_equal(np.tril(found), L)
-    np.testing.assert_array_equal(found, found.T)
-
-
 # ------------------------------------------------------------------- factors of kernel matrices
 
 

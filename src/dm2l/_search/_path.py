@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
@@ -32,10 +32,6 @@ from dm2l.pu import correct_scores
 SMOOTHING = 1e-2
 # Final gradient of a ridge regression, relative to the square root of the objective's tolerance.
 PRECISE = 0.1
-# Largest difference between scores and coefficients at which float32 factors are used.
-DRIFT = 1e-3
-# Variance of kernel features relative to alpha, below which float32 scores are rounding errors.
-FLAT = 1e-4
 # Relative rounding error of an objective.
 ROUNDING = 1e-12
 # Largest ratio of two lambda_d for which the norms at the smaller one are reused.
@@ -144,36 +140,20 @@ def _paths(
 ) -> Iterator[list[_Weights]]:
     """Yield the weights for all hyperparameters in batches of one or more alphas."""
     features = prepared.features
-    few = not isinstance(features, KernelOperator) or features.n < MANY
-    for group in [[a] for a in range(len(alphas))] if few else _alike(alphas):
-        problem = prepared.problem(alphas[group[0]], 0.0)
-        if not isinstance(features, KernelOperator) or is_non_numpy(features.example):
-            # float32 saves little on a GPU, where products with an inverse would lose digits.
-            factor = prepared.preconditioner(problem)
-            for a in group:
-                for one in _path(fitting, prepared, factor, a, alphas[a], lambdas):
-                    yield [one]
-            continue
-        varied = features.spread() > FLAT * problem.alpha
-        for single in (fitting.tol >= 1e-5 and varied, False):
-            try:
-                factor = prepared.preconditioner(problem, single=single)
-            except np.linalg.LinAlgError:
-                if not single:
-                    raise
-                continue
-            assert isinstance(factor, KernelPreconditioner)
-            if few:
-                found = list(_path(fitting, prepared, factor, group[0], alphas[group[0]], lambdas))
+    kernel, device = isinstance(features, KernelOperator), is_non_numpy(features.example)
+    shared = kernel and features.n >= MANY
+    for group in _alike(alphas) if shared else [[a] for a in range(len(alphas))]:
+        factor = prepared.preconditioner(prepared.problem(alphas[group[0]], 0.0))
+        paths: Iterable[Iterable[_Weights]]
+        if shared and not device:
+            paths = _together(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
+        else:
+            paths = (_path(fitting, prepared, factor, a, alphas[a], lambdas) for a in group)
+        for path in paths:
+            if kernel and not device:
+                yield list(path)
             else:
-                found = _together(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
-            # float32 suffices for scores unless alpha is too small. The last alpha is the smallest,
-            # and the first weights of its path are the largest.
-            smallest = found[-len(lambdas)].W
-            if not single or features.drift(smallest) <= DRIFT:
-                break
-        for first in range(0, len(found), len(lambdas)):
-            yield found[first : first + len(lambdas)]
+                yield from ([fit] for fit in path)
 
 
 def _alike(alphas: list[float]) -> list[list[int]]:
@@ -189,10 +169,10 @@ def _alike(alphas: list[float]) -> list[list[int]]:
 def _together(
     fitting: Trainer,
     prepared: Workspace,
-    factor: KernelPreconditioner,
+    factor: Any,
     alphas: dict[int, float],
     lambdas: list[float],
-) -> list[_Weights]:
+) -> list[list[_Weights]]:
     """Compute the paths of several alphas in threads, which solve their systems together."""
 
     def one(member: KernelPreconditioner, a: int, alpha: float) -> list[_Weights]:
@@ -205,7 +185,7 @@ def _together(
 
     with _threads(len(alphas), over="ignore", invalid="ignore", divide="ignore") as pool:
         paths = pool.map(one, factor.members(len(alphas)), alphas, alphas.values())
-        return [weights for path in paths for weights in path]
+        return list(paths)
 
 
 def _path(

@@ -32,13 +32,10 @@ from dm2l._utils.arrays import (
     invert_triangular,
     is_non_numpy,
     solve_triangular,
-    symmetrize,
 )
 
 # Columns of the inverse of the factor that are computed together.
 _WIDTH = 256
-# Approximate number of rows on which scores and coefficients are compared.
-_LOOKED_AT = 500
 
 
 class KernelOperator(Features):
@@ -79,14 +76,6 @@ class KernelOperator(Features):
         F = self.Phi @ A
         return xp.concat([F + b if self.intercept else F, A, b], axis=0)
 
-    def drift(self, W: Any) -> float:
-        """Relative difference of ``F`` and ``K A + 1 b'``, from some of the rows."""
-        some = slice(None, None, max(1, self.n // _LOOKED_AT))
-        F, A, b = self.scores(W)[some, :], self.dual(W), W[2 * self.n :, :]
-        norm, K = self.xp.linalg.vector_norm, self.Phi[some, :]
-        apart = F - K @ A - b if self.intercept else F - K @ A
-        return float(norm(apart)) / max(float(norm(F)), 1e-300)
-
     def with_intercept(self, W: Any, other: Any) -> Any:
         moved = W[: self.n, :] + (other[2 * self.n :, :] - W[2 * self.n :, :])
         return self.xp.concat([moved, self.dual(W), other[2 * self.n :, :]], axis=0)
@@ -116,15 +105,13 @@ class KernelPreconditioner(Preconditioner):
     together: BatchedSolver | None = None
     place = 0
 
-    def __init__(self, problem: KernelProblem, *, keep: bool = False, single: bool = False) -> None:
+    def __init__(self, problem: KernelProblem, *, keep: bool = False) -> None:
         features, xp = problem.features, problem.xp
         self.rho, self.alpha = problem.rho, problem.alpha
         # F is computed as the difference of the gradient and alpha A, divided by rho.
         self.rounding = float(np.finfo(np.float64).eps) / self.rho
         M = features.Phi if keep else features.release()
-        if single:
-            M = np.multiply(M, self.rho, dtype=np.float32, casting="same_kind")
-        elif not keep and not is_non_numpy(M):
+        if not keep and not is_non_numpy(M):
             M *= self.rho
         else:
             M = self.rho * M
@@ -135,8 +122,7 @@ class KernelPreconditioner(Preconditioner):
                 "The kernel matrix is not positive semi-definite. Use a valid kernel, or add a "
                 "small constant to its diagonal."
             )
-        # In float32, BLAS solves (L')'Z = B faster than L Z = B.
-        self._R, self._mirrored = (symmetrize(R), True) if single else (R, False)
+        self._R = R
         self._inverse = invert_triangular(R) if is_non_numpy(R) else None
         self._ones = None
         if features.intercept:
@@ -148,12 +134,8 @@ class KernelPreconditioner(Preconditioner):
         return self.solve(D)
 
     def solve(self, D: Any) -> Any:
-        """``M^-1 D``, in float64."""
-        D = array_namespace(D).astype(D, self._R.dtype, copy=False)
-        if self._inverse is not None:
-            return float64(self._inverse.T @ (self._inverse @ D))
-        half = solve_triangular(self._R.T if self._mirrored else self._R, D)
-        return float64(solve_triangular(self._R, half, transpose=True))
+        """``M^-1 D``, from the two triangular systems of a :class:`Preconditioner`."""
+        return super().to_weights(super().to_gradient(D))
 
     def step(self, gradient: Any) -> Any:
         xp = array_namespace(gradient)

@@ -240,16 +240,6 @@ def solve_triangular(L: Any, B: Any, *, transpose: bool = False) -> Any:
     return xp.linalg.solve(A, B)
 
 
-def symmetrize(L: Any) -> Any:
-    """Copy the lower triangle of a numpy matrix to the upper triangle, in place."""
-    for start in range(0, len(L), 256):
-        end = start + 256
-        L[:start, start:end] = L[start:end, :start].T
-        corner = L[start:end, start:end]
-        corner += np.tril(corner, -1).T
-    return L
-
-
 def invert_triangular(L: Any) -> Any:
     """Return the inverse of a lower triangular matrix, mostly by matrix products of its halves."""
     n = L.shape[0]

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l._fitting import Trainer, Workspace
+from dm2l._fitting import Trainer
 from dm2l._search._path import _path
 from dm2l._solvers.features import ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
@@ -478,20 +478,3 @@ def test_metrics_of_other_libraries_arrays_are_as_quiet_as_the_caller():
     with np.errstate(divide="ignore"), warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         DM2LClassifierCV([0.1], [1.0], cv=2, refit=False, scoring=divides).fit(strict.asarray(X), Y)
-
-
-def test_rough_factors_are_seen_in_the_scores(monkeypatch):
-    """Where float32 leaves scores and coefficients apart, a path is solved again in float64."""
-    X, Y = data(120)
-    singles = []
-    factors = Workspace.preconditioner
-
-    def watched(self, problem, **options):
-        singles.append(options.get("single"))
-        return factors(self, problem, **options)
-
-    monkeypatch.setattr(Workspace, "preconditioner", watched)
-    monkeypatch.setattr("dm2l._search._path.DRIFT", -1.0)
-    options = {"kernel": "rbf", "cv": 2, "refit": False}
-    DM2LClassifierCV([0.1], [1.0], **options).fit(X, Y)
-    assert singles == [True, False, True, False]
