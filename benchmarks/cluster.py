@@ -6,7 +6,8 @@ Synthetic rows (those of blocks.py) that the workers make and keep, in 16 blocks
 one pass and a solve; "passes" goes through the rows twice for every evaluation. Traffic is measured
 for all rows and for a quarter of them in as many blocks. "gap" is the largest difference of a score
 to the fit in one process. Workers share the cores of one machine, so more workers than cores gain
-nothing here; on a cluster they would.
+nothing here; on a cluster they would. Traffic is the size of the functions that workers get and of
+the sums that they return.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from blocks import C, D, make_rows
+from cloudpickle import dumps
 from dask.delayed import delayed
 from distributed import Client, LocalCluster
 from record import write
@@ -43,9 +45,22 @@ def collection(rows: int, part: int) -> Any:
     return da.concatenate([da.from_delayed(one, (size, width), np.float64) for one in made])
 
 
-def fitted(rows: int, strategy: str) -> tuple[Any, DaskBlocks, float]:
-    blocks = DaskBlocks(collection(rows, 0), collection(rows, 1))
-    blocks.reduce(lambda block: (len(block.T),))  # reads and checks
+class MeasuredBlocks(DaskBlocks):
+    """Row blocks that add up the sizes of what each pass sends and returns."""
+
+    sizes: list[int]
+
+    def _sum(self, tasks: list[Any], function: Any) -> tuple[Any, ...]:
+        total = super()._sum(tasks, function)
+        workers = len(self.client.scheduler_info(n_workers=-1)["workers"])
+        self.sizes.append(workers * len(dumps(function)) + BLOCKS * len(dumps(total)))
+        return total
+
+
+def fitted(rows: int, strategy: str) -> tuple[Any, MeasuredBlocks, float]:
+    blocks = MeasuredBlocks(collection(rows, 0), collection(rows, 1))
+    blocks.counts()  # reads and checks
+    blocks.sizes = []
     start = time.perf_counter()
     model = DM2LClassifier(lambda_d=1.0, strategy=strategy).fit(blocks)
     return model, blocks, time.perf_counter() - start
@@ -78,16 +93,13 @@ def main() -> None:
             for strategy in ("statistics", "passes"):
                 model, blocks, took = fitted(n, strategy)
                 _, smaller, _ = fitted(n // 4, strategy)
-                passes, out, back = blocks.traffic
                 row = {
                     "workers": count,
                     "strategy": strategy,
                     "seconds": took,
-                    "passes": passes - 1,
-                    "megabytes_a_pass": (out + back) / (passes - 1) / 1e6,
-                    "megabytes_a_pass_quarter": sum(smaller.traffic[1:])
-                    / (smaller.traffic.passes - 1)
-                    / 1e6,
+                    "passes": len(blocks.sizes),
+                    "megabytes_a_pass": float(np.mean(blocks.sizes)) / 1e6,
+                    "megabytes_a_pass_quarter": float(np.mean(smaller.sizes)) / 1e6,
                     "gap": float(np.abs(model.decision_function(few) - scores).max()),
                 }
                 found.append(row)

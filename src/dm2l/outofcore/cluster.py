@@ -4,10 +4,9 @@ from collections.abc import Callable
 from copy import copy, deepcopy
 from functools import partial
 from operator import iadd, itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from cloudpickle import dumps
 from dask import config
 from dask.delayed import delayed
 from distributed import futures_of, get_client
@@ -22,14 +21,6 @@ __all__ = ["DaskBlocks"]
 FAN_IN = 8
 # Graphs contain the weights of the model, which are large if there are many labels.
 _LARGE_GRAPHS = partial(config.set, {"distributed.admin.large-graph-warning-threshold": "10GB"})
-
-
-class Traffic(NamedTuple):
-    """Number of passes, bytes sent to the workers, and an upper bound on the bytes received."""
-
-    passes: int
-    out: int
-    back: int
 
 
 class DaskBlocks(RemoteBlocks):
@@ -54,11 +45,6 @@ class DaskBlocks(RemoteBlocks):
     missing_label, missing_as, classes
         Parameters of :class:`dm2l.outofcore.RowBlocks`.
 
-    Attributes
-    ----------
-    traffic : tuple
-        Number of ``passes`` so far, bytes sent to the workers (``out``) and received (``back``).
-
     Examples
     --------
     >>> import dask.array as da
@@ -70,8 +56,8 @@ class DaskBlocks(RemoteBlocks):
     >>> with Client(processes=False, n_workers=2, dashboard_address=":0") as client:
     ...     rows = DaskBlocks(da.from_array(X, (100, -1)), da.from_array(Y, (100, -1)))
     ...     model = DM2LClassifier().fit(rows)
-    >>> rows.traffic.passes
-    1
+    >>> model.coef_.shape == (Y.shape[1], X.shape[1])
+    True
     """
 
     def __init__(
@@ -88,7 +74,6 @@ class DaskBlocks(RemoteBlocks):
     ) -> None:
         self.client = _current(client)
         self.keep = keep
-        self.traffic = Traffic(0, 0, 0)
         self._parts = _partitions(X, Y, label_mask)
         self._blocks: list[Any] | None = None
         self._counts: Any = None
@@ -138,11 +123,9 @@ class DaskBlocks(RemoteBlocks):
     def result_limit(self) -> float:
         """Bytes that the result of a block may have."""
         # A worker holds several results and their sum.
-        limits = [worker["memory_limit"] or np.inf for worker in self._workers()]
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [worker["memory_limit"] or np.inf for worker in workers]
         return min(limits, default=np.inf) / (FAN_IN + 3)
-
-    def _workers(self) -> list[Any]:
-        return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
 
     def reducer(self, change: Callable[[Any], Any] | None = None) -> Callable[..., tuple[Any, ...]]:
         """Return a function that sums ``function(change(block))`` over blocks on the workers."""
@@ -160,16 +143,11 @@ class DaskBlocks(RemoteBlocks):
         # As a task, the function is sent once per worker instead of once per block, and dask
         # recomputes it if a worker is lost.
         shared = delayed(_same, traverse=False)(function)
-        parts = [delayed(_measured)(shared, task) for task in tasks]
+        parts = [delayed(_applied)(shared, task) for task in tasks]
         while len(parts) > 1:
             parts = [delayed(_added)(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
         with _LARGE_GRAPHS():
-            found = self.client.compute(parts[0])
-        size, total = found.result()
-        passes, out, back = self.traffic
-        sent = len(self._workers()) * _size(function)
-        self.traffic = Traffic(passes + 1, out + sent, back + size)
-        return tuple(total)
+            return tuple(self.client.compute(parts[0]).result())
 
 
 def _current(client: Any) -> Any:
@@ -230,21 +208,9 @@ def _applied(function: Callable[[Any], Any], block: Any) -> Any:
         return function(block)
 
 
-def _measured(function: Callable[[Any], Any], block: Any) -> tuple[int, tuple[Any, ...]]:
-    part = _applied(function, block)
-    return _size(part), part
-
-
-def _added(parts: list[tuple[int, tuple[Any, ...]]]) -> tuple[int, tuple[Any, ...]]:
-    sizes, (first, *others) = zip(*parts, strict=True)
+def _added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    first, *others = parts
     total = deepcopy(first)  # dask may use the parts again
     for part in others:
         total = tuple(map(iadd, total, part))
-    return sum(sizes) + _size(total), total
-
-
-def _size(value: Any) -> int:
-    """Size of a message in bytes."""
-    buffers: list[Any] = []
-    message = dumps(value, protocol=5, buffer_callback=buffers.append)
-    return len(message) + sum(buffer.raw().nbytes for buffer in buffers)
+    return total
