@@ -46,7 +46,7 @@ ESTIMATORS = [
     LEMLClassifier(loss="squared_hinge"),
     LEMLClassifier(missing="neutral", fit_intercept=False),
     MLLRCClassifier(),
-    MLLRCClassifier(missing="neutral", masked=True),
+    MLLRCClassifier(missing="neutral"),
     GLOCALClassifier(),
     LSMLClassifier(),
     LSMLClassifier(missing="neutral", fit_intercept=False),

@@ -281,7 +281,7 @@ def lsml() -> Fitted:
 @case
 def mllrc() -> Fitted:
     X, Y = synthetic(seed=22)
-    return MLLRCClassifier(missing="neutral", masked=True).fit(X, Y), X
+    return MLLRCClassifier(missing="neutral").fit(X, Y), X
 
 
 @case

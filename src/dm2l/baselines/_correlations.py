@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
@@ -256,9 +255,7 @@ class Correlations:
     # Ridge regression is linear in its targets, so for fixed S the best weights are W = A S with A
     # the ridge solution for the targets Y. With the residuals M Y of that ridge regression,
     #
-    #     J(S) = 1/2 tr(S'Y'MYS) + lambda_1/2 ||O*(YS - Y)||_F^2 + lambda_3 ||S||_*
-    #
-    # where O is all ones, or marks the observed entries if the second term is masked.
+    #     J(S) = 1/2 tr(S'Y'MYS) + lambda_1/2 ||YS - Y||_F^2 + lambda_3 ||S||_*.
 
     def __init__(
         self,
@@ -266,15 +263,13 @@ class Correlations:
         residuals: Array,
         lambda1: float,
         lambda3: float,
-        observed: NDArray[np.bool_] | None = None,
         rows: Array | None = None,
     ) -> None:
-        self.Y, self.observed = Y, observed
         self.lambda1, self.lambda3 = lambda1, lambda3
-        self._weighed = Y if rows is None else rows[:, None] * Y
-        self.unexplained = self._weighed.T @ residuals
+        weighed = Y if rows is None else rows[:, None] * Y
+        self.unexplained = weighed.T @ residuals
         self.unexplained = (self.unexplained + self.unexplained.T) / 2
-        self.gram = self._weighed.T @ Y
+        self.gram = weighed.T @ Y
         self._curvature = self.unexplained + lambda1 * self.gram
         check_finite(self._curvature, "Normal equations")
         self.lipschitz = float(scipy.linalg.eigvalsh(self._curvature)[-1])
@@ -283,17 +278,12 @@ class Correlations:
         """Value and gradient of the objective without the nuclear norm."""
         # In terms of S - I, so that a large lambda1 does not cancel digits.
         away = S - np.eye(len(S))
-        if self.observed is None:
-            product = self._curvature @ away
-        else:
-            # The masked term has another curvature for every column of S.
-            missed = np.where(self.observed, self.Y @ away, 0.0)
-            product = self.unexplained @ away + self.lambda1 * (self._weighed.T @ missed)
+        product = self._curvature @ away
         value = 0.5 * float(np.vdot(away, product)) + float(np.vdot(away, self.unexplained))
         return value + 0.5 * float(np.trace(self.unexplained)), product + self.unexplained
 
     def start(self) -> Array:
-        """Solution without nuclear norm and mask, ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
+        """Solution without nuclear norm, ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
         right = self.lambda1 * self.gram
         return np.asarray(scipy.linalg.lstsq(self._curvature, right, cond=1e-12)[0])
 
@@ -352,8 +342,6 @@ class MLLRCClassifier(CorrelationBaseline):
         Weight of the nuclear norm, on the scale of the squared singular values of ``Y``.
     missing : {"negative", "neutral"}, default="negative"
         Target of a missing label: 0 among targets 0/1, or 0 among -1/+1.
-    masked : bool, default=False
-        Whether ``lambda1`` penalizes differences on observed entries only.
     max_iter : int, default=1000
         Maximum number of proximal steps.
     tol : float, default=1e-5
@@ -386,7 +374,6 @@ class MLLRCClassifier(CorrelationBaseline):
     lambda2: float | str = "scale"
     lambda3: float = 1.0
     _: KW_ONLY
-    masked: bool = False
     max_iter: int = 1000
     tol: float = 1e-5
 
@@ -400,12 +387,7 @@ class MLLRCClassifier(CorrelationBaseline):
         targets, rows, coef, intercept = self._start(X, labels, self.lambda2)
         Y = targets.values
         problem = Correlations(
-            Y,
-            Y - np.asarray(X @ coef) - intercept,
-            float(self.lambda1),
-            float(self.lambda3),
-            labels.signs != 0 if self.masked else None,
-            rows,
+            Y, Y - np.asarray(X @ coef) - intercept, float(self.lambda1), float(self.lambda3), rows
         )
         S, history, settled = problem.solve(
             tol=self.tol, max_iter=self.max_iter, report=self._report

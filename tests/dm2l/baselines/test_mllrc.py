@@ -25,11 +25,11 @@ def fitted(X, T, lambda1=1.0, lambda2=0.5, lambda3=1.0, **settings):
     return MLLRCClassifier(lambda1, lambda2, lambda3, **settings).fit(X, oracle.as_labels(T))
 
 
-def drawn(seed, shape=(14, 3, 3), missing="negative", masked=False):
+def drawn(seed, shape=(14, 3, 3), missing="negative"):
     """Features, signs, targets, and where the fidelity counts."""
     X, T = baseline.draw_rows(seed, *shape)
     Y, _ = baseline.read_targets(T, missing)
-    return X, T, Y, (T != 0) if masked else np.ones(T.shape, dtype=bool)
+    return X, T, Y, np.ones(T.shape, dtype=bool)
 
 
 # ------------------------------------------------------------------------------- the shrinkage
@@ -95,20 +95,17 @@ def test_known_shrinkage():
 # ------------------------------------------------------------------ the problem in S, W eliminated
 
 
-def correlations(seed, missing, masked, intercept, lambda1=0.7, lambda2=0.4, lambda3=0.9):
+def correlations(seed, missing, intercept, lambda1=0.7, lambda2=0.4, lambda3=0.9):
     X, _, Y, counts = drawn(seed, (20, 4, 3), missing)
-    if masked:  # any mask will do: an entry that does not count may have any target
-        counts = np.random.default_rng(seed).random(Y.shape) < 0.6
     W, b = baseline.ridge(X, Y, lambda2, intercept)
-    problem = Correlations(Y, Y - X @ W - b, lambda1, lambda3, counts if masked else None)
+    problem = Correlations(Y, Y - X @ W - b, lambda1, lambda3)
     return problem, X, Y, counts
 
 
 @pytest.mark.parametrize("missing", ["negative", "neutral"])
-@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_value_in_the_correlations_is_the_objective_at_its_best_weights(missing, masked, intercept):
-    problem, X, Y, counts = correlations(0, missing, masked, intercept)
+def test_value_in_the_correlations_is_the_objective_at_its_best_weights(missing, intercept):
+    problem, X, Y, counts = correlations(0, missing, intercept)
     rng = np.random.default_rng(0)
     for S in [np.zeros((3, 3)), np.eye(3), *rng.standard_normal((3, 3, 3))]:
         W, b = baseline.ridge(X, Y @ S, 0.4, intercept)
@@ -118,18 +115,16 @@ def test_value_in_the_correlations_is_the_objective_at_its_best_weights(missing,
 
 
 @pytest.mark.parametrize("missing", ["negative", "neutral"])
-@pytest.mark.parametrize("masked", [False, True])
-def test_gradient_in_the_correlations_is_the_derivative_of_the_value(missing, masked):
-    problem, *_ = correlations(1, missing, masked, True)
+def test_gradient_in_the_correlations_is_the_derivative_of_the_value(missing):
+    problem, *_ = correlations(1, missing, True)
     for S in np.random.default_rng(1).standard_normal((3, 3, 3)):
         expected = oracle.central_differences(lambda S: problem.smooth(S)[0], S, 1e-4)
         np.testing.assert_allclose(problem.smooth(S)[1], expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("missing", ["negative", "neutral"])
-@pytest.mark.parametrize("masked", [False, True])
-def test_gradient_changes_no_faster_than_the_lipschitz_constant_says(missing, masked):
-    problem, *_ = correlations(2, missing, masked, True)
+def test_gradient_changes_no_faster_than_the_lipschitz_constant_says(missing):
+    problem, *_ = correlations(2, missing, True)
     rng = np.random.default_rng(2)
     pairs = [rng.standard_normal((2, 3, 3)) for _ in range(50)]
     rates = [
@@ -137,10 +132,10 @@ def test_gradient_changes_no_faster_than_the_lipschitz_constant_says(missing, ma
         for A, B in pairs
     ]
     assert max(rates) <= problem.lipschitz * (1 + 1e-12)
-    if not masked:  # and it is not a loose bound
-        D = np.outer(np.linalg.eigh(problem.unexplained + 0.7 * problem.gram)[1][:, -1], np.ones(3))
-        rate = np.linalg.norm(problem.smooth(D)[1] - problem.smooth(0 * D)[1]) / np.linalg.norm(D)
-        assert rate == pytest.approx(problem.lipschitz, rel=1e-10)
+    # And it is not a loose bound.
+    D = np.outer(np.linalg.eigh(problem.unexplained + 0.7 * problem.gram)[1][:, -1], np.ones(3))
+    rate = np.linalg.norm(problem.smooth(D)[1] - problem.smooth(0 * D)[1]) / np.linalg.norm(D)
+    assert rate == pytest.approx(problem.lipschitz, rel=1e-10)
 
 
 # ----------------------------------------------------------------------------- the whole method
@@ -148,14 +143,13 @@ def test_gradient_changes_no_faster_than_the_lipschitz_constant_says(missing, ma
 
 @pytest.mark.parametrize("lambda3", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("missing", ["negative", "neutral"])
 @pytest.mark.parametrize("seed", range(3))
-def test_mllrc_reaches_the_joint_minimum_of_cvxpy(seed, missing, masked, intercept, lambda3):
-    X, T, Y, counts = drawn(seed, missing=missing, masked=masked)
+def test_mllrc_reaches_the_joint_minimum_of_cvxpy(seed, missing, intercept, lambda3):
+    X, T, Y, counts = drawn(seed, missing=missing)
     weights = (0.8, 0.5, lambda3)
     best, scores, S = baseline.mllrc_optimum(X, Y, counts, *weights, intercept)
-    choices = {"missing": missing, "masked": masked, "fit_intercept": intercept}
+    choices = {"missing": missing, "fit_intercept": intercept}
     rough = fitted(X, T, *weights, **choices)
     assert best * (1 - 1e-7) <= rough.objective_ <= best * (1 + 1e-5)
     model = fitted(X, T, *weights, **choices, **tight)
@@ -168,11 +162,10 @@ def test_mllrc_reaches_the_joint_minimum_of_cvxpy(seed, missing, masked, interce
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("missing", ["negative", "neutral"])
-def test_objective_of_mllrc_is_that_of_its_weights_and_correlations(missing, masked, intercept):
-    X, T, Y, counts = drawn(3, (25, 4, 4), missing, masked)
-    choices = {"missing": missing, "masked": masked, "fit_intercept": intercept}
+def test_objective_of_mllrc_is_that_of_its_weights_and_correlations(missing, intercept):
+    X, T, Y, counts = drawn(3, (25, 4, 4), missing)
+    choices = {"missing": missing, "fit_intercept": intercept}
     for lambda3 in [0.0, 0.5, 6.0, 1e4]:
         model = fitted(X, T, 0.3, 2.0, lambda3, **choices)
         W, b = baseline.on_scale_of_targets(model, missing)
@@ -197,18 +190,6 @@ def test_without_nuclear_norm_the_correlations_have_a_closed_form(seed, missing,
     np.testing.assert_allclose(baseline.on_scale_of_targets(model, missing)[0], W, atol=1e-6)
 
 
-@pytest.mark.parametrize("missing", ["negative", "neutral"])
-def test_without_nuclear_norm_masked_correlations_solve_their_normal_equations(missing):
-    X, T, Y, counts = drawn(4, (30, 4, 3), missing, masked=True)
-    choices = {"missing": missing, "masked": True, "fit_intercept": False}
-    model = fitted(X, T, 0.8, 0.5, 0.0, **choices, **tight)
-    M = np.eye(len(X)) - X @ np.linalg.inv(X.T @ X + 0.5 * np.eye(4)) @ X.T
-    for j in range(3):  # the columns of S do not meet
-        weights = np.diag(0.8 * counts[:, j])
-        expected = np.linalg.solve(Y.T @ (M + weights) @ Y, Y.T @ weights @ Y[:, j])
-        np.testing.assert_allclose(model.correlations_[:, j], expected, atol=1e-4)
-
-
 @pytest.mark.parametrize("lambda3", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("missing", ["negative", "neutral"])
 def test_alternating_between_weights_and_correlations_ends_at_the_same_correlations(
@@ -220,16 +201,13 @@ def test_alternating_between_weights_and_correlations_ends_at_the_same_correlati
     np.testing.assert_allclose(model.correlations_, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("missing", ["negative", "neutral"])
-def test_rank_of_the_correlations_falls_to_zero_as_the_nuclear_norm_weighs_more(missing, masked):
-    X, T, Y, counts = drawn(6, (40, 5, 5), missing, masked)
-    # At S = 0 the gradient is -lambda1 Y'(O o Y): zero is the minimum once lambda3 is at least
-    # its largest singular value, lambda1 sigma_max(Y)^2 if nothing is masked.
-    border = 0.5 * oracle.singular_values(Y.T @ np.where(counts, Y, 0.0))[0]
-    if not masked:
-        assert border == pytest.approx(0.5 * oracle.singular_values(Y)[0] ** 2)
-    choices = {"missing": missing, "masked": masked}
+def test_rank_of_the_correlations_falls_to_zero_as_the_nuclear_norm_weighs_more(missing):
+    X, T, Y, _ = drawn(6, (40, 5, 5), missing)
+    # At S = 0 the gradient is -lambda1 Y'Y: zero is the minimum once lambda3 is at least its
+    # largest singular value.
+    border = 0.5 * oracle.singular_values(Y)[0] ** 2
+    choices = {"missing": missing}
     ranks = [
         np.linalg.matrix_rank(
             fitted(X, T, 0.5, 0.5, share * border, **choices, **tight).correlations_, tol=1e-7
@@ -242,11 +220,10 @@ def test_rank_of_the_correlations_falls_to_zero_as_the_nuclear_norm_weighs_more(
     assert ranks[4:] == [0, 0]
 
 
-@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("missing", "score"), [("negative", -1.0), ("neutral", 0.0)])
-def test_without_correlations_every_score_is_that_of_a_target_of_zero(missing, score, masked):
+def test_without_correlations_every_score_is_that_of_a_target_of_zero(missing, score):
     X, T, Y, _ = drawn(7, (25, 4, 3), missing)
-    model = fitted(X, T, 1.0, 0.5, 1e5, missing=missing, masked=masked)
+    model = fitted(X, T, 1.0, 0.5, 1e5, missing=missing)
     # S = 0 makes the supplemented labels 0, so W = 0 and b = 0: the border of -1/+1 targets, and
     # the value of a negative for 0/1 targets. What remains is the fidelity of nothing to Y.
     np.testing.assert_array_equal(model.correlations_, 0.0)
@@ -256,27 +233,23 @@ def test_without_correlations_every_score_is_that_of_a_target_of_zero(missing, s
 
 
 # Momentum overshoots to S = 0 here, where ||G|| ||S|| = 0 says nothing about convergence.
-@pytest.mark.parametrize(
-    ("seed", "shape", "masked"), [(247, (10, 3, 7), False), (201, (17, 6, 11), True)]
-)
-def test_correlations_just_short_of_vanishing_are_found(seed, shape, masked):
-    X, T, Y, counts = drawn(seed, shape, "negative", masked)
-    lambda3 = 0.9 * 0.01 * oracle.singular_values(Y.T @ np.where(counts, Y, 0.0))[0]
+def test_correlations_just_short_of_vanishing_are_found():
+    X, T, Y, counts = drawn(247, (10, 3, 7), "negative")
+    lambda3 = 0.9 * 0.01 * oracle.singular_values(Y.T @ Y)[0]
     best, _, S = baseline.mllrc_optimum(X, Y, counts, 0.01, 1.0, lambda3, True)
     assert np.abs(S).max() > 1e-3
-    model = fitted(X, T, 0.01, 1.0, lambda3, masked=masked, **tight)
+    model = fitted(X, T, 0.01, 1.0, lambda3, **tight)
     assert model.objective_ <= best * (1 + 1e-5)
     assert model.correlations_.any()
 
 
-@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("missing", ["negative", "neutral"])
 @pytest.mark.parametrize("lambda1", [0.01, 1.0])
-def test_objective_of_mllrc_never_rises(missing, masked, lambda1):
+def test_objective_of_mllrc_never_rises(missing, lambda1):
     X, T, Y, _ = drawn(8, (40, 5, 6), missing)
     for share in [0.0, 0.001, 0.3, 10.0]:
         lambda3 = share * lambda1 * oracle.singular_values(Y)[0] ** 2
-        model = fitted(X, T, lambda1, 0.5, lambda3, missing=missing, masked=masked, **tight)
+        model = fitted(X, T, lambda1, 0.5, lambda3, missing=missing, **tight)
         history = model.objective_history_
         assert np.all(np.diff(history) <= 1e-13 * history[0])
         assert model.objective_ == history[-1]
@@ -304,23 +277,15 @@ def test_a_smaller_tolerance_brings_mllrc_nearer_to_its_minimum():
         assert model.n_iter_ <= best.n_iter_
 
 
-def test_holes_read_as_negatives_are_negatives_unless_masked():
+def test_holes_read_as_negatives_are_negatives():
     X, T, *_ = drawn(11, (40, 5, 4))
     filled = np.where(T == 0, -1, T)
     same, plain = fitted(X, T), fitted(X, filled)
     np.testing.assert_array_equal(same.coef_, plain.coef_)
     np.testing.assert_array_equal(same.intercept_, plain.intercept_)
     np.testing.assert_array_equal(same.correlations_, plain.correlations_)
-    masked = fitted(X, T, masked=True)
-    assert np.abs(masked.correlations_ - plain.correlations_).max() > 1e-3
     neutral = fitted(X, T, missing="neutral")
     assert np.abs(neutral.decision_function(X) - plain.decision_function(X)).max() > 0.05
-
-
-def test_masking_makes_no_difference_where_there_are_no_holes():
-    X, T = baseline.draw_rows(12, 40, 5, 4, observed=1.0)
-    masked, plain = (fitted(X, T, masked=masked, **tight) for masked in (True, False))
-    np.testing.assert_allclose(masked.correlations_, plain.correlations_, atol=1e-6)
 
 
 def test_constant_labels_have_no_correlations_and_change_no_others():
@@ -362,11 +327,11 @@ def test_two_equal_labels_share_their_correlations():
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("shape", [(40, 6, 4), (12, 30, 3)])
-@pytest.mark.parametrize(("missing", "masked"), [("negative", False), ("neutral", True)])
-def test_tall_wide_dense_and_sparse_rows_give_the_joint_minimum(shape, intercept, missing, masked):
-    X, T, Y, _ = drawn(15, shape, missing, masked)
+@pytest.mark.parametrize("missing", ["negative", "neutral"])
+def test_tall_wide_dense_and_sparse_rows_give_the_joint_minimum(shape, intercept, missing):
+    X, T, Y, _ = drawn(15, shape, missing)
     X = np.where(np.abs(X) < 0.7, 0.0, X)
-    choices = {"missing": missing, "masked": masked, "fit_intercept": intercept}
+    choices = {"missing": missing, "fit_intercept": intercept}
     dense, sparse = (fitted(A, T, 1.0, 2.0, 1.0, **choices) for A in (X, sp.csr_matrix(X)))
     for name in ("coef_", "intercept_", "correlations_", "objective_"):
         np.testing.assert_allclose(getattr(sparse, name), getattr(dense, name), atol=1e-8)
