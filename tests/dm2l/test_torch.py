@@ -88,6 +88,13 @@ def test_terms_equal_decompositions_of_each_label(torch, batch, columns):
             np.testing.assert_allclose(one, other, **CLOSE)
 
 
+def test_the_gradient_of_the_terms_does_not_depend_on_the_scale(torch, batch):
+    F, Y = batch
+    expected = evaluated(torch, rank_terms, F, Y)[1]
+    for scale in (1e-6, 1e6):
+        np.testing.assert_allclose(evaluated(torch, rank_terms, scale * F, Y)[1], expected, **CLOSE)
+
+
 def test_a_weight_of_two_equals_a_repeated_row(torch, batch):
     F, Y = batch
     twice = np.r_[np.arange(len(Y)), 3, 4]
