@@ -144,7 +144,8 @@ def _bracket() -> Any:
             objective = Objective(signs, 1.0, like=Z, entries=entries)
             if objective.lambda_d:  # 0 without positives
                 norm = partial(thresholded_nuclear_norm, delta=0.0)
-                value, gradient = objective.add_norms(Z, value, gradient, norm)[1:3]
+                with torch.autocast(Z.device.type, enabled=False):
+                    value, gradient = objective.add_norms(Z, value, gradient, norm)[1:3]
             ctx.save_for_backward(gradient)
             return Z.new_tensor(value)
 

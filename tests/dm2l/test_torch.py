@@ -163,6 +163,15 @@ def test_lower_precision_has_nearly_the_same_values(torch, batch, precision):
         np.testing.assert_allclose(Z.grad.double().numpy(), slope, atol=2e-2)
 
 
+def test_autocast_does_not_lower_the_precision_of_the_terms(torch, batch):
+    F, Y = batch[0].astype(np.float32), batch[1]
+    expected = evaluated(torch, rank_terms, F, Y)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = evaluated(torch, rank_terms, F, Y)
+    assert found[0] == expected[0]
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
 def test_on_cuda_the_results_stay_there_and_are_the_same(torch, batch):
     if not torch.cuda.is_available():
         pytest.skip("no device of CUDA for torch on this machine")
