@@ -126,7 +126,7 @@ def as_published() -> str:
         for _, row in missed.iterrows()
     ]
     columns = ("method", "data set", "ρ", "measure", "published", "ours", "reason")
-    text = "Figures of DM2L outside the tolerances:"
+    text = "These figures of DM2L are not reproduced:"
     return f"{markdown(head, rows)}\n\n{text}\n\n{markdown(columns, outside)}"
 
 

@@ -17,10 +17,10 @@ def completion() -> str:
             f"| {name} | {ranked['means'][name]:.3f} | {rank:.1f} | {auc['means'][name]:.3f} "
             f"| {loss['means'][name]:.3f} | {f'{wins} : {losses}, {p:.2g}' if p else 'reference'} |"
         )
-    tox = [(row["method"], row["auc"]) for row in record["means"] if row["data"] == "Tox21"]
-    best = "; ".join(f"{name} {value:.3f}" for name, value in sorted(tox, key=lambda t: -t[1])[:4])
+    tox = sorted((row["auc"], row["method"]) for row in record["means"] if row["data"] == "Tox21")
+    top = ", ".join(f"{value:.3f} ({name})" for value, name in reversed(tox[-4:]))
     lost = ", ".join(f"{data} ({name})" for data, name in ranked["not_first"].items())
-    lines += ["", f"Ours has the highest AP except on {lost or 'no set'}. AUC on Tox21: {best}."]
+    lines += ["", f"Ours has the best AP except on {lost or 'no set'}. On Tox21, AUCs are {top}."]
     return "\n".join(lines)
 
 
@@ -29,9 +29,9 @@ def coupled() -> str:
     ranked = load("completion")["holes"]["map"]
     means = ranked["means"]
     return (
-        f"Imputing missing labels on {ranked['sets']} data sets: average precision "
+        f"On {ranked['sets']} data sets, imputed labels have an average precision of "
         f"{means['ours, rbf']:.2f} with features and known labels, "
-        f"{means['features, rbf']:.2f} with features alone, {means['MICE']:.2f} with MICE "
+        f"{means['features, rbf']:.2f} with features alone, and {means['MICE']:.2f} with MICE "
         "([details](docs/research/imputing.md#measurements))."
     )
 

@@ -9,10 +9,10 @@ def fit() -> str:
     record = load("fit")
     machine = record["machine"]
     lines = [
-        f"Fit time on {record['data']} in one run ({machine['cores']} cores, numpy "
-        f"{machine['numpy']}), relative to scikit-learn's",
-        "`Ridge` on the same `X` with missing labels filled in, and the relative distance of the",
-        "objective to the lowest known value:",
+        f"The table shows times of fits on {record['data']} in one run ({machine['cores']} cores, "
+        f"numpy {machine['numpy']}), relative to scikit-learn's `Ridge` on the same `X` with",
+        "missing labels filled in. The last column is the relative distance of the objective to",
+        "the lowest known value:",
         "",
         "| labels observed | DM2L / Ridge | cccp / DM2L | distance to the lowest objective |",
         "|---|---|---|---|",
@@ -134,16 +134,16 @@ def device() -> str:
     agreement = found["agreement"]
     search_tol = found["search"].get("search_tol", 1e-4)  # what it was before it was stored
     lines = [
-        f"{about['name']}, driver {about['driver']}, CUDA {about['cuda']}, torch {about['torch']};",
-        f"{record['data']}, {record['rows']} rows, exact rbf kernel, {record['rho']:.0%} of the",
-        "labels observed:",
+        f"The fits use an exact rbf kernel and {record['rho']:.0%} of the labels of",
+        f"{record['data']} ({record['rows']} rows), on one {about['name']} "
+        f"(driver {about['driver']}, CUDA {about['cuda']}, torch {about['torch']}):",
         "",
         "| | |",
         "|---|---|",
         f"| kernel matrix | {found['kernel_seconds']:.3f} s |",
         f"| fit without the kernel matrix, float64 (`lambda_d={record['lambda_d']:g}`) "
         f"| {double['first']:.2f} s |",
-        f"| same in float32 | {single['first']:.2f} s |",
+        f"| the same fit in float32 | {single['first']:.2f} s |",
         f"| further `lambda_d` of a path, float64, `tol=1e-5` | {further} |",
         f"| search over {size}, `search_tol={search_tol:g}` | {found['search']['seconds']:.0f} s |",
         "| largest difference from numpy's scores, both with `tol=1e-10` "
@@ -160,9 +160,9 @@ def baselines() -> str:
     machine = record["machine"]
     methods = [name for name in record["rows"][0]["seconds"] if name != "MaskedRidge"]
     lines = [
-        f"Fit time relative to masked ridge in the same run ({machine['cores']} cores, numpy "
-        f"{machine['numpy']}),",
-        "default hyperparameters, `MaskedOneVsRestClassifier` with `Ridge()`:",
+        "The table shows times of fits with default hyperparameters, relative to masked ridge in "
+        f"the same run ({machine['cores']} cores, numpy {machine['numpy']}).",
+        "`MaskedOneVsRestClassifier` has the estimator `Ridge()`.",
         "",
         "| | labels observed | masked ridge | " + " | ".join(methods) + " |",
         "|---" * (len(methods) + 3) + "|",
@@ -218,7 +218,7 @@ def cluster() -> str:
         for row in record["results"]
     ]
     alone = record["seconds_alone"]
-    return "\n".join([*lines, "", f"One process with one thread, with statistics: {alone:.1f} s."])
+    return "\n".join([*lines, "", f"One process with one thread takes {alone:.1f} s (statistics)."])
 
 
 ROUTES = ("statistics", "passes")
@@ -245,10 +245,10 @@ def estimate() -> str:
     passes = 2 * record["fit"]["evaluations"] + 1, found["passes"][0]["passes"]
     block = 2 * c * (d + 1) ** 2 * 8 / 1e6
     lines = [
-        f"A billion rows of {d} features and {c} labels are {size / 1e9:.0f} GB of Parquet. On "
-        f"{machines} AWS machines of type c7i.4xlarge ({cores} cores, {memory} GB, up to "
-        "12.5 Gbit/s), which cannot keep the rows (`keep=False`: rows are read once for checks "
-        "and once in every pass):",
+        f"A billion rows of {d} features and {c} labels are {size / 1e9:.0f} GB of Parquet. The "
+        f"table is for {machines} AWS machines of type c7i.4xlarge ({cores} cores, {memory} GB, up "
+        "to 12.5 Gbit/s), which cannot keep the rows (`keep=False`). They read the rows once for "
+        "checks and once in every pass:",
         "",
         "| | |",
         "|---|---|",
