@@ -40,7 +40,7 @@ class TablePredictions:
         self, model: TableModel, table: Table, Y: Labels, before: TablePredictions | None = None
     ) -> None:
         self.model = model
-        uses, self.value_columns = model.uses, value_columns(table)
+        uses, self.columns = model.uses, asked_columns(table)
         self.used = None if uses is None else frozenset(use.name for use in uses if use.used)
         self.values, _, self.warnings = table_values(model, table, Y)
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
@@ -70,10 +70,6 @@ class TablePredictions:
         p, value, own, gain, others = (float(number[row, label]) for number in numbers)
         rank = 1 + int(np.sum(total > value, where=left))
         return Prediction(p, value, rank, own, gain, others)
-
-    def best_entry(self, left: Mask) -> tuple[int, int]:
-        """Row and label of the most valuable entry that is ``left``."""
-        return divmod(int(np.argmax(np.where(left, self.values.total, -1.0))), left.shape[1])
 
     def rank_rows(self, left: Mask) -> list[int]:
         """Rows with entries that are ``left``, the most valuable row first."""
@@ -116,41 +112,51 @@ class OtherLabel(NamedTuple):
     choices: Sequence[tuple[str, float]] = ()  # the values of a column, and their probabilities
 
 
-class ValueColumn(NamedTuple):
-    """A label column with several values, which is one question with an answer per value."""
+class AskedColumn(NamedTuple):
+    """What one question asks for: a label, or a column with several values."""
 
     name: str
     labels: list[int]
-    group: ColumnGroup
+    group: ColumnGroup | None  # None for a label
 
-    def answers(self, value: str) -> dict[str, str]:
-        """Answers to the labels for "skip" or "=" and a value."""
-        if value == "skip":
+    def answers(self, word: Any) -> dict[str, Any]:
+        """Answers by label for an answer, which is "skip", or "=" and a value of the column."""
+        if self.group is None:
+            return {self.name: word}
+        if word == "skip":
             return dict.fromkeys(self.group.labels, "skip")
-        if not value.startswith("=") or value[1:] not in self.group.values:
+        value = str(word)[1:]
+        if str(word)[:1] != "=" or value not in self.group.values:
             known = ", ".join(self.group.values)
-            raise ValueError(f"{value!r:.40} is not a value of {self.name!r}, which has {known}.")
-        line = self.group.read([[value[1:]]], np.zeros(1, dtype=np.intp))[0]
-        words = ("yes" if yes else "no" for yes in line)
-        return dict(zip(self.group.labels, words, strict=True))
+            raise ValueError(f"{word!r:.40} is not a value of {self.name!r}, which has {known}.")
+        line = self.group.read([[value]], np.zeros(1, dtype=np.intp))[0]
+        return dict(zip(self.group.labels, np.where(line, "yes", "no").tolist(), strict=True))
 
-    def value(self, known: Labels) -> str:
-        """The value that labels of a row say, behind "="; blank if some are missing."""
+    def answer(self, known: Labels) -> str:
+        """The answer that labels of a row give; blank if some of them are missing."""
         line = known[self.labels]
-        return "" if np.isnan(line).any() else f"={self.group.cell(line == 1)}"
+        if np.isnan(line).any():
+            return ""
+        if self.group is not None:
+            return f"={self.group.cell(line == 1)}"
+        return "yes" if line[0] else "no"
 
     def choices(self, p: Labels) -> list[tuple[str, float]]:
         """The values and their probabilities, given those of the labels of a row."""
+        if self.group is None:
+            return []
         return list(zip(self.group.values, self.group.shares(p[self.labels]).tolist(), strict=True))
 
 
-def value_columns(table: Table) -> dict[str, ValueColumn]:
-    """Columns with several values, by their names and by those of their labels."""
-    found: dict[str, ValueColumn] = {}
+def asked_columns(table: Table) -> dict[str, AskedColumn]:
+    """What questions ask for, by its name and by the names of its labels."""
+    found: dict[str, AskedColumn] = {}
     for name, (labels, group) in label_columns(table).items():
-        if group is not None and group.kind != "tags":
-            column = ValueColumn(name, labels, group)
-            found |= dict.fromkeys([name, *group.labels], column)
+        if group is None or group.kind == "tags":
+            names = [(table.label_names[k], k) for k in labels]
+            found |= {label: AskedColumn(label, [k], None) for label, k in names}
+        else:
+            found |= dict.fromkeys([name, *group.labels], AskedColumn(name, labels, group))
     return found
 
 
@@ -180,57 +186,45 @@ def make_question(
 ) -> Question:
     """Make the question about an entry, or about a row if the label is blank."""
     row, label = key
-    columns_of = predictions.value_columns
-    column, done = columns_of.get(label), set()
+    mine = predictions.columns[label] if label else AskedColumn("", [], None)
     known, names = journal.labels(row), journal.table.label_names
+    p, made = predictions.values.probability[row - 1], journal.made
     asked = [names.index(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
-    made = journal.made
     weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
     columns = row_columns(journal.table, row, predictions.used, weights)
     moved = None
-    if prediction is not None and column is None:
+    if prediction is not None and mine.group is None:
         cases = np.tile(known, (2, 1))
         cases[:, asked[0]] = 1, 0  # the row after the answers yes and no
         moved = predictions.supposing(row - 1, cases).tolist()
     others = []
-    for k, name in enumerate(names):
-        mine = columns_of.get(name)
-        if name == label or (mine and (mine == column or mine.name in done)):
+    for name, other in predictions.columns.items():
+        if name != other.name or name == mine.name:
             continue
-        state = "observed" if journal.observed(row, name) else "implied"
-        if (row, name) in made and made[row, name].answer != "skip":
+        k, answer = other.labels[0], other.answer(known)
+        state = "observed" if journal.observed(row, names[k]) else "implied"
+        if (row, names[k]) in made and made[row, names[k]].answer != "skip":
             state = "answered"
-        answer, p = ["no", "yes"][int(known[k] == 1)], predictions.values.probability[row - 1]
-        if mine:
-            done.add(mine.name)
-            value = mine.value(known)
-            state, shares = state if value else "open", mine.choices(p)
-            others.append(OtherLabel(mine.name, state, value, None, choices=shares))
-        elif np.isnan(known[k]):
-            after = (None, None) if moved is None else (moved[0][k], moved[1][k])
-            others.append(OtherLabel(name, "open", "", float(p[k]), *after))
-        else:
-            others.append(OtherLabel(name, state, answer, None))
+        state = state if answer else "open"
+        probability = float(p[k]) if not answer and other.group is None else None
+        after = (None, None)
+        if moved is not None and probability is not None:
+            after = (moved[0][k], moved[1][k])
+        others.append(OtherLabel(name, state, answer, probability, *after, other.choices(p)))
     if moved is not None:
         others.sort(key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))))
     word = made[key].answer if key in made else None
-    observed = journal.observed(row, label) if label else ""
-    choices: Sequence[tuple[str, float]] = ()
-    if column is not None:
-        word = column.value(known) if word and word != "skip" else word
-        observed = column.value(journal.table.Y[row - 1])[1:]
-        choices = column.choices(predictions.values.probability[row - 1])
     cells = {column.name: column.text for column in columns}
     shown = [column for column in columns if column.name not in predictions.identifiers]
     columns, n_first = arranged(shown or columns)
     return Question(
         row=row,
         name=" ".join(filter(None, (cells[name] for name in predictions.identifiers))),
-        label=label if column is None else column.name,
-        choices=choices,
-        answer=word,
+        label=mine.name,
+        choices=mine.choices(p),
+        answer=mine.answer(known) if word and word != "skip" else word,
         prediction=prediction,
-        observed=observed,
+        observed=mine.answer(journal.table.Y[row - 1]).removeprefix("=") if label else "",
         error_probability=error_probability,
         columns=columns[:MOST_COLUMNS],
         n_first=n_first,

@@ -10,19 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l.io._label_columns import label_columns
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import Interval
 from dm2l.review._export import export_answers
 from dm2l.review._journal import Journal
-from dm2l.review._question import (
-    Labels,
-    Mask,
-    Question,
-    TablePredictions,
-    make_question,
-    value_columns,
-)
+from dm2l.review._question import Labels, Mask, Question, TablePredictions, make_question
 from dm2l.review._sample import Key, Sample
 from dm2l.tables import FitOptions, Table, TableModel, audit_table, complete_table, save_bundle
 from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
@@ -274,12 +266,11 @@ class ReviewSession:
         self._audit = Background(self._find_label_errors, self._lock)
         self._label_errors: dict[Key, float] = {}
         journal.obey(model.classifier.rules)
-        self._columns = value_columns(table)
         self._top = top
         # Decided entries need a prediction, too, because a person can go back to them.
         self._predictions = TablePredictions(model, table, table.Y)
         self._predictions.identifiers = _identifiers(model, table, keep)
-        self.warnings = self._predictions.warnings
+        self._columns, self.warnings = self._predictions.columns, self._predictions.warnings
         if not np.array_equal(self.labels(), table.Y, equal_nan=True):
             self._predictions = TablePredictions(model, table, self.labels(), self._predictions)
 
@@ -293,7 +284,7 @@ class ReviewSession:
             known = [
                 (answer == "yes", p)
                 for (_, label), (answer, p) in decisions.items()
-                if answer != "skip" and p is not None and label not in self._columns
+                if answer != "skip" and p is not None and self._columns[label].group is None
             ]
             checked = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
             asked, left = self.asked(), self._questions(self.journal.left())
@@ -316,12 +307,12 @@ class ReviewSession:
             made, sample = self.journal.decisions, self.journal.sample
             if queue not in QUEUES:
                 raise ValueError(f"queue must be one of {', '.join(QUEUES)}; got {queue!r:.40}.")
+            keys: Iterable[Key] = self.journal.checks if queue == "label_errors" else made
             if queue == "sample":
-                return [key for key in (sample.entries if sample else ()) if key in made]
+                keys = [key for key in (sample.entries if sample else ()) if key in made]
             first: dict[Key, Key] = {}  # a column with several values is one question
-            for row, label in self.journal.checks if queue == "label_errors" else made:
-                column = self._columns.get(label)
-                name = "" if queue == "rows" else column.name if column else label
+            for row, label in keys:
+                name = "" if queue == "rows" else self._columns[label].name
                 first.setdefault((row, name), (row, label if name else ""))
             return list(first.values())
 
@@ -353,7 +344,8 @@ class ReviewSession:
             return None
         if queue == "rows":
             return self._predictions.rank_rows(left)[0] + 1, ""
-        i, k = self._predictions.best_entry(left)
+        best = int(np.argmax(np.where(left, self._predictions.values.total, -1.0)))
+        i, k = divmod(best, left.shape[1])
         return i + 1, self.table.label_names[k]
 
     def start_sample(self, size: int) -> None:
@@ -407,9 +399,8 @@ class ReviewSession:
                 said = spread or {name: made[row, name].answer if (row, name) in made else "skip"}
                 if said.get(name, "skip") != "skip":
                     continue
-                column = self._columns.get(name)
-                word = column.value(known) if column else ["no", "yes"][int(known[k])]
-                found |= {column.name if column else name: word} if word else {}
+                if word := self._columns[name].answer(known):
+                    found[self._columns[name].name] = word
             return found
 
     def _checked(
@@ -421,22 +412,16 @@ class ReviewSession:
         found: dict[str, str] = {}
         for label, answer in answers.items():
             column = self._columns.get(label)
-            if column is not None and column.name == label:
-                found |= column.answers(str(answer))
-            else:
-                found[label] = answer
+            known = column is not None and column.name == label
+            found |= column.answers(answer) if column and known else {label: answer}
         for label, answer in found.items():
             self.journal.check(row, label, answer, observed)
         return found
 
     def _questions(self, left: Mask) -> int:
         """Number of questions about the entries that are ``left``."""
-        found = label_columns(self.table).items()
-        one = (
-            left[:, ks].any(axis=1) if name in self._columns else left[:, ks]
-            for name, (ks, _) in found
-        )
-        return sum(int(part.sum()) for part in one)
+        asked = {column.name: column.labels for column in self._columns.values()}
+        return sum(int(left[:, labels].any(axis=1).sum()) for labels in asked.values())
 
     def _save(self, row: int, answers: Mapping[str, str]) -> None:
         """Write answers by label; those to observed labels confirm or correct them."""

@@ -146,6 +146,25 @@ def test_a_column_with_values_is_one_question(begin, case, tmp_path):
     assert found == ["yes", "yes", "no", "no", "land", "L"]
 
 
+@pytest.mark.parametrize("queue", ["entries", "label_errors", "sample"])
+def test_no_queue_asks_a_cell_twice(begin, queue):
+    session = begin()
+    if queue == "sample":
+        session.start_sample(400)
+    elif queue == "label_errors":
+        session.start_label_errors()
+        session.wait(60)
+    asked = []
+    while (entry := session.question(queue=queue)) is not None:
+        asked.append((entry.row, entry.label))
+        word = f"={entry.choices[0][0]}" if entry.choices else "skip"
+        assert session.answer(entry.row, {entry.label: word}, queue).position > 0
+    assert {"place", "size"} < {label for _, label in asked}
+    assert len(set(asked)) == len(asked)
+    again = [session.question(k, queue) for k in range(len(session.asked(queue)))]
+    assert sorted((entry.row, entry.label) for entry in again) == sorted(asked)
+
+
 def test_each_tag_is_a_question(tmp_path):
     tags = ["a,b", "a", "b,c", None] * 8
     frame = pd.DataFrame({"x": np.sin(np.arange(32.0)), "tags": tags, "old": ["yes", "no"] * 16})
