@@ -144,7 +144,7 @@ def fit_command(
         )
         tell("writing the model")
         save_bundle(model, output)
-    missing, grouped = fit.by_label["*"] == "missing", columns["groups"] is not None
+    missing, grouped = not fit.unlabelled, columns["groups"] is not None
     kinds, rules = columns["kinds"], model.classifier.rules
     found = fit_warnings(
         fit.read(table), model.uses, kinds, rules, grouped=grouped, missing=missing

@@ -64,8 +64,8 @@ class FitOptions:
     missing_as : {"missing", "unlabelled", "negative"}, or mapping
         How to read a missing label: as unknown, as negative or an overlooked positive
         (:doc:`/guide/positive-unlabelled`; fits DM2L), or as negative. A mapping gives it for label
-        columns by name or pattern, where "*" stands for all others. In columns of tags, blank cells
-        stay missing.
+        columns by name or pattern, where "*" stands for all others; it cannot combine "missing"
+        with "unlabelled". In columns of tags, blank cells stay missing.
     rules : LabelRules or None
         Rules that the labels obey, in addition to those of columns with several values.
     """
@@ -95,7 +95,7 @@ class FitOptions:
     @property
     def unlabelled(self) -> bool:
         """Whether labels are positive-unlabelled."""
-        return self.by_label["*"] == "unlabelled"
+        return "unlabelled" in self.by_label.values()
 
     @property
     def automatic(self) -> bool:
@@ -111,7 +111,9 @@ class FitOptions:
         """Replace missing labels by 0 where they are read as negative."""
         columns, Y, groups = label_columns(table), table.Y.copy(), list(table.words.groups)
         read = by_column(list(columns), self.by_label, str(table.path))
+        first: dict[str, str] = {}
         for j, (name, (labels, group)) in enumerate(columns.items()):
+            first.setdefault(read[j], name)
             if read[j] == "negative":
                 missing = np.isnan(Y[:, labels])
                 if group is not None and group.kind == "tags":
@@ -123,11 +125,13 @@ class FitOptions:
                     f"--missing-as (missing_as=) of {name!r} is {read[j]!r}. Choose missing, "
                     "unlabelled or negative."
                 )
-            elif read[j] != self.by_label["*"]:
-                raise ColumnRequestError(
-                    f"--missing-as (missing_as=) is {read[j]} for {name!r}, but not for all "
-                    "labels. Only negative may be set for single labels."
-                )
+        if {"missing", "unlabelled"} <= first.keys():
+            raise ColumnRequestError(
+                f"--missing-as (missing_as=) is unlabelled for {first['unlabelled']!r}, but "
+                f"missing for {first['missing']!r}. One model learns from the blanks of all labels, "
+                "so they cannot have both meanings. Fit one model to each kind of labels with "
+                "--labels, or choose negative for one of them."
+            )
         return replace(table, Y=Y, words=replace(table.words, groups=tuple(groups)))
 
     def with_rules(self, table: Any) -> Self:

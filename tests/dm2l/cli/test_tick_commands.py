@@ -9,6 +9,7 @@ import pytest
 from dm2l.cli._commands import cli
 from dm2l.datasets import make_missing_multilabel
 from dm2l.simulate import simulate_missing_positives
+from dm2l.tables import FitOptions, read_table
 from terminal import command_runner
 
 
@@ -97,3 +98,29 @@ def test_a_blank_that_means_no_is_fitted_as_one(ticked, tmp_path):
     code, text, whole = run("fit", ticked[0], *options, "-o", tmp_path / "m.dm2l", "--json")
     assert code == 0, whole
     assert json.loads(text)["settings"]["kernel"] == "linear"
+
+
+def test_labels_may_read_blanks_in_different_ways(ticked, tmp_path):
+    table = read_table(ticked[0], "tag_*")
+    blank = np.isnan(table.Y)
+    mixed = FitOptions(missing_as={"*": "negative", "tag_1": "missing"}).read(table)
+    np.testing.assert_array_equal(mixed.Y[:, 1], table.Y[:, 1])
+    assert not np.isnan(mixed.Y[:, [0, 2, 3]]).any()
+    # With one unlabelled label, the model of the whole table is positive-unlabelled.
+    mixed = FitOptions(missing_as={"*": "negative", "tag_1": "unlabelled"})
+    assert mixed.unlabelled
+    np.testing.assert_array_equal(np.isnan(mixed.read(table).Y[:, 1]), blank[:, 1])
+    labels = ("--labels", "tag_*", "--missing-as", "negative", "--missing-as", "tag_1=unlabelled")
+    options = (*labels, "--kernel", "linear", "--alpha", "1", "--lambda-d", "0", "--folds", "2")
+    model = tmp_path / "m.dm2l"
+    code, text, whole = run("fit", ticked[0], *options, "--estimate-folds", "0", "-o", model)
+    assert code == 0, whole
+    assert "Estimated share of positives" in text
+
+
+def test_blanks_that_are_missing_and_unlabelled_need_two_models(ticked, tmp_path):
+    options = ("--labels", "tag_*", "--missing-as", "tag_1=unlabelled", "-o", tmp_path / "m.dm2l")
+    code, _, text = run("fit", ticked[0], *options)
+    assert code == 2
+    assert "is unlabelled for 'tag_1', but missing for 'tag_0'" in text
+    assert "Fit one model to each kind of labels with --labels" in text
