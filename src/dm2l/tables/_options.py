@@ -128,9 +128,9 @@ class FitOptions:
         if {"missing", "unlabelled"} <= first.keys():
             raise ColumnRequestError(
                 f"--missing-as (missing_as=) is unlabelled for {first['unlabelled']!r}, but "
-                f"missing for {first['missing']!r}. One model learns from the blanks of all labels, "
-                "so they cannot have both meanings. Fit one model to each kind of labels with "
-                "--labels, or choose negative for one of them."
+                f"missing for {first['missing']!r}. One model learns from the blanks of all "
+                "labels, so they cannot have both meanings. Fit one model to each kind of labels "
+                "with --labels, or choose negative for one of them."
             )
         return replace(table, Y=Y, words=replace(table.words, groups=tuple(groups)))
 
