@@ -8,7 +8,7 @@ def completion() -> str:
     record = load("completion")["holes"]
     ranked, auc, loss = record["map"], record["auc"], record["logloss"]
     lines = [
-        f"| {ranked['sets']} sets | AP | mean rank | AUC | log-loss | wins : losses in AP, p |",
+        f"| {ranked['sets']} sets | AP | mean rank | AUC | log-loss | better : worse in AP, p |",
         "|---" * 6 + "|",
     ]
     for name, rank in ranked["mean_ranks"].items():
