@@ -1,5 +1,6 @@
 """The commands ``complete``, ``predict``, ``suggest``, ``audit`` and ``explain``."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -411,5 +412,9 @@ def explain_command(
         for name, value in item.features:
             say(f"  {value:+.3f}  {name}" if kernel == "linear" else f"  {value:.3f}  {name}")
         if item.together:
-            listed = ", ".join(f"{name} ({value:+.2f})" for name, value in item.together)
-            say(f"  correlated labels: {listed}")
+            # No line ends within a name.
+            listed = (f"{name} ({r:+.2f})".replace(" ", "\xa0") for name, r in item.together)
+            text = f"  correlated labels: {', '.join(listed)}"
+            whole: Any = {"break_long_words": False, "break_on_hyphens": False}
+            lines = textwrap.wrap(text, 80, subsequent_indent=" " * 4, **whole)
+            say(*(line.replace("\xa0", " ") for line in lines))

@@ -605,6 +605,7 @@ def test_explain_names_words_and_labels(journey):
     assert "topic_security" in [name for name, _ in found["together"][:3]]
     shown = succeed(explain_command, journey[0]["model.dm2l"]).stdout
     assert all(f"{name}\n" in shown for name in LABELS)
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_evaluate_puts_methods_side_by_side(journey):
