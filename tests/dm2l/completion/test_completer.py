@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dm2l.baselines import MaskedRidgeClassifier
+from dm2l.completion import CompletionSummary
 from dm2l.completion._completer import LabelCompleter
 from dm2l.datasets import make_missing_multilabel
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
@@ -82,3 +83,12 @@ def test_calibration_decides_and_a_threshold_does_not(scored):
     np.testing.assert_array_equal(calibrated.decide(scores), calibrated.probabilities(scores) > 0.5)
     strict = fitted(scored, calibration="sigmoid", threshold=0.3)
     np.testing.assert_array_equal(strict.decide(scores), scores > 0.3)
+
+
+def test_a_summary_is_printed_with_four_digits():
+    summary = CompletionSummary(12345, 2, 0, 1 / 3, 0.25, np.nan, 1)
+    assert repr(summary) == (
+        "CompletionSummary(n_yes=12345, n_no=2, n_left=0, expected_wrong=0.3333, "
+        "expected_wrong_yes=0.25, expected_wrong_no=nan, n_implied=1)"
+    )
+    assert summary.expected_wrong == 1 / 3
