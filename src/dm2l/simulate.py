@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from dm2l._utils.inputs import check_choice, check_count
 from dm2l.labels._entries import Signs
-from dm2l.labels._matrix import parse_labels
+from dm2l.labels._matrix import frame_like, parse_labels
 
 __all__ = [
     "infer_skipped_negatives",
@@ -270,9 +270,5 @@ def _hide(Y: Any, T: Signs, kept: Mask, return_mask: bool, hidden: int = 0) -> A
         csr = sp.csr_array if isinstance(Y, sp.sparray) else sp.csr_matrix
         result = csr(signs.astype(np.float64))
     else:
-        result = np.where(signs == 0, np.nan, (signs > 0).astype(np.float64))
-        if hasattr(Y, "iloc"):
-            import pandas as pd  # installed, because Y is a data frame
-
-            result = pd.DataFrame(result, index=Y.index, columns=Y.columns)
+        result = frame_like(np.where(signs == 0, np.nan, (signs > 0).astype(np.float64)), Y)
     return (result, kept) if return_mask else result
