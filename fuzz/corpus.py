@@ -91,10 +91,21 @@ def records(folder: Path) -> None:
     GramStatistics(D, C).add(X, SIGNS).save(folder / "sums.npz")
 
 
+def rules(folder: Path) -> None:
+    """Rules between labels as text and as a table, and scores of another model."""
+    (folder / "rules.txt").write_text(
+        't_a => t_b  # one implies the other\n"t, c" => t_a\nnot both: t_d, t_e\n'
+        "at most one: t_f, t_g, t_h\nexactly one: t_i, t_j, t_k\n"
+    )
+    (folder / "rules.csv").write_text('child,parent\nt_a,t_b\n"t, c",t_a\n')
+    scores = [f"{i},{X[i, 0]:.3f},{X[i, 1]:.3f}" for i in range(N)]
+    (folder / "scores.csv").write_text("\n".join(["id,t_a,t_b", *scores]))
+
+
 def main() -> None:
     """Write all of them."""
     CORPUS.mkdir(exist_ok=True)
-    for make in (tables, matrices, records):
+    for make in (tables, matrices, records, rules):
         make(CORPUS)
 
 

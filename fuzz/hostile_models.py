@@ -32,7 +32,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.discovery import all_estimators
 
-from dm2l import AutoClassifier, DM2LClassifier
+from dm2l import AutoClassifier, DM2LClassifier, LabelRules, ScoreClassifier
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.extreme import ExtremeDM2LClassifier
 from dm2l.persistence import load_model, save_model
@@ -41,6 +41,8 @@ from dm2l.persistence._schema import ENTRIES, Alternative, Spec
 from dm2l.tables import make_table_pipeline
 from fuzz.corpus import X, Y
 
+PAIR = LabelRules(exclusions=[("y1", "y2")])
+GROUP = LabelRules(exactly_one=[("y0", "y1", "y2")])
 Json = Any
 Arrays = dict[str, np.ndarray[Any, Any]]
 ROWS = 3
@@ -123,7 +125,7 @@ def models(folder: Path) -> list[Path]:
     for entry in ENTRIES.values():
         class_of(entry)
     all_estimators()
-    y = np.nan_to_num(Y)
+    y, one = np.nan_to_num(Y), np.eye(3)[np.arange(len(X)) % 3]
     frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
     frame["c"] = np.where(X[:, 2] > 0, "left", "right")
     frame["d"] = [f"some words {k % 7}" for k in range(len(X))]
@@ -136,6 +138,8 @@ def models(folder: Path) -> list[Path]:
         "boosted": MaskedOneVsRestClassifier(HistGradientBoostingClassifier(max_iter=3)).fit(X, Y),
         "scaled": make_pipeline(StandardScaler(), DM2LClassifier()).fit(X, Y),
         "extreme": ExtremeDM2LClassifier(rank=2).fit(X, y),
+        "rules": DM2LClassifier(rules=GROUP).fit(X, one),
+        "scores": ScoreClassifier(rules=PAIR).fit(X[:, :3], one),
         "auto": AutoClassifier("quick", random_state=0).fit(X, Y),
         "table": make_table_pipeline(frame, DM2LClassifier()).fit(frame, Y),
     }

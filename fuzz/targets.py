@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.ensemble import RandomForestClassifier
 
-from dm2l import DM2LClassifier
+from dm2l import DM2LClassifier, LabelRules
 from dm2l._utils.files import FAULTS
 from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.io import read_csv, read_parquet
@@ -24,6 +25,7 @@ from dm2l.outofcore import GramStatistics, RowBlocks
 from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.review import Journal
 from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
+from dm2l.tables._scores import add_scores
 from fuzz.corpus import CORPUS, D, X, Y
 from fuzz.estimators import fit_extreme, fit_odd
 from fuzz.hostile_models import attack, load, models
@@ -98,6 +100,56 @@ def _blocks(path: Path) -> None:
         blocks = RowBlocks.open(path, "t_*", drop=["phase", "note"])
     for block in blocks:
         np.asarray(block.X.sum())
+
+
+# --------------------------------------------------------------------------------- rules, scores
+
+
+def _chain(names: list[str], _: random.Random) -> list[str]:
+    return [f"{one} => {other}" for one, other in pairwise(names)]
+
+
+def _hub(names: list[str], _: random.Random) -> list[str]:
+    here = names[0]
+    return [f"{here} => {n}" if k % 2 else f"{n} => {here}" for k, n in enumerate(names[1:])]
+
+
+def _group(names: list[str], rng: random.Random) -> list[str]:
+    return [f"{rng.choice(['at most', 'exactly'])} one: {', '.join(names)}"]
+
+
+def _cover(names: list[str], rng: random.Random) -> list[str]:
+    """Small groups that overlap: deciding whether a row can obey them all is hard."""
+    size = min(len(names), 3)
+    return [f"exactly one: {', '.join(rng.sample(names, size))}" for _ in names[::2]]
+
+
+def _pairs(names: list[str], rng: random.Random) -> list[str]:
+    heads = ("{0} => {1}", "not both: {0}, {1}")
+    return [rng.choice(heads).format(*rng.sample(names, 2)) for _ in names]
+
+
+def _change_rules(content: bytes, rng: random.Random) -> bytes:
+    """Half of the time rules that are expensive to combine."""
+    if rng.random() < 0.5 or content.startswith(b"child"):
+        return mutate(content, rng)
+    names = [f"t{k}" for k in range(rng.choice([2, 30, 300, 3000, 20_000]))]
+    return "\n".join(rng.choice([_chain, _hub, _group, _cover, _pairs])(names, rng)).encode()
+
+
+def _obey(path: Path) -> None:
+    rules = LabelRules.read(path)
+    names = ["t_a", "t_b", "t, c", *(f"t_{k}" for k in "defghijk"), *(f"t{k}" for k in range(30))]
+    Y = np.full((3, len(names)), np.nan)
+    Y[0, :4], Y[1, 4:] = [1, 0, 1, 0], 0
+    rules.propagate(Y, names)
+    rules.violations(Y, names)
+    rules.contradictions(Y, names)
+
+
+def _add_scores(path: Path) -> None:
+    table = read_table(CORPUS / "table.csv", "t_*")
+    add_scores(table, path, ["t_a", "t_b"])
 
 
 # ------------------------------------------------------------------------------ models, journals
@@ -182,6 +234,8 @@ TARGETS = {
     "matlab": Target(_kept("m.mat", "dense.mat"), _read),
     "blocks": Target(_kept("table.csv", "numbers.parquet", "m.svm", "dense.npz", "x.npy"), _blocks),
     "statistics": Target(_kept("sums.npz"), GramStatistics.load),
+    "rules": Target(_kept("rules.txt", "rules.csv"), _obey, _change_rules, (ValueError,)),
+    "scores": Target(_kept("scores.csv"), _add_scores),
     "journal": Target(_kept("answers.jsonl"), _open, change_journal),
     "model": Target(_models, _use),
     "bundle": Target(_bundles, _answer, _change_bundle),

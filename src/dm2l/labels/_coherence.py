@@ -26,6 +26,7 @@ _FAR = 1e3
 # Tolerance of the rules, and of the corrections at which Dykstra's method ends.
 SLACK, _TOL, _MOST_ROUNDS = 1e-9, 1e-10, 5000
 _BLOCK = 2**20  # numbers of an intermediate array
+_LONGEST = 1.0  # seconds to search decisions for one row; groups that overlap can take for ever
 
 
 class Forest:
@@ -142,11 +143,12 @@ class Coherence:
         return result
 
     def best(self, p: Floats, known: Signs) -> Mask | None:
-        """Most probable decisions of one row that obey all rules; None if there are none."""
+        """Most probable decisions of one row that obey all rules; None if none were found."""
         from scipy.optimize import Bounds, LinearConstraint, milp  # loading it is slow
 
         rules, bounds = LinearConstraint(self.A, self.low, self.high), Bounds(known > 0, known >= 0)
-        found = milp(0.5 - p, integrality=np.ones(len(p)), bounds=bounds, constraints=rules).x
+        limits = {"integrality": np.ones(len(p)), "options": {"time_limit": _LONGEST}}
+        found = milp(0.5 - p, bounds=bounds, constraints=rules, **limits).x
         return None if found is None else found > 0.5
 
 

@@ -18,8 +18,11 @@ HEADS = {"not both": "exclusions", "at most one": "at_most_one", "exactly one": 
 FIELDS = {"implications", *HEADS.values()}
 _PLAIN = re.compile(rf"(?!({'|'.join(HEADS)})\s*:)(?!\s)(?:(?!=>)[^\",#\r\n])+(?<!\s)")
 _BLOCK = 2**22  # numbers of an intermediate array
+_SHOWN = 9  # rules in a message
 _BARELY = 1e-6  # distance from one half
 _DENSE = 0.05  # share of nonzero entries above which the closure is multiplied as a dense matrix
+_MOST_LABELS = 2**13
+_MOST_PAIRS = 2**20  # pairs of labels in groups; as a limit on time and memory for the closure
 
 
 class RuleText(NamedTuple):
@@ -87,8 +90,10 @@ class RuleLogic:
         self.columns = np.array(used, dtype=np.intp)
         self.names = [label_names[column] for column in used]
         self.rules = [(rule, [at[name] for name in rule.names]) for rule in rules]
-        self._refuse_cycles()
         m, exact = len(used), [group for rule, group in self.rules if rule.field == "exactly_one"]
+        _limit("labels in rules", m, _MOST_LABELS)
+        _limit("pairs of labels in groups", sum(len(at) ** 2 for _, at in self.rules), _MOST_PAIRS)
+        self._refuse_cycles()
         self.implications = self._pairs("implications")
         self.exclusive = self._pairs("exclusions", "at_most_one", "exactly_one")
         (child, parent), (one, other) = self.implications.T, self.exclusive.T
@@ -113,7 +118,7 @@ class RuleLogic:
             none = np.zeros(m, dtype=np.int8)
             if self.coherence.best(none.astype(np.float64), none) is None:
                 raise ValueError(
-                    f"No row can obey all rules. Remove or correct {_listed(wide, 'or')}."
+                    f"Found no row that obeys all rules. Remove or correct {_listed(wide, 'or')}."
                 )
 
     def _pairs(self, *fields: str) -> NDArray[np.intp]:
@@ -289,11 +294,23 @@ def _closed(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Any:
     stored = -1
     while reach.nnz != stored:
         stored = reach.nnz
+        pairs = np.diff(reach.indptr)[reach.indices].sum(dtype=np.int64)  # at most, after the next
+        _limit("pairs of labels that follow from rules", min(int(pairs), size**2), 4 * _MOST_PAIRS)
         reach = reach @ reach
         reach.data[:] = 1
     return reach.toarray() if reach.nnz > _DENSE * size**2 else reach
 
 
+def _limit(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise ValueError(
+            f"There are up to {count:,} {what}, more than {most:,}. Leave some of the rules out."
+        )
+
+
 def _listed(rules: Sequence[RuleText], word: str = "and") -> str:
-    *most, last = (rule.placed for rule in rules)
+    *most, last = (rule.placed for rule in rules[:_SHOWN])
+    if len(rules) > _SHOWN:
+        last = f"{last} {word} {len(rules) - _SHOWN} other rules"
+        return ", ".join([*most, last])
     return f"{', '.join(most)} {word} {last}" if most else last

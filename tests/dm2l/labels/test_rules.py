@@ -269,3 +269,23 @@ def test_unknown_label_of_a_file_is_refused_with_its_line(tmp_path):
     path.write_text("a => b\nnot both: a, c\n")
     with pytest.raises(ValueError, match=r"\(rules.txt, line 2\) has an unknown label 'c'"):
         LabelRules.read(path).propagate([[1.0, 0.0]], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"implications": [(f"y{k}", f"y{k + 1}") for k in range(4000)]}, "that follow from rules"),
+        ({"exactly_one": [[f"y{k}" for k in range(1100)]]}, "pairs of labels in groups"),
+        ({"exclusions": [(f"y{k}", f"z{k}") for k in range(5000)]}, "labels in rules"),
+    ],
+)
+def test_rules_that_cost_too_much_are_refused_before_they_are_combined(rules, message):
+    with pytest.raises(ValueError, match=f"There are up to .* {message}, more than"):
+        LabelRules(**rules)
+
+
+def test_a_message_shows_only_some_of_many_rules():
+    chain = [(f"y{k}", f"y{k + 1}") for k in range(40)]
+    with pytest.raises(ValueError, match="and 32 other rules") as caught:
+        LabelRules([*chain, ("y40", "y0")])
+    assert len(str(caught.value)) < 1000
