@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from all_estimators import ESTIMATORS
 from dm2l import AutoClassifier, DM2LClassifier
 from dm2l._utils.arrays import LARGEST, check_magnitude
-from dm2l.baselines import MaskedRidgeClassifier
+from dm2l.baselines import MaskedRidgeClassifier, MLLRCClassifier
 from dm2l.extreme import ExtremeDM2LClassifier
 
 MORE = [
@@ -86,6 +86,14 @@ def test_any_finite_numbers_give_finite_scores_or_a_value_error(estimator, in_ti
                 assert np.isfinite(p).all(), seed
                 outcomes[True] += 1
     assert outcomes[True] > 3
+
+
+def test_lost_residuals_of_label_correlations_are_an_error():
+    rng = np.random.default_rng(8)
+    n, d = int(rng.integers(12, 30)), int(rng.integers(1, 6))
+    X, Y = inputs(rng, n, d), labels(rng, n)
+    with pytest.raises(ValueError, match="Standardize the columns"):
+        MLLRCClassifier().fit(X, Y)
 
 
 def test_a_large_ridge_beside_a_huge_cell_returns(in_time):

@@ -272,7 +272,13 @@ class Correlations:
         self.gram = weighed.T @ Y
         self._curvature = self.unexplained + lambda1 * self.gram
         check_finite(self._curvature, "Normal equations")
-        self.lipschitz = float(scipy.linalg.eigvalsh(self._curvature)[-1])
+        curvatures = scipy.linalg.eigvalsh(self._curvature)
+        self.lipschitz = float(curvatures[-1])
+        if curvatures[0] < -1e-8 * self.lipschitz:  # it is positive semidefinite
+            raise ValueError(
+                "Rounding errors in the ridge residuals are too large: a column of X is far "
+                "from zero compared with its spread. Standardize the columns of X."
+            )
 
     def smooth(self, S: Array) -> tuple[float, Array]:
         """Value and gradient of the objective without the nuclear norm."""
