@@ -27,7 +27,7 @@ from dm2l.tables import (
     suggest_rows,
     write_completion,
 )
-from dm2l.tables._completion import MARGIN, expected_rates, nothing_filled
+from dm2l.tables._completion import INVERTED, MARGIN, REPEATED, expected_rates, nothing_filled
 from dm2l.tables._filled import check_form
 from dm2l.tables._model import constant_warnings, no_positive_warnings
 from dm2l.tables._output import write_columns
@@ -320,6 +320,15 @@ def _lines(columns: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
+def _tested(found: int, suspects: int) -> dict[str, float]:
+    """Share of inverted labels among the first suspects, with Wilson's confidence interval."""
+    from scipy.stats import binomtest  # imported here, because loading it is slow
+
+    low, high = binomtest(found, suspects).proportion_ci(method="wilson")
+    first = suspects // REPEATED
+    return {"suspects": first, "found": found / suspects, "low": low, "high": high}
+
+
 @click.command("audit")
 @shared.file_option("FILE", f"{_FILE}the list.")
 @click.option(
@@ -363,8 +372,9 @@ def audit_command(
             write_columns(output, columns, safe=safe_csv)
     shared.warn(found.warnings)
     lines = _lines(columns)
+    test = None if found.test is None else _tested(*found.test)
     if as_json:
-        shared.echo_json({"output": output, "label_errors": lines})
+        shared.echo_json({"output": output, "label_errors": lines, "test": test})
         return
     shown = lines[:_AUDITED]
     if shown:
@@ -373,6 +383,12 @@ def audit_command(
         shared.show_grid(headings, rows, left=len(headings) - 1)
         share = found.probability[: len(shown)].mean()
         say(f"By these probabilities, {share:.0%} of the {len(shown)} labels shown are wrong.")
+    if test is not None:
+        say(
+            f"Test: {INVERTED:.0%} of the labels were inverted. Of the first {test['suspects']} "
+            f"suspects, {test['found']:.0%} were inverted labels (95% confidence interval "
+            f"{test['low']:.0%} to {test['high']:.0%}). The others are wrong already, or correct."
+        )
     if output is not None:
         say(f"{len(lines)} labels written: {output}")
 

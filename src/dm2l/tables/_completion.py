@@ -1,12 +1,14 @@
 """Imputation of the missing labels of a table, and suspected label errors."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._utils.html import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.completion._errors import CompletionSummary
+from dm2l.labels._entries import Signs
 from dm2l.tables._measures import impute
 from dm2l.tables._model import TableModel, constant_warnings, no_positive_warnings
 from dm2l.tables._reading import Table
@@ -219,6 +221,11 @@ class Audit:
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
     warnings: list[str]
+    test: tuple[int, int] | None = None
+
+
+# A test inverts this share of the observed labels this often, and looks at the first suspects.
+INVERTED, REPEATED, FIRST = 0.02, 5, 20
 
 
 def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audit:
@@ -238,7 +245,9 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     Audit
         Arrays ``row`` (1 is the first row below the header), ``label``, ``observed``, ``blank``
         (for positive-unlabelled labels), ``probability`` of an error, and ``false_alarms``, the
-        expected share of correct labels among this entry and those before it.
+        expected share of correct labels among this entry and those before it. ``test`` counts
+        inverted labels among the first suspects, and these suspects, in five tests that each
+        invert 2 % of the observed labels of yes/no columns; None without such labels.
 
     Examples
     --------
@@ -269,4 +278,23 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
         probability=found.probability[first],
         false_alarms=found.false_alarms[first],
         warnings=warnings,
+        test=_test_audit(model.classifier, T, scores, refit=trained, together=cells),
     )
+
+
+def _test_audit(classifier: Any, T: Signs, scores: Any, **given: Any) -> tuple[int, int] | None:
+    """Invert some known labels; count these among the first suspects, and the first suspects."""
+    known = (T != 0) & classifier._learnable & np.isfinite(scores)
+    for labels in given["together"]:
+        known[:, labels] = False
+    places, rng, found = np.flatnonzero(known), np.random.default_rng(0), 0
+    n = round(INVERTED * len(places))
+    if not n or getattr(classifier, "missing_as", None) == "unlabelled":
+        return None
+    for _ in range(REPEATED):
+        inverted, signs = rng.choice(places, n, replace=False), T.copy()
+        signs.flat[inverted] *= -1
+        errors = classifier._completer.find_label_errors(signs, scores, **given)
+        suspects = (errors.row * T.shape[1] + errors.label)[: min(n, FIRST)]
+        found += int(np.isin(suspects, inverted).sum())
+    return found, REPEATED * min(n, FIRST)
