@@ -326,7 +326,8 @@ def _tested(found: int, suspects: int) -> dict[str, float]:
 
     low, high = binomtest(found, suspects).proportion_ci(method="wilson")
     first = suspects // REPEATED
-    return {"suspects": first, "found": found / suspects, "low": low, "high": high}
+    shares = {"found": found / suspects, "low": low, "high": high}
+    return {"suspects": first} | {name: round(value, 4) for name, value in shares.items()}
 
 
 @click.command("audit")
@@ -385,9 +386,10 @@ def audit_command(
         say(f"By these probabilities, {share:.0%} of the {len(shown)} labels shown are wrong.")
     if test is not None:
         say(
-            f"Test: {INVERTED:.0%} of the labels were inverted. Of the first {test['suspects']} "
-            f"suspects, {test['found']:.0%} were inverted labels (95% confidence interval "
-            f"{test['low']:.0%} to {test['high']:.0%}). The others are wrong already, or correct."
+            f"In a test with {INVERTED:.0%} inverted labels, {test['found']:.0%} of the first "
+            f"{test['suspects']:.0f} suspects were inverted",
+            f"(95% confidence interval: {test['low']:.0%} to {test['high']:.0%}). "
+            "The others are wrong already, or correct.",
         )
     if output is not None:
         say(f"{len(lines)} labels written: {output}")
