@@ -109,6 +109,15 @@ def compare(case: str) -> dict[str, Any]:
     return row | {"equal_ratio": fits[equal]["ratio"], "ratio": default["ratio"], "fits": fits}
 
 
+def table(cases: list[dict[str, Any]]) -> str:
+    """Markdown table of the ratios."""
+    lines = ["| | relative to | goal | equal | with `tol` | default |", "|---|---|---|---|---|---|"]
+    for row in cases:
+        ratios = f"{row['asked']:g} | {row['equal_ratio']:.1f} | {row['equal']:g}"
+        lines.append(f"| {row['case']} | {row['over']} | {ratios} | {row['ratio']:.1f} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
@@ -118,7 +127,8 @@ def main() -> None:
     rows = []
     for case in options.cases:
         rows.append(compare(case))
-        write(options.out, {"rate": RATE, "seed": SEED, "cases": rows})
+        record = {"tables": {"tolerance": table(rows)}, "rate": RATE, "seed": SEED, "cases": rows}
+        write(options.out, record)
 
 
 if __name__ == "__main__":
