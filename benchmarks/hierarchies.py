@@ -15,6 +15,8 @@ missing     30 % of the entries of the training rows observed, uniformly: imputa
             and predictions of the test rows without rules, with rules, and with the maximum over
             the descendants; fits to labels as observed, propagated, and propagated with inverse
             rates as weights.
+bounded     the same, filled with max_error_rate, without rules and with rules: share filled, and
+            share of errors among all filled labels, those with yes, and those with no.
 projection  100,000 rows with the taxonomy of the set: processor time and memory.
 
 Rows that are in FILE.jsonl are not computed again. Times are processor times.
@@ -53,7 +55,8 @@ PUBLISHED = {
     "Enron_corr": 0.756,
     "ImCLEF07A": 0.956,
 }
-OBSERVED = 0.3
+OBSERVED, BOUNDS = 0.3, (0.01, 0.05, 0.1)
+KINDS = ("filled", "yes", "wrong", "wrong yes", "wrong no")
 Setting = tuple[Any, ...]
 # Kernels with widths and ridges; trees with the least rows of a leaf and the share of features.
 SETTINGS: list[Setting] = [
@@ -208,14 +211,44 @@ def weights(truth: Any, seen: Any, rules: LabelRules) -> Any:
     return np.where(np.isnan(seen), 0.0, result * OBSERVED)
 
 
-def missing(data: str, seed: int, way: str) -> dict[str, Any]:
+def observed(data: str, seed: int) -> tuple[Any, ...]:
+    """What ``read`` returns, labels of the training rows with missing entries, and a model."""
     X, truth, rules, train, test = read(data)
     if len(train) > MOST_OBSERVED:
         train = np.random.default_rng(seed).permutation(train)[:MOST_OBSERVED]
     Y = truth[train]
     Y = np.where(np.random.default_rng(seed).random(Y.shape) < OBSERVED, Y, np.nan)
-    known = rules.propagate(Y)
     model = DM2LClassifier(0.0, 1.0, kernel="rbf", gamma=0.5 / (2 * X.shape[1]), local=False)
+    return X, truth, rules, train, test, Y, model
+
+
+def bounded(data: str, seed: int) -> dict[str, Any]:
+    X, truth, rules, train, _, Y, model = observed(data, seed)
+    found: dict[str, Any] = {}
+    for name, some in (("without", None), ("with", rules)):
+        model.set_params(rules=some).fit(X[train], Y)
+        for bound in BOUNDS:
+            D, summary = model.complete(X[train], Y, max_error_rate=bound, return_summary=True)
+            filled = np.isnan(Y) & ~np.isnan(D)
+            found[f"{name} {bound}"] = {
+                "filled": float(filled.sum() / np.isnan(Y).sum()),
+                "yes": int((filled & (D == 1)).sum()),
+                "expected": summary.expected_wrong,
+                "violations": int(rules.violations(D).sum()),
+            } | {
+                key: float((truth[train] != D)[part].mean()) if part.any() else 0.0
+                for key, part in (
+                    ("wrong", filled),
+                    ("wrong yes", filled & (D == 1)),
+                    ("wrong no", filled & (D == 0)),
+                )
+            }
+    return found
+
+
+def missing(data: str, seed: int, way: str) -> dict[str, Any]:
+    X, truth, rules, train, test, Y, model = observed(data, seed)
+    known = rules.propagate(Y)
     start = time.process_time()
     if way == "as observed":
         model.fit(X[train], Y)
@@ -282,6 +315,7 @@ def compute(part: str, data: str, seed: int, way: str) -> dict[str, Any]:
 WAYS = {
     "complete": ("",),
     "missing": ("as observed", "propagated", "weighted"),
+    "bounded": ("",),
     "projection": ("",),
 }
 FITS = {"as observed": "as observed", "propagated": "propagated", "weighted": "inverse rates"}
@@ -299,7 +333,7 @@ def table(head: list[str], rows: list[list[Any]]) -> str:
 def tables(rows: list[dict[str, Any]]) -> dict[str, str]:
     """Tables of the research page, of the first seed."""
     found = {(r["part"], r["data"], r["way"]): r["result"] for r in rows if r["seed"] == 0}
-    filled, new, fits, whole, cost = [], [], [], [], []
+    filled, new, fits, whole, cost, bound = [], [], [], [], [], []
     for data, published in PUBLISHED.items():
         whole += [
             [data, *found["complete", data, ""]["ap"].values(), published]
@@ -308,6 +342,9 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, str]:
         if one := found.get(("projection", data, "")):
             parts = f"{one['rows']:,}", one["labels"], f"{one['cpu_seconds']:.1f} s"
             cost.append([data, *parts, f"{one['extra_mb']:.0f} MB", one["violations"]])
+        for rate in BOUNDS if (one := found.get(("bounded", data, ""))) else ():
+            two = [one[f"{name} {rate}"] for name in ("without", "with")]
+            bound.append([data, f"{rate:.0%}", *(part[key] for key in KINDS for part in two)])
         ways = {way: found.get(("missing", data, way)) for way in WAYS["missing"]}
         if None in ways.values():
             continue
@@ -326,6 +363,10 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, str]:
     last = ["violations without : with"]
     return {
         "hierarchies_filled": table(["set", *six, "implied", *last, "time ratio"], filled),
+        "hierarchies_bounded": table(
+            ["set", "bound", *(f"{a} {b}" for a in KINDS for b in ("without", "with"))],
+            bound,
+        ),
         "hierarchies_new": table(["set", *six, *last], new),
         "hierarchies_fits": table(
             ["set", "fit to labels", "AP imputed", "log-loss", "AP new rows", "log-loss"], fits
@@ -342,7 +383,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder of the sets")
     parser.add_argument("--out", type=Path, required=True, help="lines of JSON")
     parser.add_argument("--summary", type=Path, help="print the tables, and store them here")
-    parser.add_argument("--parts", nargs="+", default=["complete", "missing", "projection"])
+    parser.add_argument("--parts", nargs="+", default=list(WAYS))
     parser.add_argument("--sets", nargs="+", default=list(PUBLISHED))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
