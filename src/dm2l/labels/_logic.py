@@ -46,7 +46,7 @@ class RuleText(NamedTuple):
         """Reject a rule with a wrong number of labels."""
         pair, count = self.field in ("implications", "exclusions"), len(self.names)
         if len(set(self.names)) < count or count < 2 or (pair and count > 2):
-            hint = " Use 'at most one' for more." if pair and count > 2 else ""
+            hint = " Use 'at most one' for more." * (self.field == "exclusions" and count > 2)
             number = "two" if pair else "at least two"
             raise ValueError(f"the rule {str(self)!r} needs {number} different labels.{hint}")
         if any(not name or len(name.splitlines()) != 1 for name in self.names):
@@ -245,46 +245,40 @@ class RuleLogic:
     def _explain(self, T: Signs) -> tuple[list[int], str]:
         """Return the literals of a row that lead to a contradiction, and the rules involved."""
         m, facts = len(T), {*np.flatnonzero(np.hstack([T > 0, T < 0])).tolist()}
-        clauses = [(rule, clause) for rule, at in self.rules for clause in _clauses(rule, at, m)]
-        reasons: dict[int, tuple[RuleText, list[int]]] = {}
-        known, conflict = set(facts), None
+        clauses = [(rule, part) for rule, at in self.rules for part in _impossible(rule, at, m)]
+        # The rule that each known literal follows from, and the literals that the rule needs.
+        known: dict[int, tuple[RuleText | None, list[int]]] = dict.fromkeys(facts, (None, []))
+        conflict: tuple[RuleText, list[int]] | None = None
         while conflict is None:
             before = len(known)
-            for rule, clause in clauses:
-                # A clause is a set of literals of which at least one holds.
-                open_ = [literal for literal in clause if (literal + m) % (2 * m) not in known]
+            for rule, part in clauses:
+                open_ = [literal for literal in part if literal not in known]
                 if not open_:
-                    conflict = rule, [(literal + m) % (2 * m) for literal in clause]
+                    conflict = rule, part
                     break
-                if len(open_) == 1 and open_[0] not in known:
-                    others = [(one + m) % (2 * m) for one in clause if one != open_[0]]
-                    known.add(open_[0])
-                    reasons[open_[0]] = rule, others
+                if len(open_) == 1:
+                    others = [literal for literal in part if literal != open_[0]]
+                    known.setdefault((open_[0] + m) % (2 * m), (rule, others))
             if conflict is None and len(known) == before:
                 # The rest of the contradiction comes from labels that are always positive.
-                always = {k for k in np.flatnonzero(self._always).tolist() if k not in known}
+                always = set(np.flatnonzero(self._always).tolist()) - known.keys()
                 if not always:
                     return sorted(facts), "the rules"
-                known |= always
-        used, steps, queue = [], [conflict[0]], list(conflict[1])
-        seen = set(queue)
+                known |= dict.fromkeys(always, (None, []))
+        steps, queue = [conflict[0]], list(conflict[1])
         for literal in queue:  # grows
-            if literal in reasons:
-                rule, others = reasons[literal]
-                steps.append(rule)
-                queue.extend(one for one in others if one not in seen)
-                seen.update(others)
-            elif literal in facts:
-                used.append(literal)
-        return sorted(used), _listed(list(dict.fromkeys(steps[::-1])))
+            rule, others = known[literal]
+            steps += [] if rule is None else [rule]
+            queue += [other for other in others if other not in queue]
+        return sorted(facts & set(queue)), _listed(list(dict.fromkeys(steps[::-1])))
 
 
-def _clauses(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
-    """Return sets of literals for a rule about m labels; at least one literal of each set holds."""
+def _impossible(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
+    """Return the sets of literals that cannot all hold by a rule about m labels."""
     if rule.field == "implications":
-        return [[at[0] + m, at[1]]]
-    pairs = [[one + m, other + m] for one, other in combinations(at, 2)]
-    return [*pairs, at] if rule.field == "exactly_one" else pairs
+        return [[at[0], at[1] + m]]
+    pairs = [list(pair) for pair in combinations(at, 2)]
+    return [*pairs, [k + m for k in at]] if rule.field == "exactly_one" else pairs
 
 
 def _closed(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Any:
