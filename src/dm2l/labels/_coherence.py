@@ -25,7 +25,6 @@ Mask = NDArray[np.bool_]
 _FAR = 1e3
 # Tolerance of the rules, and of the corrections at which Dykstra's method ends.
 SLACK, _TOL, _MOST_ROUNDS = 1e-9, 1e-10, 5000
-_BLOCK = 2**20  # numbers of an intermediate array
 _LONGEST = 1.0  # seconds to search decisions for one row; groups that overlap can take for ever
 
 
@@ -115,10 +114,9 @@ class Coherence:
     def project(self, P: Floats, T: Signs) -> Floats:
         """Nearest probabilities that obey the rules and agree with the known labels ``T``."""
         X = np.where(T == 0, P, T > 0)
-        for start in range(0, len(X), step := max(1, _BLOCK // max(X.shape[1], 1))):
-            rows = start + np.flatnonzero(self.violations(X[start : start + step]))
-            if len(rows):
-                X[rows] = self._project(X[rows].T.copy(), T[rows].T).T
+        rows = np.flatnonzero(self.violations(X))
+        if len(rows):
+            X[rows] = self._project(X[rows].T.copy(), T[rows].T).T
         return X
 
     def _project(self, X: Floats, T: Signs) -> Floats:

@@ -17,7 +17,7 @@ from dm2l.labels._entries import Floats, Signs
 HEADS = {"not both": "exclusions", "at most one": "at_most_one", "exactly one": "exactly_one"}
 FIELDS = {"implications", *HEADS.values()}
 _PLAIN = re.compile(rf"(?!({'|'.join(HEADS)})\s*:)(?!\s)(?:(?!=>)[^\",#\r\n])+(?<!\s)")
-_BLOCK = 2**22  # numbers of an intermediate array
+_BLOCK = 2**20  # numbers of an intermediate array
 _SHOWN = 9  # rules in a message
 _BARELY = 1e-6  # distance from one half
 _DENSE = 0.05  # share of nonzero entries above which the closure is multiplied as a dense matrix

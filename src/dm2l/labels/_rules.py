@@ -4,7 +4,7 @@ import csv
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -62,11 +62,9 @@ class LabelRules:
     at_most_one: Sequence[Sequence[str]] = ()
     exactly_one: Sequence[Sequence[str]] = ()
     label_names: Sequence[str] | None = None
-    places: InitVar[Mapping[str, str] | None] = None
-    _places: Mapping[str, str] = field(init=False, default_factory=dict, compare=False)
+    places: Mapping[str, str] | None = field(default=None, compare=False)
 
-    def __post_init__(self, places: Mapping[str, str] | None) -> None:
-        object.__setattr__(self, "_places", dict(places or {}))
+    def __post_init__(self) -> None:
         for kind in _FIELDS:
             given = getattr(self, kind)
             if isinstance(given, str) or any(isinstance(names, str) for names in given):
@@ -263,7 +261,7 @@ class LabelRules:
         for kind in _FIELDS:
             for names in getattr(self, kind):
                 rule = RuleText(kind, names)
-                yield rule._replace(place=self._places.get(str(rule), ""))
+                yield rule._replace(place=(self.places or {}).get(str(rule), ""))
 
     @cached_property
     def _logic(self) -> RuleLogic:
@@ -306,11 +304,7 @@ def _unquoted(name: str) -> str:
 
 def _parse_csv(line: str) -> RuleText | None:
     """Return the implication in a line of a CSV file, or None."""
-    cells = [cell.strip() for cell in next(csv.reader([line]), [])]
-    if not any(cells):
-        return None
-    if len(cells) != 2 or not all(cells):
-        empty = f"an empty {'second' if cells[0] else 'first'} cell"
-        got = f"{len(cells)} cells" if len(cells) != 2 else empty
-        raise ValueError(f"expected a child and a parent, got {got}: {line!r}")
-    return RuleText("implications", tuple(cells))
+    cells = tuple(cell.strip() for cell in next(csv.reader([line]), []))
+    if any(cells) and (len(cells) != 2 or not all(cells)):
+        raise ValueError(f"expected a child and a parent, got {line!r}")
+    return RuleText("implications", cells) if any(cells) else None
