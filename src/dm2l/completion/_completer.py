@@ -259,9 +259,7 @@ class LabelCompleter:
             rows = TrainingRows.of(digests, T, scores if overfit else None, order)
             if calibration is None:
                 # With flat=True, the scores of labels with few rows would not be used.
-                def curves() -> Calibrator:
-                    return Calibrator("sigmoid").fit(scores, known, weights, flat=False)
-
+                curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
             # Missing entries that others imply are not predicted, so these would be too easy.
             free = None if rules is None else ~rules._logic.redundant(T)
             options = threshold, order, calibrated, free
@@ -350,19 +348,19 @@ class LabelCompleter:
         known = np.where(against[:, None], 0, closed).astype(np.int8)
         found = self._impute(X, T, (closed == 0) & open_, scores, probabilities, max_error_rate)
         found = self._bounded(found, max_error_rate, implied & (found.positive == (closed > 0)))
-        chosen, fixed = found.chosen, known
-        if max_error_rate is not None:  # entries to fill are decided before the others
-            answers = np.where(chosen, np.where(found.positive, 1, -1), known).astype(np.int8)
+        fixed, kept = known, found.chosen
+        if max_error_rate is not None:  # the entries to fill keep their decisions, or are left
+            answers = np.where(kept, np.where(found.positive, 1, -1), known).astype(np.int8)
             answers, broken = logic.propagate(answers)
             fixed = np.where(broken[:, None], known, answers)
         positive = logic.decide(found.positive, found.probabilities, fixed)
-        if max_error_rate is not None:  # the bound holds for the decisions of the model
-            chosen = chosen & (positive == found.positive)
+        if max_error_rate is not None:
+            kept = kept & (positive == found.positive)
         return found._replace(
             scores=np.where(implied, closed, found.scores),
             probabilities=logic.project(found.probabilities, known),
             positive=positive,
-            chosen=chosen | implied,
+            chosen=kept | implied,
             implied=implied,
         )
 

@@ -90,25 +90,22 @@ class RuleLogic:
         self.columns = np.array(used, dtype=np.intp)
         self.names = [label_names[column] for column in used]
         self.rules = [(rule, [at[name] for name in rule.names]) for rule in rules]
-        m, exact = len(used), [group for rule, group in self.rules if rule.field == "exactly_one"]
+        m = len(used)
         _limit("labels in rules", m, _MOST_LABELS)
         _limit("pairs of labels in groups", sum(len(at) ** 2 for _, at in self.rules), _MOST_PAIRS)
         self._refuse_cycles()
-        self.implications = self._pairs("implications")
-        self.exclusive = self._pairs("exclusions", "at_most_one", "exactly_one")
-        (child, parent), (one, other) = self.implications.T, self.exclusive.T
-        # Without one label of a group of two, the other one holds.
-        pairs = [group for group in exact if len(group) == 2]
-        this, that = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-        starts = np.concatenate([child, parent + m, one, other, this + m, that + m])
-        ends = np.concatenate([parent, child + m, other + m, one + m, that, this])
-        self.closure = _closed(starts, ends, 2 * m)
+        parts = chain.from_iterable(_impossible(rule, at, m) for rule, at in self.rules)
+        pairs = np.array([part for part in parts if len(part) == 2], dtype=np.intp).reshape(-1, 2)
+        ends = (pairs[:, ::-1] + m) % (2 * m)  # the opposite of the other literal follows
+        self.closure = _closed(pairs.ravel(), ends.ravel(), 2 * m)
+        pairs = np.array([at for rule, at in self.rules if rule.field == "implications"], np.intp)
+        pairs = pairs.reshape(-1, 2)
         groups = [
             Group(np.array(at), rule.field == "exactly_one")
             for rule, at in self.rules
             if rule.field != "implications"
         ]
-        self.coherence = Coherence(m, self.implications, groups, _closed(child, parent, m))
+        self.coherence = Coherence(m, pairs, groups, _closed(*pairs.T, m))
         self.groups = self.coherence.A[self.coherence.low == 1].astype(np.float32)
         self._always = np.zeros(m, dtype=bool)
         self._probe()
@@ -121,18 +118,13 @@ class RuleLogic:
                     f"Found no row that obeys all rules. Remove or correct {_listed(wide, 'or')}."
                 )
 
-    def _pairs(self, *fields: str) -> NDArray[np.intp]:
-        """Pairs of positions in rules of these kinds, (k, 2)."""
-        found = [combinations(group, 2) for rule, group in self.rules if rule.field in fields]
-        return np.array(list(chain(*found)), dtype=np.intp).reshape(-1, 2)
-
     def _refuse_cycles(self) -> None:
         rules = {tuple(at): rule for rule, at in self.rules if rule.field == "implications"}
-        parents: dict[int, list[int]] = {}
+        graph: TopologicalSorter[int] = TopologicalSorter()
         for child, parent in rules:
-            parents.setdefault(child, []).append(parent)
+            graph.add(child, parent)
         try:
-            TopologicalSorter(parents).prepare()
+            graph.prepare()
         except CycleError as error:
             cycle = error.args[1][::-1]  # edges lead from a child to its parents
             steps = [rules[pair] for pair in pairwise(cycle)]

@@ -17,11 +17,14 @@ from dm2l.labels._entries import Signs
 from dm2l.labels._logic import HEADS, RuleLogic, RuleText
 
 _FIELDS = ("implications", *HEADS.values())
-_HEAD = re.compile(rf"\s*({'|'.join(HEADS)})\s*:")
-_TOKEN = re.compile(r'"(?:[^"]|"")*"|=>|[^",#=]+|.')
 _FORMAT = (
-    "Expected 'child => parent', 'not both: a, b', 'at most one: a, b' or 'exactly one: a, b'."
+    "Expected 'child => parent', 'not both: a, b', 'at most one: a, b' or 'exactly one: a, b', "
+    "with quotes around names that contain a comma, # or =>."
 )
+_HEAD = rf"\s*({'|'.join(HEADS)})\s*:"
+_NAME = r'\s*(?:"(?:[^"]|"")+"\s*|(?!\s)(?:(?!=>)[^",#])+)'
+_CHAIN = rf"(?!{_HEAD})({_NAME}(?:=>{_NAME})+)"
+_RULE = re.compile(rf"(?:{_CHAIN}|{_HEAD}({_NAME}(?:,{_NAME})*)|\s*)(?:#.*)?")
 
 
 @dataclass(frozen=True, repr=False)
@@ -272,34 +275,13 @@ class LabelRules:
 
 def _parse(line: str) -> RuleText | None:
     """Return the rule in a line of text, or None."""
-    head = _HEAD.match(line)
-    kind, sign = (HEADS[head[1]], ",") if head else ("implications", "=>")
-    names, name = [], ""
-    for token in _TOKEN.findall(line[head.end() :] if head else line):
-        if token == "#":
-            break
-        if token == sign:
-            names.append(name)
-            name = ""
-        elif token in ("=>", ","):
-            raise ValueError(f"unexpected {token!r}. {_FORMAT} Quote names that contain {token!r}")
-        else:
-            name += token
-    names.append(name)
-    if not (head or name.strip() or len(names) > 1):
-        return None
-    if len(names) == 1 and not head:
-        raise ValueError(f"not a rule: {name.strip()!r}. {_FORMAT}")
-    return RuleText(kind, tuple(map(_unquoted, names)))
-
-
-def _unquoted(name: str) -> str:
-    name = name.strip()
-    if re.fullmatch(r'"(?:[^"]|"")+"', name):
-        return name[1:-1].replace('""', '"')
-    if '"' in name or not name:
-        raise ValueError(f"a name is empty or not quoted correctly: {name!r}. {_FORMAT}")
-    return name
+    found = _RULE.fullmatch(line)
+    if found is None:
+        raise ValueError(f"not a rule: {line.strip()!r}. {_FORMAT}")
+    _, chain, head, group = found.groups()
+    names = [name.strip() for name in re.findall(rf"({_NAME})(?:=>|,|$)", chain or group or "")]
+    plain = (name[1:-1].replace('""', '"') if name[0] == '"' else name for name in names)
+    return RuleText(HEADS.get(head, "implications"), tuple(plain)) if names else None
 
 
 def _parse_csv(line: str) -> RuleText | None:
