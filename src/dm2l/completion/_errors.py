@@ -322,9 +322,7 @@ class ErrorRateBound:
         lowest = np.where(missing, 0.0, np.inf)
         errors = np.zeros(missing.shape)
         for side, level in enumerate(levels):
-            for labels, n, wrong, count, pooled in self._groups(
-                side, np.asarray(missing.any(axis=0))
-            ):
+            for labels, n, wrong, pooled in self._groups(side, np.asarray(missing.any(axis=0))):
                 sided = positive[:, labels] == bool(side)
                 part = missing[:, labels] & sided
                 if not part.any():
@@ -333,7 +331,7 @@ class ErrorRateBound:
                 values, place, times = np.unique(
                     confidence[at], return_inverse=True, return_counts=True
                 )
-                mistakes = np.append(0, count)[np.searchsorted(-wrong, -values, side="right")]
+                mistakes = np.searchsorted(-wrong, -values, side="right")
                 filled = np.cumsum(times[::-1])[::-1]
                 sure = np.sort(confidence[:, labels][sided & right[:, labels]])
                 expected = len(place) / (n + 1.0)
@@ -348,19 +346,18 @@ class ErrorRateBound:
 
     def _groups(
         self, side: int, used: NDArray[np.bool_]
-    ) -> Iterator[tuple[NDArray[np.intp], int, Floats, NDArray[np.int64], bool]]:
-        """Used labels, predictions, errors and their counts; and whether a label is in a pool."""
+    ) -> Iterator[tuple[NDArray[np.intp], int, Floats, bool]]:
+        """Used labels, predictions, errors, and whether a label is in a pool."""
         confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
-            yield labels, int(self.n[side]), confidence, self.count[side], False
+            yield labels, int(self.n[side]), confidence, False
             return
         n, of_error = self.n_by_label[side], self.label[side]
         scarce = used & (n < ENOUGH)
         pool = confidence[(of_error >= 0) & scarce[of_error]]
-        yield labels[scarce], int(n[scarce].sum()), pool, np.arange(1, len(pool) + 1), False
+        yield labels[scarce], int(n[scarce].sum()), pool, False
         for k in np.flatnonzero(used):
-            own = confidence[of_error == k]
-            yield labels[k : k + 1], int(n[k]), own, np.arange(1, len(own) + 1), bool(scarce[k])
+            yield labels[k : k + 1], int(n[k]), confidence[of_error == k], bool(scarce[k])
 
 
 def check_max_error_rate(value: Any) -> float | tuple[float, float]:

@@ -88,20 +88,21 @@ class Group(NamedTuple):
 class Coherence:
     """Rules about ``m`` labels as linear constraints ``low <= A x <= high`` and as convex sets."""
 
-    def __init__(self, m: int, implications: Any, groups: Sequence[Group], reach: Any) -> None:
-        self.groups = groups
-        ends = [np.asarray(implications, dtype=np.intp).reshape(-1, 2)]
-        rows = [*ends[0], *(group.labels for group in groups)]
-        signs = [(1.0, -1.0)] * len(ends[0]) + [np.ones(len(group.labels)) for group in groups]
+    def __init__(
+        self, m: int, implications: NDArray[np.intp], groups: Sequence[Group], reach: Any
+    ) -> None:
+        self.groups, pairs = groups, len(implications)
+        rows = [*implications, *(group.labels for group in groups)]
+        signs = [(1.0, -1.0)] * pairs + [np.ones(len(group.labels)) for group in groups]
         # Solvers of older versions of scipy take no other integers.
         k = np.repeat(np.arange(len(rows), dtype=np.int32), list(map(len, rows)))
         columns = np.concatenate([[], *rows]).astype(np.int32)
         parts = (np.concatenate([[], *signs]), (k, columns))
         self.A = sp.csr_array(parts, shape=(len(rows), m))
-        self.high = np.repeat([0.0, 1.0], [len(ends[0]), len(groups)])
-        exact = np.array([False] * len(ends[0]) + [group.exact for group in groups], dtype=bool)
+        self.high = np.repeat([0.0, 1.0], [pairs, len(groups)])
+        exact = np.array([False] * pairs + [group.exact for group in groups], dtype=bool)
         self.low = np.where(exact, 1.0, -np.inf)
-        self.sets: list[Group | Forest] = [*groups, *_forests(ends[0], reach)]
+        self.sets: list[Group | Forest] = [*groups, *_forests(implications, reach)]
 
     def violations(self, positive: NDArray[Any], missing: Mask | None = None) -> NDArray[np.intp]:
         """Number of constraints that each row breaks, whatever the missing entries are."""

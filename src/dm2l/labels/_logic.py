@@ -98,25 +98,20 @@ class RuleLogic:
         pairs = np.array([part for part in parts if len(part) == 2], dtype=np.intp).reshape(-1, 2)
         ends = (pairs[:, ::-1] + m) % (2 * m)  # the opposite of the other literal follows
         self.closure = _closed(pairs.ravel(), ends.ravel(), 2 * m)
-        pairs = np.array([at for rule, at in self.rules if rule.field == "implications"], np.intp)
-        pairs = pairs.reshape(-1, 2)
-        groups = [
-            Group(np.array(at), rule.field == "exactly_one")
-            for rule, at in self.rules
-            if rule.field != "implications"
-        ]
-        self.coherence = Coherence(m, pairs, groups, _closed(*pairs.T, m))
+        kinds = [(rule.field, np.array(at)) for rule, at in self.rules]
+        groups = [Group(at, kind == "exactly_one") for kind, at in kinds if kind != "implications"]
+        edges = np.array([at for kind, at in kinds if kind == "implications"], dtype=np.intp)
+        edges = edges.reshape(-1, 2)
+        self.coherence = Coherence(m, edges, groups, _closed(*edges.T, m))
         self.groups = self.coherence.A[self.coherence.low == 1].astype(np.float32)
         self._always = np.zeros(m, dtype=bool)
         self._probe()
         # Unit propagation finds all contradictions between rules about two labels.
         wide = [rule for rule, at in self.rules if rule.field == "exactly_one" and len(at) > 2]
-        if wide:
-            none = np.zeros(m, dtype=np.int8)
-            if self.coherence.best(none.astype(np.float64), none) is None:
-                raise ValueError(
-                    f"Found no row that obeys all rules. Remove or correct {_listed(wide, 'or')}."
-                )
+        if wide and self.coherence.best(np.zeros(m), np.zeros(m, dtype=np.int8)) is None:
+            raise ValueError(
+                f"Found no row that obeys all rules. Remove or correct {_listed(wide, 'or')}."
+            )
 
     def _refuse_cycles(self) -> None:
         rules = {tuple(at): rule for rule, at in self.rules if rule.field == "implications"}

@@ -128,14 +128,11 @@ class LabelRules:
             Text between two levels.
         """
         names = list(map(str, label_names))
-        known, found = set(names), []
+        known, found = set(names), list[tuple[str, str]]()
         for name in names:
-            parent = name
-            while separator in parent:
-                parent = parent.rpartition(separator)[0]
-                if parent in known:
-                    found.append((name, parent))
-                    break
+            levels = name.split(separator)
+            above = [separator.join(levels[:k]) for k in range(len(levels) - 1, 0, -1)]
+            found += [(name, parent) for parent in above if parent in known][:1]
         return cls(found, label_names=names)
 
     @classmethod
@@ -150,18 +147,17 @@ class LabelRules:
         """
         with translate_errors(path, "a UTF-8 text file"):
             lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-        table = bool(lines) and re.fullmatch(r"\s*child\s*,\s*parent\s*", lines[0], re.IGNORECASE)
-        found = []
-        for number, line in enumerate(lines[1:] if table else lines, start=2 if table else 1):
+        found, parse = list[RuleText](), _parse
+        if lines and re.fullmatch(r"\s*child\s*,\s*parent\s*", lines[0], re.IGNORECASE):
+            lines[0], parse = "", _parse_csv
+        for number, line in enumerate(lines, start=1):
             place = f"line {number}"
             try:
-                parsed = _parse_csv(line) if table else _parse(line)
-                if parsed is None:
-                    continue
-                parsed.check()
+                if rule := parse(line):
+                    rule.check()
+                    found.append(rule._replace(place=f"{Path(path).name}, {place}"))
             except ValueError as error:
                 raise DataFileError(path, str(error), place=place) from error
-            found.append(parsed._replace(place=f"{Path(path).name}, {place}"))
         try:
             return cls._of(found, None)
         except ValueError as error:
