@@ -259,9 +259,7 @@ class LabelCompleter:
             rows = TrainingRows.of(digests, T, scores if overfit else None, order)
             if calibration is None:
                 # With flat=True, the scores of labels with few rows would not be used.
-                def curves() -> Calibrator:
-                    return Calibrator("sigmoid").fit(scores, known, weights, flat=False)
-
+                curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
             # Missing entries that others imply are not predicted, so these would be too easy.
             free = None if rules is None else ~rules._logic.redundant(T)
             options = threshold, order, calibrated, free
@@ -342,22 +340,27 @@ class LabelCompleter:
     ) -> Imputation:
         """Impute from features and known labels; entries not in ``open_`` are not chosen."""
         if self.rules is None:
-            return self._impute(X, T, (T == 0) & open_, scores, probabilities, max_error_rate)
+            found = self._impute(X, T, (T == 0) & open_, scores, probabilities, max_error_rate)
+            return self._bounded(found, max_error_rate)
         logic = self.rules._logic
         closed, against = logic.propagate(T)
         implied = (closed != 0) & (T == 0)
         known = np.where(against[:, None], 0, closed).astype(np.int8)
-        part = (closed == 0) & open_
-        found = self._impute(X, T, part, scores, probabilities, max_error_rate)
-        positive = logic.decide(found.positive, found.probabilities, known)
-        chosen = found.chosen
-        if max_error_rate is not None:  # the bound holds for the decisions of the model
-            chosen = chosen & (positive == found.positive)
+        found = self._impute(X, T, (closed == 0) & open_, scores, probabilities, max_error_rate)
+        found = self._bounded(found, max_error_rate, implied & (found.positive == (closed > 0)))
+        fixed, kept = known, found.chosen
+        if max_error_rate is not None:  # the entries to fill keep their decisions, or are left
+            answers = np.where(kept, np.where(found.positive, 1, -1), known).astype(np.int8)
+            answers, broken = logic.propagate(answers)
+            fixed = np.where(broken[:, None], known, answers)
+        positive = logic.decide(found.positive, found.probabilities, fixed)
+        if max_error_rate is not None:
+            kept = kept & (positive == found.positive)
         return found._replace(
             scores=np.where(implied, closed, found.scores),
             probabilities=logic.project(found.probabilities, known),
             positive=positive,
-            chosen=chosen | implied,
+            chosen=kept | implied,
             implied=implied,
         )
 
@@ -386,13 +389,19 @@ class LabelCompleter:
         positive = np.where(apart, predicted, correlation.decide(mean, p))
         p = np.where(apart, own, p)
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
-        chosen, expected = missing, NO_BOUND
-        if max_error_rate is not None:
-            confidence = np.where(positive, p, 1 - p)
-            chosen, expected = correlation.error_rates.choose(
-                confidence, positive, missing & learnt, max_error_rate
-            )
-        return Imputation(np.where(learnt, mean, scores), p, positive, chosen, expected)
+        return Imputation(np.where(learnt, mean, scores), p, positive, missing, NO_BOUND)
+
+    def _bounded(
+        self, found: Imputation, max_error_rate: Any, right: Mask | None = None
+    ) -> Imputation:
+        """Choose as many of the chosen entries as the bound of the error rate allows."""
+        if max_error_rate is None:
+            return found
+        _, p, positive, missing, *_ = found
+        entries = np.where(positive, p, 1 - p), positive, missing & self.learnable
+        correlation: Any = self.correlation
+        chosen, expected = correlation.error_rates.choose(*entries, max_error_rate, right)
+        return found._replace(chosen=chosen, expected_wrong=expected)
 
     def find_label_errors(
         self, T: Signs, scores: Floats, *, refit: bool, together: Sequence[list[int]] = ()

@@ -181,8 +181,8 @@ class CompletionSummary:
     n_left : int
         Number of missing labels that were not filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
-        Expected error rates of all these labels, of those filled with yes, and of those filled
-        with no. NaN if there are none, or without ``max_error_rate``.
+        Expected error rates of all filled labels, of those filled with yes, and of those filled
+        with no, with implied labels. NaN if there are none, or without ``max_error_rate``.
     n_implied : int
         Number of missing labels that follow from known ones by the ``rules`` of the estimator.
     """
@@ -209,13 +209,12 @@ class CompletionSummary:
         implied: NDArray[np.bool_] | bool = False,
     ) -> Self:
         """Summarize chosen entries with the ``expected`` numbers of wrong no and wrong yes."""
-        implied = missing & implied
-        n_left, chosen = int((missing & ~chosen).sum()), chosen & ~implied
-        n_yes, n_no = int((chosen & positive).sum()), int((chosen & ~positive).sum())
-        errors = ((expected.sum(), n_yes + n_no), (expected[1], n_yes), (expected[0], n_no))
-        rates = [float(count) / n if n else np.nan for count, n in errors]
-        wrong, wrong_yes, wrong_no = rates
-        return cls(n_yes, n_no, n_left, wrong, wrong_yes, wrong_no, int(implied.sum()))
+        implied, chosen = missing & implied, missing & chosen
+        filled = np.array([(chosen & ~positive).sum(), (chosen & positive).sum()])
+        sums = zip([expected.sum(), *expected[::-1]], [filled.sum(), *filled[::-1]], strict=True)
+        rates = [float(count / n) if n else np.nan for count, n in sums]
+        n_yes, n_no = (int((chosen & ~implied & side).sum()) for side in (positive, ~positive))
+        return cls(n_yes, n_no, int((missing & ~chosen).sum()), *rates, int(implied.sum()))
 
 
 @dataclass(frozen=True)
@@ -289,15 +288,17 @@ class ErrorRateBound:
         positive: NDArray[np.bool_],
         missing: NDArray[np.bool_],
         max_error_rate: float | tuple[float, float],
+        right: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.bool_], Floats]:
         """Select entries to fill; return also their expected numbers of wrong no and wrong yes.
 
         ``max_error_rate`` bounds the error rates of yes and of no; a pair gives each its own bound.
+        The predictions of other entries that are known to be ``right`` count as filled, too.
         """
         if not isinstance(max_error_rate, tuple):
             max_error_rate = (max_error_rate, max_error_rate)
         yes, no = max_error_rate
-        lowest, errors = self._bounds(confidence, positive, missing, (no, yes))
+        lowest, errors = self._bounds(confidence, positive, missing, (no, yes), right)
         chosen = lowest <= np.where(positive, yes, no)
         return chosen, np.array([errors[chosen & side].sum() for side in (~positive, positive)])
 
@@ -314,47 +315,49 @@ class ErrorRateBound:
         positive: NDArray[np.bool_],
         missing: NDArray[np.bool_],
         levels: tuple[float, float],
+        right: NDArray[np.bool_] | None = None,
     ) -> tuple[Floats, Floats]:
         """Lowest rate at which each entry is filled (inf if known), and errors at ``levels``."""
+        right = np.zeros_like(missing) if right is None else right
         lowest = np.where(missing, 0.0, np.inf)
         errors = np.zeros(missing.shape)
         for side, level in enumerate(levels):
-            for labels, n, wrong, count, pooled in self._groups(
-                side, np.asarray(missing.any(axis=0))
-            ):
-                part = missing[:, labels] & (positive[:, labels] == bool(side))
+            for labels, n, wrong, pooled in self._groups(side, np.asarray(missing.any(axis=0))):
+                sided = positive[:, labels] == bool(side)
+                part = missing[:, labels] & sided
                 if not part.any():
                     continue
                 at = np.nonzero(part)[0], labels[np.nonzero(part)[1]]
                 values, place, times = np.unique(
                     confidence[at], return_inverse=True, return_counts=True
                 )
-                mistakes = np.append(0, count)[np.searchsorted(-wrong, -values, side="right")]
+                mistakes = np.searchsorted(-wrong, -values, side="right")
                 filled = np.cumsum(times[::-1])[::-1]
-                share = len(place) / (n + 1.0) / filled
+                sure = np.sort(confidence[:, labels][sided & right[:, labels]])
+                expected = len(place) / (n + 1.0)
+                share = expected / (filled + len(sure) - np.searchsorted(sure, values))
                 bound = SEEN * mistakes + (0.0 if pooled else 1.0 + np.sqrt(mistakes))
                 rates = np.minimum.accumulate(np.minimum(share * bound, 1.0))
                 lowest[at] = np.maximum(lowest[at], rates[place])
                 if not pooled:
                     first = int(np.argmax(rates <= level))
-                    errors[at] = min(share[first] * (1.0 + mistakes[first]), 1.0)
+                    errors[at] = min(expected / filled[first] * (1.0 + mistakes[first]), 1.0)
         return lowest, errors
 
     def _groups(
         self, side: int, used: NDArray[np.bool_]
-    ) -> Iterator[tuple[NDArray[np.intp], int, Floats, NDArray[np.int64], bool]]:
-        """Used labels, predictions, errors and their counts; and whether a label is in a pool."""
+    ) -> Iterator[tuple[NDArray[np.intp], int, Floats, bool]]:
+        """Used labels, predictions, errors, and whether a label is in a pool."""
         confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
-            yield labels, int(self.n[side]), confidence, self.count[side], False
+            yield labels, int(self.n[side]), confidence, False
             return
         n, of_error = self.n_by_label[side], self.label[side]
         scarce = used & (n < ENOUGH)
         pool = confidence[(of_error >= 0) & scarce[of_error]]
-        yield labels[scarce], int(n[scarce].sum()), pool, np.arange(1, len(pool) + 1), False
+        yield labels[scarce], int(n[scarce].sum()), pool, False
         for k in np.flatnonzero(used):
-            own = confidence[of_error == k]
-            yield labels[k : k + 1], int(n[k]), own, np.arange(1, len(own) + 1), bool(scarce[k])
+            yield labels[k : k + 1], int(n[k]), confidence[of_error == k], bool(scarce[k])
 
 
 def check_max_error_rate(value: Any) -> float | tuple[float, float]:

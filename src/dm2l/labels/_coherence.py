@@ -25,7 +25,6 @@ Mask = NDArray[np.bool_]
 _FAR = 1e3
 # Tolerance of the rules, and of the corrections at which Dykstra's method ends.
 SLACK, _TOL, _MOST_ROUNDS = 1e-9, 1e-10, 5000
-_BLOCK = 2**20  # numbers of an intermediate array
 _LONGEST = 1.0  # seconds to search decisions for one row; groups that overlap can take for ever
 
 
@@ -89,20 +88,21 @@ class Group(NamedTuple):
 class Coherence:
     """Rules about ``m`` labels as linear constraints ``low <= A x <= high`` and as convex sets."""
 
-    def __init__(self, m: int, implications: Any, groups: Sequence[Group], reach: Any) -> None:
-        self.groups = groups
-        ends = [np.asarray(implications, dtype=np.intp).reshape(-1, 2)]
-        rows = [*ends[0], *(group.labels for group in groups)]
-        signs = [(1.0, -1.0)] * len(ends[0]) + [np.ones(len(group.labels)) for group in groups]
+    def __init__(
+        self, m: int, implications: NDArray[np.intp], groups: Sequence[Group], reach: Any
+    ) -> None:
+        self.groups, pairs = groups, len(implications)
+        rows = [*implications, *(group.labels for group in groups)]
+        signs = [(1.0, -1.0)] * pairs + [np.ones(len(group.labels)) for group in groups]
         # Solvers of older versions of scipy take no other integers.
         k = np.repeat(np.arange(len(rows), dtype=np.int32), list(map(len, rows)))
         columns = np.concatenate([[], *rows]).astype(np.int32)
         parts = (np.concatenate([[], *signs]), (k, columns))
         self.A = sp.csr_array(parts, shape=(len(rows), m))
-        self.high = np.repeat([0.0, 1.0], [len(ends[0]), len(groups)])
-        exact = np.array([False] * len(ends[0]) + [group.exact for group in groups], dtype=bool)
+        self.high = np.repeat([0.0, 1.0], [pairs, len(groups)])
+        exact = np.array([False] * pairs + [group.exact for group in groups], dtype=bool)
         self.low = np.where(exact, 1.0, -np.inf)
-        self.sets: list[Group | Forest] = [*groups, *_forests(ends[0], reach)]
+        self.sets: list[Group | Forest] = [*groups, *_forests(implications, reach)]
 
     def violations(self, positive: NDArray[Any], missing: Mask | None = None) -> NDArray[np.intp]:
         """Number of constraints that each row breaks, whatever the missing entries are."""
@@ -115,10 +115,9 @@ class Coherence:
     def project(self, P: Floats, T: Signs) -> Floats:
         """Nearest probabilities that obey the rules and agree with the known labels ``T``."""
         X = np.where(T == 0, P, T > 0)
-        for start in range(0, len(X), step := max(1, _BLOCK // max(X.shape[1], 1))):
-            rows = start + np.flatnonzero(self.violations(X[start : start + step]))
-            if len(rows):
-                X[rows] = self._project(X[rows].T.copy(), T[rows].T).T
+        rows = np.flatnonzero(self.violations(X))
+        if len(rows):
+            X[rows] = self._project(X[rows].T.copy(), T[rows].T).T
         return X
 
     def _project(self, X: Floats, T: Signs) -> Floats:

@@ -17,7 +17,7 @@ from dm2l.labels._entries import Floats, Signs
 HEADS = {"not both": "exclusions", "at most one": "at_most_one", "exactly one": "exactly_one"}
 FIELDS = {"implications", *HEADS.values()}
 _PLAIN = re.compile(rf"(?!({'|'.join(HEADS)})\s*:)(?!\s)(?:(?!=>)[^\",#\r\n])+(?<!\s)")
-_BLOCK = 2**22  # numbers of an intermediate array
+_BLOCK = 2**20  # numbers of an intermediate array
 _SHOWN = 9  # rules in a message
 _BARELY = 1e-6  # distance from one half
 _DENSE = 0.05  # share of nonzero entries above which the closure is multiplied as a dense matrix
@@ -46,7 +46,7 @@ class RuleText(NamedTuple):
         """Reject a rule with a wrong number of labels."""
         pair, count = self.field in ("implications", "exclusions"), len(self.names)
         if len(set(self.names)) < count or count < 2 or (pair and count > 2):
-            hint = " Use 'at most one' for more." if pair and count > 2 else ""
+            hint = " Use 'at most one' for more." * (self.field == "exclusions" and count > 2)
             number = "two" if pair else "at least two"
             raise ValueError(f"the rule {str(self)!r} needs {number} different labels.{hint}")
         if any(not name or len(name.splitlines()) != 1 for name in self.names):
@@ -90,49 +90,36 @@ class RuleLogic:
         self.columns = np.array(used, dtype=np.intp)
         self.names = [label_names[column] for column in used]
         self.rules = [(rule, [at[name] for name in rule.names]) for rule in rules]
-        m, exact = len(used), [group for rule, group in self.rules if rule.field == "exactly_one"]
+        m = len(used)
         _limit("labels in rules", m, _MOST_LABELS)
         _limit("pairs of labels in groups", sum(len(at) ** 2 for _, at in self.rules), _MOST_PAIRS)
         self._refuse_cycles()
-        self.implications = self._pairs("implications")
-        self.exclusive = self._pairs("exclusions", "at_most_one", "exactly_one")
-        (child, parent), (one, other) = self.implications.T, self.exclusive.T
-        # Without one label of a group of two, the other one holds.
-        pairs = [group for group in exact if len(group) == 2]
-        this, that = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-        starts = np.concatenate([child, parent + m, one, other, this + m, that + m])
-        ends = np.concatenate([parent, child + m, other + m, one + m, that, this])
-        self.closure = _closed(starts, ends, 2 * m)
-        groups = [
-            Group(np.array(at), rule.field == "exactly_one")
-            for rule, at in self.rules
-            if rule.field != "implications"
-        ]
-        self.coherence = Coherence(m, self.implications, groups, _closed(child, parent, m))
+        parts = chain.from_iterable(_impossible(rule, at, m) for rule, at in self.rules)
+        pairs = np.array([part for part in parts if len(part) == 2], dtype=np.intp).reshape(-1, 2)
+        ends = (pairs[:, ::-1] + m) % (2 * m)  # the opposite of the other literal follows
+        self.closure = _closed(pairs.ravel(), ends.ravel(), 2 * m)
+        kinds = [(rule.field, np.array(at)) for rule, at in self.rules]
+        groups = [Group(at, kind == "exactly_one") for kind, at in kinds if kind != "implications"]
+        edges = np.array([at for kind, at in kinds if kind == "implications"], dtype=np.intp)
+        edges = edges.reshape(-1, 2)
+        self.coherence = Coherence(m, edges, groups, _closed(*edges.T, m))
         self.groups = self.coherence.A[self.coherence.low == 1].astype(np.float32)
         self._always = np.zeros(m, dtype=bool)
         self._probe()
         # Unit propagation finds all contradictions between rules about two labels.
         wide = [rule for rule, at in self.rules if rule.field == "exactly_one" and len(at) > 2]
-        if wide:
-            none = np.zeros(m, dtype=np.int8)
-            if self.coherence.best(none.astype(np.float64), none) is None:
-                raise ValueError(
-                    f"Found no row that obeys all rules. Remove or correct {_listed(wide, 'or')}."
-                )
-
-    def _pairs(self, *fields: str) -> NDArray[np.intp]:
-        """Pairs of positions in rules of these kinds, (k, 2)."""
-        found = [combinations(group, 2) for rule, group in self.rules if rule.field in fields]
-        return np.array(list(chain(*found)), dtype=np.intp).reshape(-1, 2)
+        if wide and self.coherence.best(np.zeros(m), np.zeros(m, dtype=np.int8)) is None:
+            raise ValueError(
+                f"Found no row that obeys all rules. Remove or correct {_listed(wide, 'or')}."
+            )
 
     def _refuse_cycles(self) -> None:
         rules = {tuple(at): rule for rule, at in self.rules if rule.field == "implications"}
-        parents: dict[int, list[int]] = {}
+        graph: TopologicalSorter[int] = TopologicalSorter()
         for child, parent in rules:
-            parents.setdefault(child, []).append(parent)
+            graph.add(child, parent)
         try:
-            TopologicalSorter(parents).prepare()
+            graph.prepare()
         except CycleError as error:
             cycle = error.args[1][::-1]  # edges lead from a child to its parents
             steps = [rules[pair] for pair in pairwise(cycle)]
@@ -245,46 +232,40 @@ class RuleLogic:
     def _explain(self, T: Signs) -> tuple[list[int], str]:
         """Return the literals of a row that lead to a contradiction, and the rules involved."""
         m, facts = len(T), {*np.flatnonzero(np.hstack([T > 0, T < 0])).tolist()}
-        clauses = [(rule, clause) for rule, at in self.rules for clause in _clauses(rule, at, m)]
-        reasons: dict[int, tuple[RuleText, list[int]]] = {}
-        known, conflict = set(facts), None
+        clauses = [(rule, part) for rule, at in self.rules for part in _impossible(rule, at, m)]
+        # The rule that each known literal follows from, and the literals that the rule needs.
+        known: dict[int, tuple[RuleText | None, list[int]]] = dict.fromkeys(facts, (None, []))
+        conflict: tuple[RuleText, list[int]] | None = None
         while conflict is None:
             before = len(known)
-            for rule, clause in clauses:
-                # A clause is a set of literals of which at least one holds.
-                open_ = [literal for literal in clause if (literal + m) % (2 * m) not in known]
+            for rule, part in clauses:
+                open_ = [literal for literal in part if literal not in known]
                 if not open_:
-                    conflict = rule, [(literal + m) % (2 * m) for literal in clause]
+                    conflict = rule, part
                     break
-                if len(open_) == 1 and open_[0] not in known:
-                    others = [(one + m) % (2 * m) for one in clause if one != open_[0]]
-                    known.add(open_[0])
-                    reasons[open_[0]] = rule, others
+                if len(open_) == 1:
+                    others = [literal for literal in part if literal != open_[0]]
+                    known.setdefault((open_[0] + m) % (2 * m), (rule, others))
             if conflict is None and len(known) == before:
                 # The rest of the contradiction comes from labels that are always positive.
-                always = {k for k in np.flatnonzero(self._always).tolist() if k not in known}
+                always = set(np.flatnonzero(self._always).tolist()) - known.keys()
                 if not always:
                     return sorted(facts), "the rules"
-                known |= always
-        used, steps, queue = [], [conflict[0]], list(conflict[1])
-        seen = set(queue)
+                known |= dict.fromkeys(always, (None, []))
+        steps, queue = [conflict[0]], list(conflict[1])
         for literal in queue:  # grows
-            if literal in reasons:
-                rule, others = reasons[literal]
-                steps.append(rule)
-                queue.extend(one for one in others if one not in seen)
-                seen.update(others)
-            elif literal in facts:
-                used.append(literal)
-        return sorted(used), _listed(list(dict.fromkeys(steps[::-1])))
+            rule, others = known[literal]
+            steps += [] if rule is None else [rule]
+            queue += [other for other in others if other not in queue]
+        return sorted(facts & set(queue)), _listed(list(dict.fromkeys(steps[::-1])))
 
 
-def _clauses(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
-    """Return sets of literals for a rule about m labels; at least one literal of each set holds."""
+def _impossible(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
+    """Return the sets of literals that cannot all hold by a rule about m labels."""
     if rule.field == "implications":
-        return [[at[0] + m, at[1]]]
-    pairs = [[one + m, other + m] for one, other in combinations(at, 2)]
-    return [*pairs, at] if rule.field == "exactly_one" else pairs
+        return [[at[0], at[1] + m]]
+    pairs = [list(pair) for pair in combinations(at, 2)]
+    return [*pairs, [k + m for k in at]] if rule.field == "exactly_one" else pairs
 
 
 def _closed(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Any:

@@ -4,7 +4,7 @@ import csv
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -17,11 +17,14 @@ from dm2l.labels._entries import Signs
 from dm2l.labels._logic import HEADS, RuleLogic, RuleText
 
 _FIELDS = ("implications", *HEADS.values())
-_HEAD = re.compile(rf"\s*({'|'.join(HEADS)})\s*:")
-_TOKEN = re.compile(r'"(?:[^"]|"")*"|=>|[^",#=]+|.')
 _FORMAT = (
-    "Expected 'child => parent', 'not both: a, b', 'at most one: a, b' or 'exactly one: a, b'."
+    "Expected 'child => parent', 'not both: a, b', 'at most one: a, b' or 'exactly one: a, b', "
+    "with quotes around names that contain a comma, # or =>."
 )
+_HEAD = rf"\s*({'|'.join(HEADS)})\s*:"
+_NAME = r'\s*(?:"(?:[^"]|"")+"\s*|(?!\s)(?:(?!=>)[^",#])+)'
+_CHAIN = rf"(?!{_HEAD})({_NAME}(?:=>{_NAME})+)"
+_RULE = re.compile(rf"(?:{_CHAIN}|{_HEAD}({_NAME}(?:,{_NAME})*)|\s*)(?:#.*)?")
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,11 +65,9 @@ class LabelRules:
     at_most_one: Sequence[Sequence[str]] = ()
     exactly_one: Sequence[Sequence[str]] = ()
     label_names: Sequence[str] | None = None
-    places: InitVar[Mapping[str, str] | None] = None
-    _places: Mapping[str, str] = field(init=False, default_factory=dict, compare=False)
+    places: Mapping[str, str] | None = field(default=None, compare=False)
 
-    def __post_init__(self, places: Mapping[str, str] | None) -> None:
-        object.__setattr__(self, "_places", dict(places or {}))
+    def __post_init__(self) -> None:
         for kind in _FIELDS:
             given = getattr(self, kind)
             if isinstance(given, str) or any(isinstance(names, str) for names in given):
@@ -127,14 +128,11 @@ class LabelRules:
             Text between two levels.
         """
         names = list(map(str, label_names))
-        known, found = set(names), []
+        known, found = set(names), list[tuple[str, str]]()
         for name in names:
-            parent = name
-            while separator in parent:
-                parent = parent.rpartition(separator)[0]
-                if parent in known:
-                    found.append((name, parent))
-                    break
+            levels = name.split(separator)
+            above = [separator.join(levels[:k]) for k in range(len(levels) - 1, 0, -1)]
+            found += [(name, parent) for parent in above if parent in known][:1]
         return cls(found, label_names=names)
 
     @classmethod
@@ -149,18 +147,17 @@ class LabelRules:
         """
         with translate_errors(path, "a UTF-8 text file"):
             lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-        table = bool(lines) and re.fullmatch(r"\s*child\s*,\s*parent\s*", lines[0], re.IGNORECASE)
-        found = []
-        for number, line in enumerate(lines[1:] if table else lines, start=2 if table else 1):
+        found, parse = list[RuleText](), _parse
+        if lines and re.fullmatch(r"\s*child\s*,\s*parent\s*", lines[0], re.IGNORECASE):
+            lines[0], parse = "", _parse_csv
+        for number, line in enumerate(lines, start=1):
             place = f"line {number}"
             try:
-                parsed = _parse_csv(line) if table else _parse(line)
-                if parsed is None:
-                    continue
-                parsed.check()
+                if rule := parse(line):
+                    rule.check()
+                    found.append(rule._replace(place=f"{Path(path).name}, {place}"))
             except ValueError as error:
                 raise DataFileError(path, str(error), place=place) from error
-            found.append(parsed._replace(place=f"{Path(path).name}, {place}"))
         try:
             return cls._of(found, None)
         except ValueError as error:
@@ -263,7 +260,7 @@ class LabelRules:
         for kind in _FIELDS:
             for names in getattr(self, kind):
                 rule = RuleText(kind, names)
-                yield rule._replace(place=self._places.get(str(rule), ""))
+                yield rule._replace(place=(self.places or {}).get(str(rule), ""))
 
     @cached_property
     def _logic(self) -> RuleLogic:
@@ -274,43 +271,18 @@ class LabelRules:
 
 def _parse(line: str) -> RuleText | None:
     """Return the rule in a line of text, or None."""
-    head = _HEAD.match(line)
-    kind, sign = (HEADS[head[1]], ",") if head else ("implications", "=>")
-    names, name = [], ""
-    for token in _TOKEN.findall(line[head.end() :] if head else line):
-        if token == "#":
-            break
-        if token == sign:
-            names.append(name)
-            name = ""
-        elif token in ("=>", ","):
-            raise ValueError(f"unexpected {token!r}. {_FORMAT} Quote names that contain {token!r}")
-        else:
-            name += token
-    names.append(name)
-    if not (head or name.strip() or len(names) > 1):
-        return None
-    if len(names) == 1 and not head:
-        raise ValueError(f"not a rule: {name.strip()!r}. {_FORMAT}")
-    return RuleText(kind, tuple(map(_unquoted, names)))
-
-
-def _unquoted(name: str) -> str:
-    name = name.strip()
-    if re.fullmatch(r'"(?:[^"]|"")+"', name):
-        return name[1:-1].replace('""', '"')
-    if '"' in name or not name:
-        raise ValueError(f"a name is empty or not quoted correctly: {name!r}. {_FORMAT}")
-    return name
+    found = _RULE.fullmatch(line)
+    if found is None:
+        raise ValueError(f"not a rule: {line.strip()!r}. {_FORMAT}")
+    _, chain, head, group = found.groups()
+    names = [name.strip() for name in re.findall(rf"({_NAME})(?:=>|,|$)", chain or group or "")]
+    plain = (name[1:-1].replace('""', '"') if name[0] == '"' else name for name in names)
+    return RuleText(HEADS.get(head, "implications"), tuple(plain)) if names else None
 
 
 def _parse_csv(line: str) -> RuleText | None:
     """Return the implication in a line of a CSV file, or None."""
-    cells = [cell.strip() for cell in next(csv.reader([line]), [])]
-    if not any(cells):
-        return None
-    if len(cells) != 2 or not all(cells):
-        empty = f"an empty {'second' if cells[0] else 'first'} cell"
-        got = f"{len(cells)} cells" if len(cells) != 2 else empty
-        raise ValueError(f"expected a child and a parent, got {got}: {line!r}")
-    return RuleText("implications", tuple(cells))
+    cells = tuple(cell.strip() for cell in next(csv.reader([line]), []))
+    if any(cells) and (len(cells) != 2 or not all(cells)):
+        raise ValueError(f"expected a child and a parent, got {line!r}")
+    return RuleText("implications", cells) if any(cells) else None

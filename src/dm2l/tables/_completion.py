@@ -36,7 +36,7 @@ class Completion:
         are invalid, or the label has a single class; None if all are filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
         Expected error rates of the filled entries, and of those filled with yes and with no; NaN
-        without ``max_error_rate``. Entries that follow from rules are not counted.
+        without ``max_error_rate``. Entries that follow from rules count as right.
     lowest_bound : float
         Lowest ``max_error_rate`` that fills any entry; NaN without ``max_error_rate``.
     expected_wrong_values : float
@@ -158,7 +158,7 @@ def complete_table(
     single = missing & alone
     parts = single, single & ~left, found.positive, found.expected_wrong, found.implied
     summary = CompletionSummary.of(*parts)
-    wrong, n = found.expected_wrong.sum(), summary.n_yes + summary.n_no
+    wrong, n = found.expected_wrong.sum(), summary.n_yes + summary.n_no + summary.n_implied
     of_values = np.nan
     if max_error_rate is not None and filled.any():
         of_values = float(unsure[filled].mean())
