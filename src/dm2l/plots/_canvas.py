@@ -132,10 +132,8 @@ def heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
 
 def marks_of(estimator: Any) -> dict[str, Any]:
     """Return the parameters with which an estimator marks missing labels."""
-    return {
-        "missing_label": getattr(estimator, "missing_label", np.nan),
-        "missing_as": getattr(estimator, "missing_as", None),
-    }
+    usual = {"missing_label": np.nan, "missing_as": None}
+    return {name: getattr(estimator, name, mark) for name, mark in usual.items()}
 
 
 def read_labels(Y: Any, label_names: Sequence[str] | None) -> tuple[Signs, list[str]]:
