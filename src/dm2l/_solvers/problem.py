@@ -369,9 +369,8 @@ def solve_normal(A: Array, B: Array, intercept: bool) -> Array:
     if intercept:
         # The intercept, which is last, is eliminated first and so is not part of the norm.
         column, corner = A[:-1, -1:], A[-1, -1]
-        W = solve_normal(
-            A[:-1, :-1] - column @ column.T / corner, B[:-1] - column * B[-1:] / corner, False
-        )
+        S = A[:-1, :-1] - column @ column.T / corner
+        W = solve_normal(S, B[:-1] - column * B[-1:] / corner, False)
         return np.vstack([W, (B[-1:] - column.T @ W) / corner])
     if not len(A):
         return np.empty((0, B.shape[1]))

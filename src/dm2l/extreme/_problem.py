@@ -61,13 +61,7 @@ class SharedRows:
 
     @classmethod
     def gather(
-        cls,
-        positives: Any,
-        rank: int,
-        min_rows: int = 2,
-        *,
-        size: int = STACK,
-        rows: Array | None = None,
+        cls, positives: Any, rank: int, min_rows: int = 2, *, size: int = STACK, rows: Any = None
     ) -> SharedRows:
         """Groups of a boolean sparse matrix, in stacks of at most ``size`` numbers."""
         positives = positives.tocsc()
@@ -179,9 +173,7 @@ class LowRankProblem:
         stored = self._stored
         return sp.csr_array((values, stored.indices, stored.indptr), shape=stored.shape)
 
-    def attach(
-        self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool = True
-    ) -> None:
+    def attach(self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool) -> None:
         """Set the head ``B`` (c, r) and the groups of rows."""
         self.B, self.groups = B, groups
         if np.ndim(self._weights):
@@ -272,9 +264,7 @@ def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: fl
     return np.asarray(cg(operator, flat, x0=flat, rtol=tol, maxiter=500)[0]).reshape(right.shape)
 
 
-def label_basis(
-    features: Features, stored: Any, ridge: Any, rank: int, *, block: int = 1024
-) -> Array:
+def label_basis(features: Any, stored: Any, ridge: Any, rank: int, *, block: int = 1024) -> Array:
     """Orthonormal directions in label space that ridge regression predicts best, best first."""
     # With ``RR' = rho Phi'Phi + alpha I`` (``ridge`` holds R), these are the leading right singular
     # vectors of ``A = R^-1 Phi'Y`` (features x labels). If there are more labels than features,
