@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,7 @@ from dm2l.labels._matrix import parse_labels
 from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
 from dm2l.metrics._reading import check_scores
 from dm2l.plots import _canvas as canvas
-from dm2l.plots._canvas import Display, Numbers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from dm2l.plots._canvas import Ax, Display, Names, Numbers
 
 # Dark, medium and white, also when printed in grey.
 YES, NO, MISSING = canvas.COLOURS[0], canvas.COLOURS[4], "#FFFFFF"
@@ -72,10 +69,10 @@ class MissingnessDisplay(Display):
         cls,
         Y: Any,
         *,
-        label_names: Sequence[str] | None = None,
+        label_names: Names = None,
         sort: Literal["pattern"] | None = "pattern",
         max_rows: int = 500,
-        ax: Axes | None = None,
+        ax: Ax = None,
     ) -> Self:
         """Draw the map of labels.
 
@@ -99,7 +96,7 @@ class MissingnessDisplay(Display):
             rows=order,
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the map and the bars."""
         c = self.signs.shape[1]
         names = canvas.check_names(self.label_names, c)
@@ -207,10 +204,10 @@ class CooccurrenceDisplay(Display):
         cls,
         Y: Any,
         *,
-        label_names: Sequence[str] | None = None,
+        label_names: Names = None,
         min_rows: int = 10,
         max_labels: int = 40,
-        ax: Axes | None = None,
+        ax: Ax = None,
     ) -> Self:
         """Draw the co-occurrence of the observed entries of two or more labels.
 
@@ -247,7 +244,7 @@ class CooccurrenceDisplay(Display):
         pairs = np.argwhere(self._found.implied(self.min_rows) & ~reverse)
         return [(int(j), int(k)) for j, k in pairs]
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the heat map, with an arrow for each implication that holds in one direction."""
         canvas.check_names(self.label_names, len(self.probability))
         c = len(self.probability)
@@ -324,12 +321,7 @@ class SingularValuesDisplay(Display):
 
     @classmethod
     def from_labels(
-        cls,
-        Y: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        ax: Axes | None = None,
-        **options: Any,
+        cls, Y: Any, *, label_names: Names = None, ax: Ax = None, **options: Any
     ) -> Self:
         """Draw the singular values of labels coded +1, -1, and 0 for missing entries.
 
@@ -341,13 +333,7 @@ class SingularValuesDisplay(Display):
 
     @classmethod
     def from_predictions(
-        cls,
-        Y: Any,
-        scores: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        ax: Axes | None = None,
-        **options: Any,
+        cls, Y: Any, scores: Any, *, label_names: Names = None, ax: Ax = None, **options: Any
     ) -> Self:
         """Draw the singular values of scores, grouped by the observed positives in ``Y``.
 
@@ -360,7 +346,7 @@ class SingularValuesDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, Y: Any, *, ax: Axes | None = None, **options: Any
+        cls, estimator: Any, X: Any, Y: Any, *, ax: Ax = None, **options: Any
     ) -> Self:
         """Draw the singular values of the scores of a fitted estimator.
 
@@ -379,7 +365,7 @@ class SingularValuesDisplay(Display):
             return Spectrum((self.n_rows, self.n_labels), np.asarray(self.whole))
         return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
 
-    def plot(self, ax: Axes | None = None, *, highlight: Sequence[str] = ()) -> Self:
+    def plot(self, ax: Ax = None, *, highlight: Sequence[str] = ()) -> Self:
         """Draw a line per group and a thick line of all rows, each as long as its rank.
 
         Singular values are divided by the largest one. Labels in ``highlight`` get their own colour

@@ -6,7 +6,7 @@ import fnmatch
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,7 @@ from dm2l._utils.arrays import to_numpy
 from dm2l._utils.inputs import check_choice, check_count
 from dm2l.metrics._reading import check_scores, read_labels
 from dm2l.plots import _canvas as canvas
-from dm2l.plots._canvas import Display, Numbers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from dm2l.plots._canvas import Ax, Display, Names, Numbers
 
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
 _MOST_NUMBERS = 8  # position of 0 on the axis
@@ -68,12 +65,12 @@ class ConvergenceDisplay(Display):
     evaluations: Mapping[str, int] | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Ax = None) -> Self:
         """Draw the convergence of a fitted estimator, or of the last step of a pipeline."""
         return cls.from_estimators({type(_last_step(estimator)).__name__: estimator}, ax=ax)
 
     @classmethod
-    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Axes | None = None) -> Self:
+    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Ax = None) -> Self:
         """Draw the convergence of several fitted estimators that have ``objective_history_``.
 
         Distances are from the lowest value of all estimators, which must have the same objective.
@@ -102,7 +99,7 @@ class ConvergenceDisplay(Display):
         history = np.asarray(self.histories[name], dtype=np.float64)
         return (history - self.lowest) / (abs(self.lowest) or 1.0)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw one line per model."""
         panel, self.lines_ = self._axes(ax), {}
         for name, style in canvas.series_styles(list(self.histories)).items():
@@ -172,7 +169,7 @@ class PathDisplay(Display):
     n_splits: int | None = None
 
     @classmethod
-    def from_estimator(cls, search: Any, *, ax: Axes | None = None) -> Self:
+    def from_estimator(cls, search: Any, *, ax: Ax = None) -> Self:
         """Draw a fitted DM2LClassifierCV, or another grid search over ``lambda_d``."""
         check_is_fitted(search, "cv_results_")
         cv_results, best = search.cv_results_, getattr(search, "best_index_", None)
@@ -218,7 +215,7 @@ class PathDisplay(Display):
             n_splits=len(splits),
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the lines, the error bars and the ring."""
         panel: Any = self._axes(ax, width=canvas.WIDTH)
         lambdas = np.asarray(self.lambda_ds, dtype=np.float64)
@@ -327,7 +324,7 @@ class ReliabilityDisplay(Display):
         n_bins: int = 10,
         strategy: Literal["uniform", "quantile"] = "uniform",
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: Ax = None,
     ) -> Self:
         """Compare probabilities of class 1 with labels that the model was not trained on.
 
@@ -377,7 +374,7 @@ class ReliabilityDisplay(Display):
         Y: Any,
         *,
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: Ax = None,
         **options: Any,
     ) -> Self:
         """Compare the probabilities of a fitted estimator with the labels of held-out rows.
@@ -400,7 +397,7 @@ class ReliabilityDisplay(Display):
             **options,
         )
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw shares with their intervals, the diagonal, and a histogram of probabilities above.
 
         Axes that already show a model keep their histogram; the new model gets another colour and
@@ -482,12 +479,7 @@ class CouplingDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        max_labels: int = 200,
-        ax: Axes | None = None,
+        cls, estimator: Any, *, label_names: Names = None, max_labels: int = 200, ax: Ax = None
     ) -> Self:
         """Draw the label correlation of an estimator that was fitted with ``coupling``.
 
@@ -514,7 +506,7 @@ class CouplingDisplay(Display):
         names = self.label_names
         return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the heat map."""
         names = canvas.check_names(self.label_names, len(self.correlation))
         self.order_ = _together(np.asarray(self.correlation))
