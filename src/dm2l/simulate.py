@@ -148,16 +148,12 @@ def simulate_missing_positives(
     """
     check_choice("become", become, "missing", "negative", "unlabelled")
     T, keys = _signs_and_keys(Y, random_state)
-    if np.ndim(rho) == 1:
-        if len(rho) != T.shape[1]:
-            raise ValueError(
-                f"rho must be one number or {T.shape[1]} numbers, one per label; got {len(rho)} "
-                "numbers."
-            )
-        rho = np.array([_share(share) for share in np.asarray(rho).tolist()])
-    else:
-        rho = _share(rho)
-    kept = _keep((T > 0).T, keys.T, rho).T
+    c = T.shape[1]
+    shares = np.asarray(rho).tolist() if np.ndim(rho) == 1 else [rho] * c
+    if len(shares) != c:
+        what = f"one number or {c} numbers, one per label; got {len(shares)} numbers"
+        raise ValueError(f"rho must be {what}.")
+    kept = _keep((T > 0).T, keys.T, np.array([_share(share) for share in shares])).T
     if become != "unlabelled":
         kept |= T < 0
     return _hide(Y, T, kept, return_mask, hidden=-1 if become == "negative" else 0)

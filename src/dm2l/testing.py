@@ -209,17 +209,15 @@ def _require_kept(call: Callable[..., Any], X: Any, Y: Any, **masks: Any) -> Non
 class _Trial:
     """An estimator, and a problem to fit: 30 % of its labels are missing."""
 
-    def __init__(
-        self, estimator: Any, n_features: int = 6, n_labels: int = 5, seed: int = 0
-    ) -> None:
+    def __init__(self, estimator: Any, d: int = 6, c: int = 5, seed: int = 0) -> None:
         self.estimator = estimator
         self.takes_mask = has_fit_parameter(estimator, "label_mask")
         # Labels have 40 % positives, because a good method may never predict rare labels.
         rng = np.random.default_rng(seed)
         Z = rng.standard_normal((80, 3))
-        signal = Z @ rng.standard_normal((3, n_features))
-        self.X = signal + 0.1 * rng.standard_normal((80, n_features))
-        F = Z @ rng.standard_normal((3, n_labels))
+        signal = Z @ rng.standard_normal((3, d))
+        self.X = signal + 0.1 * rng.standard_normal((80, d))
+        F = Z @ rng.standard_normal((3, c))
         if getattr(estimator, "_takes_scores", False):
             self.X = F + 0.1 * rng.standard_normal(F.shape)
         self.truth = (np.quantile(F, 0.6, axis=0) < F).astype(np.float64)
@@ -414,18 +412,16 @@ class _Trial:
 
     def check_refit_forgets(self) -> None:
         """An earlier fit to other features, labels and coding does not affect a later one."""
-        other = _Trial(self.estimator, n_features=4, n_labels=3, seed=1)
+        other = _Trial(self.estimator, d=4, c=3, seed=1)
         model, expected = self.fitted(2 * self.Y - 1), other.outputs()
         model.fit(other.X.copy(), other.Y)
         _require_same_outputs(_outputs(model, other.X), expected, "of a refitted model", _CLOSE)
 
 
 _CHECKS = [
-    MissingLabelCheck(name, getattr(_Trial, name).__doc__, getattr(_Trial, name))
-    for name in sorted(
-        (name for name in dir(_Trial) if name.startswith("check_")),
-        key=lambda name: getattr(_Trial, name).__code__.co_firstlineno,  # order of definition
-    )
+    MissingLabelCheck(name, check.__doc__ or "", check)
+    for name, check in vars(_Trial).items()
+    if name.startswith("check_")
 ]
 _CHECKS += [
     MissingLabelCheck(

@@ -145,7 +145,7 @@ def _bracket() -> Any:
             if objective.lambda_d:  # 0 without positives
                 norm = partial(thresholded_nuclear_norm, delta=0.0)
                 with torch.autocast(Z.device.type, enabled=False):
-                    value, gradient = objective.add_norms(Z, value, gradient, norm)[1:3]
+                    value, gradient = objective.add_norms(Z, value, gradient, norm, None)[1:3]
             ctx.save_for_backward(gradient)
             return Z.new_tensor(value)
 

@@ -142,9 +142,7 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     K = float64(K)
     diagonal = xp.linalg.diagonal(K)
     largest = float(xp.max(diagonal)) if K.shape[0] else 0.0
-    check_largest(largest)
-    if float(xp.min(diagonal)) < -max(1e-6, 1e4 * noise) * largest:
-        raise indefinite(0, -float(xp.min(diagonal)))
+    check_diagonal(float(xp.min(diagonal)) if K.shape[0] else 0.0, largest, noise)
     first = _first_alike(K, diagonal, tol * largest, max(1e-6, 1e4 * noise) * largest)
     kept, place, counts = np.unique(first, return_inverse=True, return_counts=True)
     place = place.ravel()
@@ -166,13 +164,15 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     return KernelFactor(Phi, kept[order[:rank]], L)
 
 
-def check_largest(largest: float) -> None:
-    """Raise an error if the largest diagonal entry of a kernel matrix is not positive."""
+def check_diagonal(lowest: float, largest: float, noise: float, n_pivots: int = 0) -> None:
+    """Raise an error if a residual diagonal is impossible for a kernel matrix."""
     if not largest > 0:
         raise ValueError(
             "The kernel matrix is not positive semi-definite: it has no positive diagonal entry "
             f"(largest: {largest}). Use a valid kernel."
         )
+    if lowest < -max(1e-6, 1e4 * noise) * largest:
+        raise indefinite(n_pivots, -lowest)
 
 
 def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:

@@ -1,5 +1,6 @@
 """The default solver: quasi-Newton on the smoothed objective in preconditioned variables."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -49,7 +50,7 @@ def solve_lbfgs(
     *,
     tol: float,
     max_iter: int,
-    linear: Any = None,
+    evaluate: Callable[..., Evaluation] | None = None,
     smoothing: float = SMOOTHING[1],
     finest: float = SMOOTHING[-1],
     report: Report | None = None,
@@ -59,8 +60,8 @@ def solve_lbfgs(
     # In these variables, the Hessian of loss and ridge is near the identity and that of the norms
     # near I (x) lambda_d Q / rho, with Q the mean curvature of a row: quasi-Newton models start
     # from their sum. The solver stops when the sum of predicted gains is below tol. (scipy's
-    # L-BFGS takes no initial Hessian.)
-    descent = _Descent(problem, preconditioner, linear, report)
+    # L-BFGS takes no initial Hessian.) ``evaluate`` replaces the method of the problem.
+    descent = _Descent(problem, preconditioner, evaluate or problem.evaluate, report)
     evaluations = problem.n_evaluations
     steps = np.asarray(SMOOTHING)
     ladder = steps[(steps >= finest) & (steps <= smoothing)].tolist()
@@ -177,7 +178,7 @@ class _Descent:
 
     problem: SmoothProblem
     preconditioner: Preconditioner
-    linear: Any
+    objective: Callable[..., Evaluation]
     report: Report | None
     memory: _Memory = field(default_factory=_Memory)
     model: Any = None
@@ -293,7 +294,7 @@ class _Descent:
     def evaluate(self, V: Any, mu: float, curvature: bool, known: Known | None = None) -> _Point:
         if known is None:
             W = self.preconditioner.to_weights(V)
-            at = self.problem.evaluate(W, SmoothNorm(mu), self.linear, curvature=curvature)
+            at = self.objective(W, SmoothNorm(mu), curvature=curvature)
         else:
             at = known.at
         gradient = self.preconditioner.to_gradient(at.gradient)

@@ -44,9 +44,7 @@ class Groups:
         place[self.covered] = np.arange(n_covered)
         self.place = place  # uncovered rows point one past the end
         self.labels = np.flatnonzero(positive.any(axis=0))  # labels with a group
-        self.members = []
-        for label in self.labels:
-            self.members.append(np.sort(place[np.flatnonzero(positive[:, label])]))
+        self.members = [np.sort(place[positive[:, label]]) for label in self.labels]
         sizes = positive.sum(axis=0)[self.labels]
         by_size = np.argsort(sizes, kind="stable")
         self.order = self.labels[by_size]
@@ -276,14 +274,7 @@ class Objective:
         return self.add_norms(F, value, gradient, norm, linear, curvature=curvature)
 
     def add_norms(
-        self,
-        F: Any,
-        value: float,
-        gradient: Any,
-        norm: Norm,
-        linear: Any = None,
-        *,
-        curvature: bool = False,
+        self, F: Any, value: Any, gradient: Any, norm: Norm, linear: Any, *, curvature: bool = False
     ) -> Evaluation:
         """Add norms, of any number of columns, to a loss and, in place, to its gradient."""
         xp = array_namespace(F)

@@ -83,13 +83,10 @@ class SmoothProblem(Protocol):
     def right(self) -> Any: ...  # Phi'T
     def product(self, W: Any) -> Any: ...  # Phi'(O * Phi W): the Hessian of the loss, times W
     def exact(self, W: Any) -> float: ...  # the exact objective
-    def linearize(self, W: Any) -> Any: ...  # a subgradient of the global norm, for evaluate
     def to_original(self, W: Any) -> Any: ...  # weights of centred as weights of given features
     def from_original(self, W: Any) -> Any: ...  # the inverse of to_original
 
-    def evaluate(
-        self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
+    def evaluate(self, W: Any, norm: Norm, *, curvature: bool = False) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
 
 
@@ -166,7 +163,7 @@ class Problem:
             A = xp.concat([A, xp.zeros_like(A[:, :1])], axis=1)
         G = self.features.scores(A)
         slope = xp.zeros_like(G)
-        at = self.objective.add_norms(G, 0.0, slope, norm, curvature=curvature)
+        at = self.objective.add_norms(G, 0.0, slope, norm, None, curvature=curvature)
         gradient = self.features.adjoint(slope[:, :size]) @ Q.T
         if not curvature:
             return at._replace(gradient=gradient)
@@ -372,9 +369,8 @@ def solve_normal(A: Array, B: Array, intercept: bool) -> Array:
     if intercept:
         # The intercept, which is last, is eliminated first and so is not part of the norm.
         column, corner = A[:-1, -1:], A[-1, -1]
-        W = solve_normal(
-            A[:-1, :-1] - column @ column.T / corner, B[:-1] - column * B[-1:] / corner, False
-        )
+        S = A[:-1, :-1] - column @ column.T / corner
+        W = solve_normal(S, B[:-1] - column * B[-1:] / corner, False)
         return np.vstack([W, (B[-1:] - column.T @ W) / corner])
     if not len(A):
         return np.empty((0, B.shape[1]))

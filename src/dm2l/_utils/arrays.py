@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from threadpoolctl import ThreadpoolController
 
+Index = NDArray[np.intp]
 # Memory is checked for a sparse X with more columns; a column with three labels needs 200 B.
 WIDE, BYTES_PER_COLUMN = 2**22, 200
 # Long sums of squares of such values are finite; in float64, so are products of two such sums.
@@ -87,7 +88,7 @@ def scale_rows(X: Any, factors: NDArray[np.float64]) -> Any:
     return namespace(X).astype(asarray_like(factors, X), X.dtype, copy=False)[:, None] * X
 
 
-def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:
+def take_rows(array: Any, rows: Index) -> Any:
     """Return some rows of an array, sparse matrix or data frame."""
     if type(array) is np.ndarray:
         return array[rows, ...]
@@ -96,19 +97,14 @@ def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:
     return _safe_indexing(array, rows)
 
 
-def take_columns(array: Any, columns: NDArray[np.intp]) -> Any:
+def take_columns(array: Any, columns: Index) -> Any:
     """Return some columns of an array, sparse matrix or data frame."""
     if is_non_numpy(array):
         return array_namespace(array).take(array, asarray_like(columns, array), axis=1)
     return _safe_indexing(array, columns, axis=1)
 
 
-def take_block(
-    array: Any,
-    rows: NDArray[np.intp],
-    columns: NDArray[np.intp],
-    scratch: NDArray[Any] | None = None,
-) -> Any:
+def take_block(array: Any, rows: Index, columns: Index, scratch: Any = None) -> Any:
     """Return a submatrix; for numpy, it may use the flat array ``scratch`` of the same dtype."""
     if type(array) is not np.ndarray:
         return take_columns(take_rows(array, rows), columns)
@@ -261,12 +257,7 @@ def factorize(values: Iterable[Hashable]) -> NDArray[np.intp]:
 
 
 def sparse_from_parts(
-    data: Any,
-    indices: Any,
-    indptr: Any,
-    shape: Iterable[Any],
-    *,
-    layout: Literal["csr", "csc"] = "csr",
+    data: Any, indices: Any, indptr: Any, shape: Any, *, layout: Literal["csr", "csc"] = "csr"
 ) -> Any:
     """Make a sparse matrix from the parts in a file, after checking that they are consistent."""
     # scipy's own check does not suffice: it checks nothing if indptr ends in 0, and it compares by
@@ -277,13 +268,9 @@ def sparse_from_parts(
         sizes = []
     if len(sizes) != 2 or not all(0 <= size < 2**63 - 1 for size in sizes):
         raise ValueError(f"the shape must be two integers >= 0, not {str(shape)[:60]}")
-    for name, part, kinds in (
-        ("data", data, "biuf"),
-        ("indices", indices, "iu"),
-        ("indptr", indptr, "iu"),
-    ):
-        if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype.kind not in kinds:
-            array = isinstance(part, np.ndarray)
+    for name, part in {"data": data, "indices": indices, "indptr": indptr}.items():
+        array, kinds = isinstance(part, np.ndarray), "biuf" if name == "data" else "iu"
+        if not array or part.ndim != 1 or part.dtype.kind not in kinds:
             what = f"{part.ndim}-D {part.dtype}" if array else type(part).__name__
             wanted = "integers" if kinds == "iu" else "real numbers"
             raise ValueError(f"{name} must be a 1-D array of {wanted}, not {what}")

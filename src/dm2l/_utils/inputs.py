@@ -215,9 +215,7 @@ def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
     )
 
 
-def check_number(
-    name: str, value: Any, *, positive: bool = False, words: tuple[str, ...] = ()
-) -> None:
+def check_number(name: str, value: Any, *, positive: bool = False, words: Any = ()) -> None:
     """Raise a ValueError unless a value is in ``words``, or finite and >= 0 (``positive``: > 0)."""
     number = isinstance(value, Real) and 0 <= float(value) < np.inf
     if (number and not (positive and value == 0)) or (isinstance(value, str) and value in words):

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -22,7 +22,7 @@ from dm2l.labels._matrix import LabelMatrix
 class CorrelationBaseline(IterativeBaseline):
     """A method that learns label correlations and starts from a ridge regression."""
 
-    missing: Literal["negative", "neutral"] = "negative"
+    missing: str = "negative"
 
     _mixes_labels = True
 
@@ -30,9 +30,7 @@ class CorrelationBaseline(IterativeBaseline):
         super()._check_parameters()
         check_choice("missing", self.missing, "negative", "neutral")
 
-    def _start(
-        self, X: Any, labels: LabelMatrix, alpha: Any
-    ) -> tuple[ImputedTargets, Any, Array, Array]:
+    def _start(self, X: Any, labels: Any, alpha: Any) -> tuple[ImputedTargets, Any, Any, Any]:
         """Targets, row weights, and the coefficients and intercepts of the ridge regression."""
         T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows_only(T, type(self).__name__)
@@ -59,9 +57,7 @@ def _largest_eigenvalue(A: Array) -> float:
 class Lsml:
     """The objective of :class:`LSMLClassifier` in weights ``W`` and correlations ``C >= 0``."""
 
-    def __init__(
-        self, X: Any, Y: Array, intercept: bool, *weights: float, rows: Array | None = None
-    ) -> None:
+    def __init__(self, X: Any, Y: Array, intercept: bool, *weights: Any, rows: Any = None) -> None:
         self.inputs = Inputs(X, intercept, rows)
         self._rows = None if rows is None else rows[:, None]
         self.lambda1, self.lambda2, self.lambda3, self.lambda4 = weights
@@ -235,9 +231,8 @@ class LSMLClassifier(CorrelationBaseline):
         targets, rows, start, _ = self._start(X, labels, self.rho)
         weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
         problem = Lsml(X, targets.values, intercept, *map(float, weights), rows=rows)
-        W, C, history = problem.solve(
-            start, tol=self.tol, max_iter=self.max_iter, report=self._report
-        )
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+        W, C, history = problem.solve(start, **limits, report=self._report)
         b = problem.mean @ C if intercept else np.zeros(W.shape[1])
         return self._finish(X, history, *targets.scores(W, problem.inputs.intercept(W, b)), C)
 
@@ -258,12 +253,7 @@ class Correlations:
     #     J(S) = 1/2 tr(S'Y'MYS) + lambda_1/2 ||YS - Y||_F^2 + lambda_3 ||S||_*.
 
     def __init__(
-        self,
-        Y: Array,
-        residuals: Array,
-        lambda1: float,
-        lambda3: float,
-        rows: Array | None = None,
+        self, Y: Array, residuals: Array, lambda1: float, lambda3: float, rows: Array | None = None
     ) -> None:
         self.lambda1, self.lambda3 = lambda1, lambda3
         weighed = Y if rows is None else rows[:, None] * Y
@@ -395,9 +385,8 @@ class MLLRCClassifier(CorrelationBaseline):
         problem = Correlations(
             Y, Y - np.asarray(X @ coef) - intercept, float(self.lambda1), float(self.lambda3), rows
         )
-        S, history, settled = problem.solve(
-            tol=self.tol, max_iter=self.max_iter, report=self._report
-        )
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+        S, history, settled = problem.solve(**limits, report=self._report)
         if not settled:
             warnings.warn(
                 f"ML-LRC stopped after max_iter={self.max_iter} iterations without converging to "

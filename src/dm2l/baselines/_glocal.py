@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from dm2l.baselines._linear import Array, IterativeBaseline, weighted_grams
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 
+Map = Callable[[Array], Array]
 # Gradient steps for the correlations of a group in each round, as in the released code.
 STEPS = 60
 
@@ -116,12 +118,8 @@ class Glocal:
             return _solve_blocks(blocks, right)
         blocks += sum(middles)  # since rows of Z_m have length one
         inverse = np.linalg.inv(blocks)
-        return _conjugate_gradients(
-            lambda A: self._curve_U(A, V, middles, Z),
-            right,
-            U,
-            lambda R: (inverse @ R[:, :, None])[:, :, 0],
-        )
+        product = partial(self._curve_U, V=V, middles=middles, Z=Z)
+        return _conjugate_gradients(product, right, U, lambda R: (inverse @ R[:, :, None])[:, :, 0])
 
     def step_V(self, U: Array, V: Array, W: Array) -> Array:
         """Minimum over ``V``, by blocks of rows, since each row has its own k x k matrix."""
@@ -145,10 +143,8 @@ class Glocal:
             N += np.trace(metric) / self._trace * side
         check_finite(N, "Label correlations")
         height, turn = np.linalg.eigh(N)
-        scale = (
-            np.outer(1.0 - self._share, height) + (self.lam5 / self._unit) * self._share[:, None]
-        )
-        scale = np.maximum(scale, np.finfo(float).tiny)
+        ridge = (self.lam5 / self._unit) * self._share[:, None]
+        scale = np.maximum(np.outer(1.0 - self._share, height) + ridge, np.finfo(float).tiny)
 
         def precondition(R: Array) -> Array:
             return np.asarray(self._basis @ ((self._basis.T @ R @ turn) / scale) @ turn.T)
@@ -179,15 +175,10 @@ def _solve_blocks(blocks: Array, right: Array) -> Array:
     return np.asarray(np.linalg.solve(blocks, right[:, :, None])[:, :, 0])
 
 
-def _conjugate_gradients(
-    product: Callable[[Array], Array],
-    right: Array,
-    start: Array,
-    precondition: Callable[[Array], Array],
-) -> Array:
+def _conjugate_gradients(product: Map, right: Array, start: Array, precondition: Map) -> Array:
     """Solve ``product(A) = right`` for a matrix ``A``."""
 
-    def flat(function: Callable[[Array], Array]) -> LinearOperator:
+    def flat(function: Map) -> LinearOperator:
         def apply(a: Array) -> Array:
             return np.ravel(function(a.reshape(right.shape)))
 
@@ -308,9 +299,7 @@ class GLOCALClassifier(IterativeBaseline):
         coef, b = feature_map.on_inputs(features.to_original(W) @ U.T, intercept)
         return self._finish(X, history, coef, b)
 
-    def _groups(
-        self, X: Any, random: np.random.RandomState, rows: Array | None
-    ) -> NDArray[np.intp]:
+    def _groups(self, X: Any, random: Any, rows: Array | None) -> NDArray[np.intp]:
         n_groups = min(int(self.n_groups), X.shape[0])
         if n_groups == 1 or not (self.lambda1 or self.lambda2):
             return np.zeros(X.shape[0], dtype=np.intp)
@@ -324,9 +313,7 @@ class GLOCALClassifier(IterativeBaseline):
             warnings.simplefilter("ignore", ConvergenceWarning)
             return np.asarray(means.fit_predict(X, sample_weight=rows), dtype=np.intp)
 
-    def _alternate(
-        self, problem: Glocal, k: int, random: np.random.RandomState
-    ) -> tuple[Array, Array, list[float]]:
+    def _alternate(self, problem: Glocal, k: int, random: Any) -> tuple[Array, Array, list[float]]:
         n, c = problem.T.shape
         U, V = random.uniform(size=(c, k)), random.uniform(size=(n, k))
         W = np.zeros((problem.features.size, k))

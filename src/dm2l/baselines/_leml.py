@@ -10,14 +10,7 @@ from sklearn.utils import check_random_state
 
 from dm2l._base import FitResult
 from dm2l._utils.inputs import check_choice, check_counts, check_numbers
-from dm2l.baselines._linear import (
-    Array,
-    ImputedTargets,
-    Inputs,
-    IterativeBaseline,
-    Missing,
-    weighted_grams,
-)
+from dm2l.baselines._linear import Array, ImputedTargets, Inputs, IterativeBaseline, weighted_grams
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 
@@ -35,9 +28,7 @@ class Loss(NamedTuple):
 
 LOSSES = {
     "squared": Loss(
-        lambda F, Y: (F - Y) ** 2,
-        lambda F, Y: 2.0 * (F - Y),
-        lambda F, Y: np.full_like(F, 2.0),
+        lambda F, Y: (F - Y) ** 2, lambda F, Y: 2.0 * (F - Y), lambda F, Y: np.full_like(F, 2.0)
     ),
     "logistic": Loss(
         lambda F, Y: np.logaddexp(0.0, -Y * F),
@@ -106,17 +97,15 @@ def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter
     return W
 
 
-def _new_radius(
-    radius: float, length: float, actual: float, predicted: float, slope: float
-) -> float:
+def _new_radius(radius: float, length: float, gain: float, predicted: float, slope: float) -> float:
     """Shrink the radius after a poor prediction and grow it after a good one."""
-    bend = -actual - slope
+    bend = -gain - slope
     scale = 4.0 if bend <= 0 else max(0.25, -0.5 * slope / bend)
-    if actual < 1e-4 * predicted:
+    if gain < 1e-4 * predicted:
         return min(max(scale, 0.25) * length, 0.5 * radius)
-    if actual < 0.25 * predicted:
+    if gain < 0.25 * predicted:
         return max(0.25 * radius, min(scale * length, 0.5 * radius))
-    if actual < 0.75 * predicted:
+    if gain < 0.75 * predicted:
         return max(0.25 * radius, min(scale * length, 4.0 * radius))
     return max(radius, min(scale * length, 4.0 * radius))
 
@@ -152,9 +141,7 @@ def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> 
 class LabelFactor:
     """``1/2 ||H||^2 + C sum_Omega loss(Z H' + b)`` for ``H`` and an intercept ``b``."""
 
-    def __init__(
-        self, Z: Array, targets: ImputedTargets, loss: Loss, C: float, intercept: bool
-    ) -> None:
+    def __init__(self, Z: Array, targets: Any, loss: Loss, C: float, intercept: bool) -> None:
         self.Z = np.column_stack([Z, np.ones(len(Z))]) if intercept else Z
         self.Y, self._mask = targets.values, targets.counted
         self.loss, self.C = loss, C
@@ -272,7 +259,7 @@ class LEMLClassifier(IterativeBaseline):
     alpha: float = 30.0
     _: KW_ONLY
     loss: str = "squared"
-    missing: Missing = "ignore"
+    missing: str = "ignore"
     max_iter: int = 10
     tol: float = 0.1
     random_state: Any = None

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import PositiveUnlabelledClassifier, PUTargets
 
-Missing = Literal["ignore", "neutral", "negative"]
 Array = NDArray[np.float64]
 
 
@@ -29,7 +28,7 @@ class ImputedTargets:
     # A missing label has no target ("ignore"), or the target 0 among -1/+1 ("neutral") or among 0/1
     # ("negative"). A target of a missing label has the weight of its row.
 
-    def __init__(self, T: Signs, missing: Missing, entries: EntryWeights | None = None) -> None:
+    def __init__(self, T: Signs, missing: str, entries: EntryWeights | None = None) -> None:
         self.missing = missing
         self.values: NDArray[Any] = (T > 0 if missing == "negative" else T).astype(np.float64)
         self.observed = T != 0 if missing == "ignore" else np.ones(T.shape, dtype=bool)
@@ -45,22 +44,18 @@ class ImputedTargets:
             return self.weights * A
         return A if self._complete else np.where(self.observed, A, 0.0)
 
-    def scores(
-        self, coef: NDArray[Any], intercept: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def scores(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """Convert coefficients and intercepts to targets -1/+1, with the decision boundary 0."""
         return (2 * coef, 2 * intercept - 1) if self.missing == "negative" else (coef, intercept)
 
 
-def ridge(
-    X: Any, targets: ImputedTargets, alpha: float, fit_intercept: bool
-) -> tuple[Array, Array]:
+def ridge(X: Any, targets: ImputedTargets, alpha: float, intercept: bool) -> tuple[Array, Array]:
     """Ridge regression of each target: coefficients (d, c) and intercepts (c,)."""
-    feature_map = LinearMap(intercept=fit_intercept)
-    features = Features(feature_map.fit(X), fit_intercept)
+    feature_map = LinearMap(intercept=intercept)
+    features = Features(feature_map.fit(X), intercept)
     entries = None if targets.weights is None else EntryWeights(weights=targets.weights)
     W = masked_ridge(features, targets.values, alpha, observed=targets.observed, entries=entries)
-    return feature_map.on_inputs(W, fit_intercept)
+    return feature_map.on_inputs(W, intercept)
 
 
 class Inputs:
@@ -261,14 +256,12 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
         if self.coupling is not None and self.missing_as != "unlabelled":
             objective = Objective(T, 0.0, like=features.example, entries=entries)
             problem = Problem(features, objective, alpha)
-            factor, centred = Preconditioner(problem), features.from_original(W)
+            factor, start = Preconditioner(problem), features.from_original(W)
             if self.coupling == "joint":
-                centred, unseen, _ = learn_jointly(problem, T, centred, factor, entries)
-                W = features.to_original(centred)
+                start, unseen, _ = learn_jointly(problem, T, start, factor, entries)
+                W = features.to_original(start)
             else:
-                unseen = leave_one_out_scores(
-                    problem, factor, T, centred, features, entries=entries
-                )
+                unseen = leave_one_out_scores(problem, factor, T, start, features, entries=entries)
         self._store(X, *feature_map.on_inputs(W, intercept))
         return FitResult(leave_one_out_scores=unseen)
 

@@ -1,6 +1,6 @@
 """Adapters for scikit-learn estimators: one clone per label, or missing labels as negatives."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -19,8 +19,6 @@ from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_
 from dm2l._utils.inputs import check_rows, explain_unsuitable
 from dm2l.completion._errors import plain_probability
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
-
-AfterLabel = Callable[[int, int], None]
 
 
 @dataclass(eq=False, repr=False)
@@ -100,18 +98,14 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             raise TypeError(f"estimator must be an instance, got the class {name}. Pass {name}().")
         kind = _estimator_type(estimator)
         # Some estimators, such as stacking, have no predict before they are fitted.
-        usable = kind in ("classifier", "regressor") or (
-            kind is None and hasattr(estimator, "predict")
-        )
+        usable = kind in ("classifier", "regressor") if kind else hasattr(estimator, "predict")
         if not (usable and hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
             raise TypeError(
                 "estimator must be a classifier or regressor with scikit-learn's fit, predict and "
                 f"get_params, got {estimator!r}."
             )
 
-    def _learn(
-        self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None = None
-    ) -> FitResult:
+    def _learn(self, X: Any, labels: LabelMatrix, after_label: Any = None) -> FitResult:
         """Fit the labels; ``after_label`` is called with the numbers of done and all labels."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
@@ -121,7 +115,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
                 self._fit_estimators(X, mask.labels(labels), after_label)
         return FitResult()
 
-    def _fit_estimators(self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None) -> None:
+    def _fit_estimators(self, X: Any, labels: LabelMatrix, after_label: Any) -> None:
         T, entries = labels.signs, labels.entries
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
@@ -230,9 +224,7 @@ def _estimator_type(estimator: Any) -> str | None:
     return getattr(estimator, "_estimator_type", None) if tags is None else tags.estimator_type
 
 
-def _fit_label(
-    model: Any, X: Any, y: NDArray[Any], rows: Any, columns: Any, name: Any, weights: Any
-) -> Any:
+def _fit_label(model: Any, X: Any, y: Any, rows: Any, columns: Any, name: Any, weights: Any) -> Any:
     # Rows are always copied, since an estimator may overwrite X.
     mine = _safe_indexing(_safe_indexing(X, rows), columns, axis=1)
     try:

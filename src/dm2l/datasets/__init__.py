@@ -3,7 +3,7 @@
 import json
 import os
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from hashlib import blake2b, sha256
 from importlib.resources import files
@@ -147,11 +147,7 @@ def catalogue() -> dict[str, DataSetCard]:
 _VARIABLE = "DM2L_DATA"
 
 # Suffixes in the order of preference.
-_READERS: dict[str, Callable[[Path], Bunch]] = {
-    ".npz": read_npz,
-    ".arff": read_arff,
-    ".mat": read_mat,
-}
+_READERS: dict[str, Any] = {".npz": read_npz, ".arff": read_arff, ".mat": read_mat}
 
 
 def load_dataset(name: str, *, verify: bool = False) -> Bunch:
@@ -210,7 +206,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
             )
         raise FileNotFoundError(text)
     path = present[name]
-    bunch = _READERS[path.suffix.lower()](path)
+    bunch: Bunch = _READERS[path.suffix.lower()](path)
     if card is None or not verify:
         return bunch
     found = content_hash(bunch.data, bunch.target)
@@ -366,9 +362,8 @@ def make_missing_multilabel(
 
     scores = Z @ rng.standard_normal((rank, n_labels))
     specific = n_labels // 2
-    share = np.concatenate(
-        [rng.uniform(0.05, 0.2, specific), rng.uniform(0.1, 0.3, n_labels - specific)]
-    )
+    few = rng.uniform(0.05, 0.2, specific)
+    share = np.concatenate([few, rng.uniform(0.1, 0.3, n_labels - specific)])
     # Each label has at least one positive, even if there are few rows.
     n_positive = np.maximum(1, np.round(share * n_samples)).astype(np.intp)
     place = np.argsort(np.argsort(-scores, axis=0), axis=0)
@@ -383,7 +378,5 @@ def make_missing_multilabel(
 def implications(n_labels: int, n_implications: int) -> list[tuple[int, int]]:
     """Return pairs ``(a, b)`` with ``a => b``, in the order of :func:`make_missing_multilabel`."""
     specific, general = n_labels // 2, n_labels - n_labels // 2
-    return [
-        (e % specific, specific + (e % specific + e // specific) % general)
-        for e in range(n_implications)
-    ]
+    pairs = (divmod(e, specific) for e in range(n_implications))
+    return [(label, specific + (label + turn) % general) for turn, label in pairs]

@@ -325,9 +325,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if not sp.issparse(Y):
             dense = copy(self)  # read and return arrays like the other estimators
             dense._dense, dense.missing_as = True, None
-            return super(ExtremeDM2LClassifier, dense).complete(
-                X, Y, label_mask=label_mask, method=method
-            )
+            complete = super(ExtremeDM2LClassifier, dense).complete
+            return complete(X, Y, label_mask=label_mask, method=method)
         n, c = _num_samples(X), len(self.offset_)
         if Y.shape != (n, c):
             raise ValueError(f"Y must have shape {(n, c)} (rows of X, labels), got {Y.shape}.")

@@ -27,7 +27,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm, thresholded_nuclear_norm
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm
 from dm2l._solvers.problem import Preconditioner, Solution
 from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
 from dm2l.labels._parsing import SparseLabelMatrix
@@ -61,13 +61,7 @@ class SharedRows:
 
     @classmethod
     def gather(
-        cls,
-        positives: Any,
-        rank: int,
-        min_rows: int = 2,
-        *,
-        size: int = STACK,
-        rows: Array | None = None,
+        cls, positives: Any, rank: int, min_rows: int = 2, *, size: int = STACK, rows: Any = None
     ) -> SharedRows:
         """Groups of a boolean sparse matrix, in stacks of at most ``size`` numbers."""
         positives = positives.tocsc()
@@ -179,9 +173,7 @@ class LowRankProblem:
         stored = self._stored
         return sp.csr_array((values, stored.indices, stored.indptr), shape=stored.shape)
 
-    def attach(
-        self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool = True
-    ) -> None:
+    def attach(self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool) -> None:
         """Set the head ``B`` (c, r) and the groups of rows."""
         self.B, self.groups = B, groups
         if np.ndim(self._weights):
@@ -219,9 +211,7 @@ class LowRankProblem:
     def _ridge(self, W: Array) -> float:
         return 0.5 * float((self.penalty * W * W).sum())
 
-    def evaluate(
-        self, W: Array, norm: Any, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
+    def evaluate(self, W: Array, norm: Any, *, curvature: bool = False) -> Evaluation:
         self.n_evaluations += 1
         G = np.asarray(self.features.scores(W))
         value, gradient = self._loss(G)
@@ -232,13 +222,10 @@ class LowRankProblem:
             local = self.groups.norms(padded, norm, curvature=curvature)
             bend, slope = local.curvature, local.gradient
             shared, shared_exact = 0.0, 0.0
-            if self.concave and linear is None:
+            if self.concave:
                 everyone = norm(padded[:-1])
                 shared, shared_exact = everyone.value, everyone.exact
                 slope -= everyone.gradient
-            elif self.concave:
-                shared = shared_exact = float(np.vdot(linear, G))
-                gradient -= self.lambda_d * linear
             gradient[self.groups.covered] += self.lambda_d * (self._roots * slope)
             value += self.lambda_d * (local.value - shared)
             exact += self.lambda_d * (local.exact - shared_exact)
@@ -260,13 +247,6 @@ class LowRankProblem:
             value -= self.lambda_d * nuclear_norm(F) if self.concave else 0.0
         return value
 
-    def linearize(self, W: Array) -> Array:
-        G = np.asarray(self.features.scores(W))
-        slope = np.zeros_like(G)
-        norm = thresholded_nuclear_norm(self._covered(G)[:-1], 0.0)
-        slope[self.groups.covered] = self._roots * norm.gradient
-        return slope
-
 
 def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: float) -> Array:
     """Solution without nuclear norms, in the variables of the preconditioner."""
@@ -284,9 +264,7 @@ def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: fl
     return np.asarray(cg(operator, flat, x0=flat, rtol=tol, maxiter=500)[0]).reshape(right.shape)
 
 
-def label_basis(
-    features: Features, stored: Any, ridge: Any, rank: int, *, block: int = 1024
-) -> Array:
+def label_basis(features: Any, stored: Any, ridge: Any, rank: int, *, block: int = 1024) -> Array:
     """Orthonormal directions in label space that ridge regression predicts best, best first."""
     # With ``RR' = rho Phi'Phi + alpha I`` (``ridge`` holds R), these are the leading right singular
     # vectors of ``A = R^-1 Phi'Y`` (features x labels). If there are more labels than features,

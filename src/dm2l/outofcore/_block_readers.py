@@ -67,9 +67,7 @@ def _columns(
     return [names[j] for j in features], [names[j] for j in chosen]
 
 
-def parquet_blocks(
-    files: list[Path], labels: Any, drop: Any = (), rows: int | None = None
-) -> Source:
+def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = None) -> Source:
     types, frame = require("pyarrow", "io").types, require("pandas", "io").DataFrame
     schemas, n_rows = [], 0
     for path in files:

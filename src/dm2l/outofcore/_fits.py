@@ -16,12 +16,8 @@ from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import block_rows
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, constant_scores
-from dm2l.outofcore._gram_problem import (
-    GramProblem,
-    PassProblem,
-    StatisticsProblem,
-    sum_over_blocks,
-)
+from dm2l.outofcore import _gram_problem
+from dm2l.outofcore._gram_problem import GramProblem, PassProblem, StatisticsProblem
 from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS
 from dm2l.outofcore._source import Block, RemoteBlocks, RowBlocks, stacked
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics
@@ -55,16 +51,12 @@ def fit_sums(
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
         return fitting.nothing(X, selection)
-    intercept, workers = bool(fitting.fit_intercept), blas_thread_count()
-    with blas_threads(selection.learnable.sum() * (statistics.n_features + intercept) ** 2):
-        problem = make(
-            fitting.lambda_d,
-            fitting.ridge(statistics.variances()),
-            intercept=intercept,
-            local=fitting.local,
-            discriminant=fitting.discriminant,
-            workers=workers,
-        )
+    terms = {"intercept": bool(fitting.fit_intercept), "workers": blas_thread_count()}
+    terms |= {"local": fitting.local, "discriminant": fitting.discriminant}
+    size = statistics.n_features + terms["intercept"]
+    with blas_threads(selection.learnable.sum() * size**2):
+        alpha = fitting.ridge(statistics.variances())
+        problem = make(fitting.lambda_d, alpha, **terms)
         fit = fitting.fit_problem(problem, feature_map, selection, problem.ridge, X, last)
         if fitting.coupling != "residual":
             return fit
@@ -84,11 +76,9 @@ def _coupled(
         return fit
     Phi = float64(feature_map.transform(X))
     features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.offset)
+    scores, known = np.full(T.shape, np.nan), T[:, learnable]
     # Approximate scores would depend on the offset, and so on the first block.
-    scores = np.full(T.shape, np.nan)
-    scores[:, learnable] = fitting.leave_one_out(
-        problem, fit.solution, features, T[:, learnable], exact=True
-    )
+    scores[:, learnable] = fitting.leave_one_out(problem, fit.solution, features, known, exact=True)
     return replace(fit, leave_one_out_scores=scores, sample=(X, T))
 
 
@@ -220,7 +210,7 @@ def _fit_blocks(
         if isinstance(blocks, RemoteBlocks):
             reduce = blocks.reducer(change)
         else:
-            reduce = partial(sum_over_blocks, blocks, change)
+            reduce = partial(_gram_problem.sum_over_blocks, blocks, change)
         return PassProblem(reduce, statistics, *parameters, **options)
 
     return fit_sums(fitting, statistics, make, feature_map, example, last)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array
+from sklearn.utils import _safe_indexing, check_array, gen_batches
 from sklearn.utils.validation import _get_feature_names
 
 from dm2l._utils.arrays import is_non_numpy
@@ -66,12 +66,6 @@ def _indexable(part: Any) -> Any:
     return np.asarray(part)
 
 
-def _slices(parts: Sequence[Any], rows: int) -> Iterator[Sequence[Any]]:
-    """Cut arrays into blocks of rows."""
-    for start in range(0, parts[0].shape[0], max(rows, 1)):
-        yield _cut(parts, slice(start, start + rows))
-
-
 def _first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:
     """Yield blocks up to a number of rows, and cut the last one."""
     for parts in blocks:
@@ -84,10 +78,7 @@ def _first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence
 
 
 def _cut(parts: Sequence[Any], rows: slice) -> list[Any]:
-    return [
-        part if part is None else part.iloc[rows] if hasattr(part, "iloc") else part[rows]
-        for part in parts
-    ]
+    return [part if part is None else _safe_indexing(part, rows) for part in parts]
 
 
 def stacked(parts: list[Any]) -> Any:
@@ -192,7 +183,8 @@ class RowBlocks:
         for part, name in zip(parts[1:], ("Y", "label_mask", "sample_weight"), strict=True):
             if part is not None and part.shape[0] != n:
                 raise ValueError(f"X has {n} rows, but {name} has {part.shape[0]}.")
-        read = partial(_slices, parts, n if rows is None else block_rows(rows, 1))
+        slices = list(gen_batches(n, max(1, n if rows is None else block_rows(rows, 1))))
+        read = partial(map, partial(_cut, parts), slices)
         return cls(read, **({"n_rows": n, "ahead": False} | options))
 
     @classmethod

@@ -21,11 +21,10 @@ from dm2l.outofcore._sample import MAX_ROWS, MEMBERS, RowSample
 _EPS = float(np.finfo(np.float64).eps)
 _FORMAT = 2
 _ROWS = ("rows", "positive_rows")
-_PATTERNS = [
-    f"{rows}_{part}" for rows in _ROWS for part in ("gram", "counted", "patterns", "pending")
-]
+_PARTS = ("gram", "counted", "patterns", "pending")
 _NAMES = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
-_MEMBERS = ("format", "begun", *_NAMES, *_PATTERNS, *MEMBERS)
+_WAITING = (f"{rows}_{part}" for rows in _ROWS for part in _PARTS)
+_MEMBERS = ("format", "begun", *_NAMES, *_WAITING, *MEMBERS)
 
 
 class RowStatistics:
@@ -191,8 +190,7 @@ class RowStatistics:
                 "contain the block. Subtract only rows that were added."
             )
         kept = np.maximum(left[:-1], 0.0)
-        # roughly the default alpha If a single row is left, it may equal the offset and have no
-        # squares.
+        # Add roughly the default alpha. A single row that is left may equal the offset.
         kept += kept.sum() / max(float(left[-1]), 1.0)
         if left[-1] >= 1.5 and (_EPS * before[:-1] > 0.1 * kept).any():
             raise ValueError(

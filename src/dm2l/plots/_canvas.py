@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from dm2l.labels._matrix import parse_labels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Ax: TypeAlias = "Axes | None"  # axes to draw into; None means new ones
+Names = Sequence[str] | None
 Numbers = NDArray[np.float64]
 
 WIDTH = 7.0  # inches: the column of a web page
@@ -48,7 +50,7 @@ class Display:
     ax_: Axes
     figure_: Any
 
-    def _axes(self, ax: Axes | None, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
+    def _axes(self, ax: Ax, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
         """Return the given axes, or those of a new pyplot figure of this size in inches."""
         if ax is None:
             plt = require("matplotlib.pyplot", "plot")
@@ -132,13 +134,11 @@ def heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
 
 def marks_of(estimator: Any) -> dict[str, Any]:
     """Return the parameters with which an estimator marks missing labels."""
-    return {
-        "missing_label": getattr(estimator, "missing_label", np.nan),
-        "missing_as": getattr(estimator, "missing_as", None),
-    }
+    usual = {"missing_label": np.nan, "missing_as": None}
+    return {name: getattr(estimator, name, mark) for name, mark in usual.items()}
 
 
-def read_labels(Y: Any, label_names: Sequence[str] | None) -> tuple[Signs, list[str]]:
+def read_labels(Y: Any, label_names: Names) -> tuple[Signs, list[str]]:
     """Return labels as signs, and the names of their columns."""
     labels = parse_labels(Y)
     names: Any = labels.names if label_names is None else label_names

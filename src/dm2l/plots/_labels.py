@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,29 +16,11 @@ from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
 from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
 from dm2l.metrics._reading import check_scores
-from dm2l.plots._canvas import (
-    COLOURS,
-    FONT,
-    LINE,
-    Display,
-    Numbers,
-    axes_above,
-    check_names,
-    heat_map,
-    legend_above,
-    marks_of,
-    read_labels,
-    series_styles,
-    shorten,
-    tidy,
-    write_names,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from dm2l.plots import _canvas as canvas
+from dm2l.plots._canvas import Ax, Display, Names, Numbers
 
 # Dark, medium and white, also when printed in grey.
-YES, NO, MISSING = COLOURS[0], COLOURS[4], "#FFFFFF"
+YES, NO, MISSING = canvas.COLOURS[0], canvas.COLOURS[4], "#FFFFFF"
 _MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # heights in inches
 _HATCH = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
 
@@ -87,10 +69,10 @@ class MissingnessDisplay(Display):
         cls,
         Y: Any,
         *,
-        label_names: Sequence[str] | None = None,
+        label_names: Names = None,
         sort: Literal["pattern"] | None = "pattern",
         max_rows: int = 500,
-        ax: Axes | None = None,
+        ax: Ax = None,
     ) -> Self:
         """Draw the map of labels.
 
@@ -100,7 +82,7 @@ class MissingnessDisplay(Display):
         if sort not in ("pattern", None):
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
         check_count("max_rows", max_rows)
-        T, names = read_labels(Y, label_names)
+        T, names = canvas.read_labels(Y, label_names)
         order = np.arange(len(T)) if sort is None else _order_by_pattern(T)
         if len(T) > max_rows:
             # The middle rows of max_rows equal parts.
@@ -114,11 +96,11 @@ class MissingnessDisplay(Display):
             rows=order,
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the map and the bars."""
         c = self.signs.shape[1]
-        names = check_names(self.label_names, c)
-        width = float(np.clip(1.2 + 1.6 * LINE * c, 3.6, 8.0))
+        names = canvas.check_names(self.label_names, c)
+        width = float(np.clip(1.2 + 1.6 * canvas.LINE * c, 3.6, 8.0))
         panel: Any = self._axes(ax, width, _MAP + _MARGIN + 1.5)
         from matplotlib.colors import ListedColormap
         from matplotlib.patches import Patch
@@ -127,9 +109,9 @@ class MissingnessDisplay(Display):
         look: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest"}
         self.image_ = panel.imshow(self.signs, cmap=colours, vmin=-1, vmax=1, **look)
         drawn = "" if len(self.signs) == self.n_rows else f"{len(self.signs):,} of "
-        tidy(panel, "", f"{drawn}{self.n_rows:,} rows", grid=False)
+        canvas.tidy(panel, "", f"{drawn}{self.n_rows:,} rows", grid=False)
         panel.set_yticks([])
-        self.margin_ax_ = margin = axes_above(panel, _MARGIN, gap=_GAP, sharex=panel)
+        self.margin_ax_ = margin = canvas.axes_above(panel, _MARGIN, gap=_GAP, sharex=panel)
         few = c <= 60  # with more labels, gaps and edges would hide the bars
         thin = {"width": 0.9 if few else 1.0, "edgecolor": "#444444", "linewidth": 0.4 * few}
         yes, no = 100 * np.asarray(self.share_positive), 100 * np.asarray(self.share_negative)
@@ -137,21 +119,19 @@ class MissingnessDisplay(Display):
             margin.bar(range(c), yes, color=YES, **thin),
             margin.bar(range(c), no, bottom=yes, color=NO, **thin),
         )
-        tidy(margin, "", "% of\nrows")
+        canvas.tidy(margin, "", "% of\nrows")
         margin.grid(visible=False, axis="x")
         margin.set_ylim(0, 100)
         margin.set_yticks([0, 50, 100])
         margin.tick_params(labelbottom=False, bottom=False)
-        patches = [
-            Patch(facecolor=colour, edgecolor="#444444", linewidth=0.6)
-            for colour in (YES, NO, MISSING)
-        ]
+        edge: dict[str, Any] = {"edgecolor": "#444444", "linewidth": 0.6}
+        patches = [Patch(facecolor=colour, **edge) for colour in (YES, NO, MISSING)]
         gap = 2 * _GAP + _MARGIN
-        legend_above(panel, patches, ["yes", "no", "missing"], columns=3, gap=gap)
+        canvas.legend_above(panel, patches, ["yes", "no", "missing"], columns=3, gap=gap)
         panel.set_xlim(-0.5, c - 0.5)
-        step = write_names(panel, names)
+        step = canvas.write_names(panel, names)
         if step > 1:
-            panel.set_xlabel(f"{c} labels, one in {step} is named", fontsize=FONT)
+            panel.set_xlabel(f"{c} labels, one in {step} is named", fontsize=canvas.FONT)
         return self
 
 
@@ -224,10 +204,10 @@ class CooccurrenceDisplay(Display):
         cls,
         Y: Any,
         *,
-        label_names: Sequence[str] | None = None,
+        label_names: Names = None,
         min_rows: int = 10,
         max_labels: int = 40,
-        ax: Axes | None = None,
+        ax: Ax = None,
     ) -> Self:
         """Draw the co-occurrence of the observed entries of two or more labels.
 
@@ -235,7 +215,7 @@ class CooccurrenceDisplay(Display):
         ``max_labels`` labels are drawn, those with the most positives. The other parameters are
         described in the constructor.
         """
-        T, names = read_labels(Y, label_names)
+        T, names = canvas.read_labels(Y, label_names)
         if T.shape[1] < 2 or max_labels < 2:
             raise ValueError(
                 f"Co-occurrence needs two labels or more, got {T.shape[1]} and "
@@ -264,29 +244,30 @@ class CooccurrenceDisplay(Display):
         pairs = np.argwhere(self._found.implied(self.min_rows) & ~reverse)
         return [(int(j), int(k)) for j, k in pairs]
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the heat map, with an arrow for each implication that holds in one direction."""
-        check_names(self.label_names, len(self.probability))
+        canvas.check_names(self.label_names, len(self.probability))
         c = len(self.probability)
-        side = float(np.clip(1.5 * LINE * c, 2.2, 6.5))
+        side = float(np.clip(1.5 * canvas.LINE * c, 2.2, 6.5))
         panel: Any = self._axes(ax, side + 2.6, side + 1.9)
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         panel.patch.set(**_HATCH)  # pairs that are not shown are hatched
         shown = 100 * self._found.told(self.min_rows)
-        self.image_, self.colorbar_ = heat_map(
+        self.image_, self.colorbar_ = canvas.heat_map(
             panel, shown, r"$P(k \mid j)$, %", cmap="Blues", vmin=0, vmax=100
         )
-        tidy(panel, "… how many also have label $k$?", "of the rows with label $j$ …", grid=False)
+        question = "… how many also have label $k$?"
+        canvas.tidy(panel, question, "of the rows with label $j$ …", grid=False)
         mark = {"marker": r"$\rightarrow$", "markersize": 9, "color": "black"}
         arrow = Line2D([], [], linestyle="none", **mark)
         few = f"fewer than {self.min_rows} rows, or the same label"
         words = ["$j$ implies $k$, $k$ does not imply $j$", few]
-        legend_above(panel, [arrow, Patch(**_HATCH)], words, columns=1)
-        write_names(panel, self.label_names, "xy")
+        canvas.legend_above(panel, [arrow, Patch(**_HATCH)], words, columns=1)
+        canvas.write_names(panel, self.label_names, "xy")
         cell = 72 * panel.get_window_extent().height / panel.get_figure(root=True).dpi / c  # points
-        look = {"color": "white", "fontsize": min(FONT, 0.7 * cell), "ha": "center"}
+        look = {"color": "white", "fontsize": min(canvas.FONT, 0.7 * cell), "ha": "center"}
         self.arrows_ = [panel.text(k, j, "→", va="center", **look) for j, k in self._pairs()]
         return self
 
@@ -340,49 +321,38 @@ class SingularValuesDisplay(Display):
 
     @classmethod
     def from_labels(
-        cls,
-        Y: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        ax: Axes | None = None,
-        **options: Any,
+        cls, Y: Any, *, label_names: Names = None, ax: Ax = None, **options: Any
     ) -> Self:
         """Draw the singular values of labels coded +1, -1, and 0 for missing entries.
 
         By default, ``label_names`` are the columns of the data frame, or y0, y1, ... ``options``
         are passed to :meth:`plot`.
         """
-        T, names = read_labels(Y, label_names)
+        T, names = canvas.read_labels(Y, label_names)
         return cls._of(T.astype(np.float64), T, names).plot(ax, **options)
 
     @classmethod
     def from_predictions(
-        cls,
-        Y: Any,
-        scores: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        ax: Axes | None = None,
-        **options: Any,
+        cls, Y: Any, scores: Any, *, label_names: Names = None, ax: Ax = None, **options: Any
     ) -> Self:
         """Draw the singular values of scores, grouped by the observed positives in ``Y``.
 
         ``scores`` are the result of ``decision_function``. The other parameters are described in
         :meth:`from_labels`.
         """
-        T, names = read_labels(Y, label_names)
+        T, names = canvas.read_labels(Y, label_names)
         scores = check_scores(LabelMatrix.of_signs(T), scores, "scores")
         return cls._of(scores, T, names).plot(ax, **options)
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, Y: Any, *, ax: Axes | None = None, **options: Any
+        cls, estimator: Any, X: Any, Y: Any, *, ax: Ax = None, **options: Any
     ) -> Self:
         """Draw the singular values of the scores of a fitted estimator.
 
         ``Y`` is coded like the training labels. ``options`` are passed to :meth:`from_predictions`.
         """
-        labels = parse_labels(Y, **marks_of(estimator))
+        labels = parse_labels(Y, **canvas.marks_of(estimator))
         scores = to_numpy(estimator.decision_function(X))
         return cls.from_predictions(labels, scores, ax=ax, **options)
 
@@ -395,7 +365,7 @@ class SingularValuesDisplay(Display):
             return Spectrum((self.n_rows, self.n_labels), np.asarray(self.whole))
         return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
 
-    def plot(self, ax: Axes | None = None, *, highlight: Sequence[str] = ()) -> Self:
+    def plot(self, ax: Ax = None, *, highlight: Sequence[str] = ()) -> Self:
         """Draw a line per group and a thick line of all rows, each as long as its rank.
 
         Singular values are divided by the largest one. Labels in ``highlight`` get their own colour
@@ -409,18 +379,18 @@ class SingularValuesDisplay(Display):
         panel: Any = self._axes(ax, height=3.9)
         ranks = self.effective_ranks()
         plain = [name for name in self.groups if name not in chosen]
-        look: dict[str, Any] = {"color": COLOURS[4], "linewidth": 0.9, "alpha": 0.8}
+        look: dict[str, Any] = {"color": canvas.COLOURS[4], "linewidth": 0.9, "alpha": 0.8}
         self.group_lines_ = {}
         for i, name in enumerate(plain):
-            label = None if i else f"{shorten(name)}, effective rank {ranks[name]:.1f}"
+            label = None if i else f"{canvas.shorten(name)}, effective rank {ranks[name]:.1f}"
             if not i and len(plain) > 1:
                 mean = np.mean([ranks[other] for other in plain])
                 what = f"rows of one label: {len(plain)} groups"
                 label = f"{what}, effective rank {mean:.1f} on average"
             self.group_lines_[name] = self._draw(panel, name, label, **look)
-        for name, style in series_styles(chosen).items():
+        for name, style in canvas.series_styles(chosen).items():
             rows = f"{self.group_rows[name]:,} rows"
-            label = f"{shorten(name)}: {rows}, effective rank {ranks[name]:.1f}"
+            label = f"{canvas.shorten(name)}: {rows}, effective rank {ranks[name]:.1f}"
             some = {"markersize": 4.0, "markevery": max(1, len(self.groups[name]) // 8)}
             self.group_lines_[name] = self._draw(panel, name, label, **(style | some))
         rank = self._spectrum(None).effective_rank
@@ -428,8 +398,9 @@ class SingularValuesDisplay(Display):
         self.whole_line_ = self._draw(panel, None, label, color="black", linewidth=2.4)
         panel.set_yscale("log")
         panel.xaxis.get_major_locator().set_params(integer=True)
-        tidy(panel, "number of the singular value, largest first", "singular value / largest")
-        legend_above(panel, *panel.get_legend_handles_labels(), columns=1)
+        number = "number of the singular value, largest first"
+        canvas.tidy(panel, number, "singular value / largest")
+        canvas.legend_above(panel, *panel.get_legend_handles_labels(), columns=1)
         return self
 
     def _draw(self, ax: Any, name: str | None, label: Any, **look: Any) -> Any:

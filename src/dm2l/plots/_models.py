@@ -6,7 +6,7 @@ import fnmatch
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,26 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from dm2l._utils.arrays import to_numpy
 from dm2l._utils.inputs import check_choice, check_count
 from dm2l.metrics._reading import check_scores, read_labels
-from dm2l.plots._canvas import (
-    COLOURS,
-    FONT,
-    LINE,
-    METRIC_NAMES,
-    WIDTH,
-    Display,
-    Numbers,
-    axes_above,
-    check_names,
-    heat_map,
-    legend,
-    marks_of,
-    series_styles,
-    tidy,
-    write_names,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from dm2l.plots import _canvas as canvas
+from dm2l.plots._canvas import Ax, Display, Names, Numbers
 
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
 _MOST_NUMBERS = 8  # position of 0 on the axis
@@ -83,25 +65,33 @@ class ConvergenceDisplay(Display):
     evaluations: Mapping[str, int] | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Ax = None) -> Self:
         """Draw the convergence of a fitted estimator, or of the last step of a pipeline."""
         return cls.from_estimators({type(_last_step(estimator)).__name__: estimator}, ax=ax)
 
     @classmethod
-    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Axes | None = None) -> Self:
+    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Ax = None) -> Self:
         """Draw the convergence of several fitted estimators that have ``objective_history_``.
 
         Distances are from the lowest value of all estimators, which must have the same objective.
         """
         if not hasattr(estimators, "items") or not estimators:
-            raise ValueError(
-                f"estimators must be a dict of names to fitted estimators, got {estimators!r}."
-            )
-        steps = {name: _last_step(estimator) for name, estimator in estimators.items()}
-        histories = {name: _history(step) for name, step in steps.items()}
+            what = f"a dict of names to fitted estimators, got {estimators!r}"
+            raise ValueError(f"estimators must be {what}.")
+        histories: dict[str, Numbers] = {}
+        evaluations: dict[str, int] = {}
+        for name, estimator in estimators.items():
+            step = _last_step(estimator)
+            check_is_fitted(step)
+            if not hasattr(step, "objective_history_"):
+                raise ValueError(
+                    f"{type(step).__name__} has no objective_history_. Pass a DM2LClassifier, a "
+                    "DM2LClassifierCV or an iterative model of dm2l.baselines."
+                )
+            histories[name] = np.asarray(step.objective_history_, dtype=np.float64)
+            if hasattr(step, "n_evaluations_"):
+                evaluations[name] = int(step.n_evaluations_)
         lowest = min(float(history.min()) for history in histories.values())
-        counted = {name: step for name, step in steps.items() if hasattr(step, "n_evaluations_")}
-        evaluations = {name: int(step.n_evaluations_) for name, step in counted.items()}
         return cls(histories, lowest=lowest, evaluations=evaluations).plot(ax)
 
     def distance(self, name: str) -> Numbers:
@@ -109,10 +99,10 @@ class ConvergenceDisplay(Display):
         history = np.asarray(self.histories[name], dtype=np.float64)
         return (history - self.lowest) / (abs(self.lowest) or 1.0)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw one line per model."""
         panel, self.lines_ = self._axes(ax), {}
-        for name, style in series_styles(list(self.histories)).items():
+        for name, style in canvas.series_styles(list(self.histories)).items():
             distance = self.distance(name)
             shown = distance > 0
             # Each line has about ten markers.
@@ -123,23 +113,13 @@ class ConvergenceDisplay(Display):
             self.lines_[name] = panel.plot(x, distance[shown], label=label, **(style | some))[0]
         panel.set_yscale("log")
         panel.xaxis.get_major_locator().set_params(integer=True)
-        tidy(panel, "iterations", "objective / lowest − 1")
-        legend(panel, loc="upper right")
+        canvas.tidy(panel, "iterations", "objective / lowest − 1")
+        canvas.legend(panel, loc="upper right")
         return self
 
 
 def _last_step(estimator: Any) -> Any:
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
-
-
-def _history(estimator: Any) -> Numbers:
-    check_is_fitted(estimator)
-    if not hasattr(estimator, "objective_history_"):
-        raise ValueError(
-            f"{type(estimator).__name__} has no objective_history_. Pass a DM2LClassifier, a "
-            "DM2LClassifierCV or an iterative model of dm2l.baselines."
-        )
-    return np.asarray(estimator.objective_history_, dtype=np.float64)
 
 
 @dataclass(eq=False, repr=False)
@@ -189,7 +169,7 @@ class PathDisplay(Display):
     n_splits: int | None = None
 
     @classmethod
-    def from_estimator(cls, search: Any, *, ax: Axes | None = None) -> Self:
+    def from_estimator(cls, search: Any, *, ax: Ax = None) -> Self:
         """Draw a fitted DM2LClassifierCV, or another grid search over ``lambda_d``."""
         check_is_fitted(search, "cv_results_")
         cv_results, best = search.cv_results_, getattr(search, "best_index_", None)
@@ -235,9 +215,9 @@ class PathDisplay(Display):
             n_splits=len(splits),
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the lines, the error bars and the ring."""
-        panel: Any = self._axes(ax, width=WIDTH)
+        panel: Any = self._axes(ax, width=canvas.WIDTH)
         lambdas = np.asarray(self.lambda_ds, dtype=np.float64)
         x, step = _positions(lambdas)
         names = [
@@ -249,7 +229,8 @@ class PathDisplay(Display):
         ]
         dodge = min(_DODGE, _MOST / max(len(names) - 1, 1))
         self.lines_ = []
-        for i, style in enumerate(series_styles([str(i) for i in range(len(names))]).values()):
+        styles = canvas.series_styles([str(i) for i in range(len(names))]).values()
+        for i, style in enumerate(styles):
             aside = step ** (dodge * (i - (len(names) - 1) / 2))  # so that bars do not overlap
             look = style | {"elinewidth": 0.8, "capsize": 2.0, "markersize": 4.5}
             errors = np.nan_to_num(self.errors[i])
@@ -268,8 +249,9 @@ class PathDisplay(Display):
         panel.set_xscale("log")
         _write_lambdas(panel, x, lambdas)
         ridge = r"$\lambda_d$ (0 is masked ridge)" if 0 in lambdas else r"$\lambda_d$"
-        tidy(panel, ridge, METRIC_NAMES.get(self.metric, self.metric.replace("_", " ")))
-        legend(panel, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=title)
+        metric = canvas.METRIC_NAMES.get(self.metric, self.metric.replace("_", " "))
+        canvas.tidy(panel, ridge, metric)
+        canvas.legend(panel, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=title)
         return self
 
 
@@ -288,7 +270,7 @@ def _write_lambdas(ax: Any, x: Numbers, lambdas: Numbers) -> None:
     ax.set_xticks(x[::step], [f"{value:.3g}" for value in lambdas[::step]])
     ax.set_xticks([], minor=True)
     if lambdas[0] == 0 and len(x) > 1:
-        cut = {"ha": "center", "va": "center", "fontsize": FONT}
+        cut = {"ha": "center", "va": "center", "fontsize": canvas.FONT}
         ax.text(float(np.sqrt(x[0] * x[1])), 0, "//", transform=ax.get_xaxis_transform(), **cut)
 
 
@@ -342,7 +324,7 @@ class ReliabilityDisplay(Display):
         n_bins: int = 10,
         strategy: Literal["uniform", "quantile"] = "uniform",
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: Ax = None,
     ) -> Self:
         """Compare probabilities of class 1 with labels that the model was not trained on.
 
@@ -392,7 +374,7 @@ class ReliabilityDisplay(Display):
         Y: Any,
         *,
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: Ax = None,
         **options: Any,
     ) -> Self:
         """Compare the probabilities of a fitted estimator with the labels of held-out rows.
@@ -408,14 +390,14 @@ class ReliabilityDisplay(Display):
         elif np.ndim(Y) == 1 and np.shape(probabilities)[1] == 2:  # both classes of one label
             probabilities = probabilities[:, 1:]
         return cls.from_predictions(
-            read_labels(Y, **marks_of(estimator)),
+            read_labels(Y, **canvas.marks_of(estimator)),
             to_numpy(probabilities),
             name=type(estimator).__name__ if name is None else name,
             ax=ax,
             **options,
         )
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw shares with their intervals, the diagonal, and a histogram of probabilities above.
 
         Axes that already show a model keep their histogram; the new model gets another colour and
@@ -430,25 +412,25 @@ class ReliabilityDisplay(Display):
         x, y = 100 * np.asarray(self.probability), 100 * np.asarray(self.share)
         # By rounding, a share of 0 or 1 may lie outside its interval.
         reach = np.maximum([y - 100 * np.asarray(self.low), 100 * np.asarray(self.high) - y], 0.0)
-        style = list(series_styles([str(i) for i in range(before + 1)]).values())[-1]
+        style = list(canvas.series_styles([str(i) for i in range(before + 1)]).values())[-1]
         named = f"{self.name}, " if self.name else ""
         label = f"{named}Brier score {self.brier:.3f}"
         look = style | {"elinewidth": 1.0, "capsize": 2.5}
         self.line_ = panel.errorbar(x, y, yerr=reach, label=label, **look)
         self.line_[0].set_gid(_CURVE)
-        tidy(panel, "predicted probability of yes, %", "observed share of yes, %")
+        canvas.tidy(panel, "predicted probability of yes, %", "observed share of yes, %")
         panel.set(xlim=(-2, 102), ylim=(-2, 102))
-        legend(panel, loc="best", title=f"bars: {100 * _CONFIDENCE:g} % intervals")
+        canvas.legend(panel, loc="best", title=f"bars: {100 * _CONFIDENCE:g} % intervals")
         self.histogram_ax_ = self.bars_ = None
         if not before:
             from matplotlib.ticker import LogLocator, NullFormatter
 
-            self.histogram_ax_ = margin = axes_above(panel, 0.8, gap=0.1, sharex=panel)
+            self.histogram_ax_ = margin = canvas.axes_above(panel, 0.8, gap=0.1, sharex=panel)
             width = 100 / len(self.histogram)
-            look = {"align": "edge", "color": COLOURS[4], "edgecolor": "#444444", "linewidth": 0.4}
+            look = {"align": "edge", "edgecolor": "#444444", "linewidth": 0.4, "width": width}
             left = width * np.arange(len(self.histogram))
-            self.bars_ = margin.bar(left, self.histogram, width=width, **look)
-            tidy(margin, "", "entries")
+            self.bars_ = margin.bar(left, self.histogram, color=canvas.COLOURS[4], **look)
+            canvas.tidy(margin, "", "entries")
             margin.set_yscale("log")
             margin.yaxis.set_major_locator(LogLocator(numticks=4))
             margin.yaxis.set_minor_formatter(NullFormatter())
@@ -497,12 +479,7 @@ class CouplingDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        max_labels: int = 200,
-        ax: Axes | None = None,
+        cls, estimator: Any, *, label_names: Names = None, max_labels: int = 200, ax: Ax = None
     ) -> Self:
         """Draw the label correlation of an estimator that was fitted with ``coupling``.
 
@@ -510,15 +487,14 @@ class CouplingDisplay(Display):
         labels are drawn, those with the strongest correlations.
         """
         S = to_numpy(estimator.label_covariance_.matrix())
-        if len(S) < 2 or max_labels < 2:
-            raise ValueError(
-                f"The plot needs at least two labels, got {len(S)} and max_labels={max_labels}."
-            )
+        if (c := len(S)) < 2 or max_labels < 2:
+            raise ValueError(f"The plot needs at least two labels, got {c} and {max_labels=}.")
         spread = np.sqrt(np.diag(S))
         correlation = np.clip(S / (spread[:, None] * spread), -1.0, 1.0)
         strength = np.abs(correlation - np.diag(np.diag(correlation))).max(axis=1)
         kept = np.sort(np.argsort(-strength, kind="stable")[:max_labels])
-        names = check_names(estimator.label_names_ if label_names is None else label_names, len(S))
+        names = estimator.label_names_ if label_names is None else label_names
+        names = canvas.check_names(names, len(S))
         chosen = [names[k] for k in kept]
         return cls(correlation[np.ix_(kept, kept)], label_names=chosen).plot(ax)
 
@@ -530,11 +506,11 @@ class CouplingDisplay(Display):
         names = self.label_names
         return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the heat map."""
-        names = check_names(self.label_names, len(self.correlation))
+        names = canvas.check_names(self.label_names, len(self.correlation))
         self.order_ = _together(np.asarray(self.correlation))
-        side = float(np.clip(1.5 * LINE * len(names), 2.2, 9.0))
+        side = float(np.clip(1.5 * canvas.LINE * len(names), 2.2, 9.0))
         panel: Any = self._axes(ax, side + 2.6, side + 1.6)
         picture = np.array(self.correlation, dtype=np.float64)[np.ix_(self.order_, self.order_)]
         np.fill_diagonal(picture, np.nan)  # its ones would dominate the colours
@@ -542,11 +518,11 @@ class CouplingDisplay(Display):
         top = max(float(np.nanmax(np.abs(picture))), 0.05)
         panel.patch.set_facecolor("#bbbbbb")
         picture = np.ma.masked_invalid(picture)
-        self.image_, self.colorbar_ = heat_map(
+        self.image_, self.colorbar_ = canvas.heat_map(
             panel, picture, "correlation of residuals", cmap="RdBu_r", vmin=-top, vmax=top
         )
-        tidy(panel, "", "", grid=False)
-        write_names(panel, [names[k] for k in self.order_], "xy")
+        canvas.tidy(panel, "", "", grid=False)
+        canvas.write_names(panel, [names[k] for k in self.order_], "xy")
         return self
 
 
