@@ -119,7 +119,7 @@ def test_ridges_that_share_a_factor_are_solved_as_with_their_own(monkeypatch):
 
     def one_by_one(fitting, prepared, factor, alphas, lambdas):
         paths = (_path(fitting, prepared, factor, *one, lambdas) for one in alphas.items())
-        return [weights for path in paths for weights in path]
+        return [list(path) for path in paths]
 
     for place in ("together", "one after the other"):
         shared = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
