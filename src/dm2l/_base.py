@@ -155,23 +155,17 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         self
             The fitted estimator.
         """
-        return self._fit_arrays(X, y, label_mask, sample_weight, label_weight)
+        return self._fit_arrays(X, y, label_mask, (sample_weight, label_weight))
 
     def _fit_arrays(
-        self,
-        X: Any,
-        y: Any,
-        label_mask: Any = None,
-        sample_weight: Any = None,
-        label_weight: Any = None,
-        **learning: Any,
+        self, X: Any, y: Any, label_mask: Any = None, weights: Any = (None, None), **learning: Any
     ) -> Self:
-        """Fit, passing additional arguments ``learning`` to :meth:`_learn`."""
+        """Fit with weights of rows and of entries; ``learning`` is passed to :meth:`_learn`."""
         self._check_parameters()
         X, labels = self._read(X, y, label_mask)
         if self.rules is not None:
             self.rules._named(labels)._warn(labels.signs)
-        labels = self._prepare_labels(labels, sample_weight, label_weight)
+        labels = self._prepare_labels(labels, *weights)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
         with checked_numbers(X) if self._explains_numbers else nullcontext():
@@ -192,16 +186,14 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         check_consistent_length(np.empty(_num_samples(X)), labels.signs)
         return X, labels
 
-    def _prepare_labels(
-        self, labels: LabelMatrix, sample_weight: Any, label_weight: Any
-    ) -> LabelMatrix:
-        """Labels with their weights."""
+    def _prepare_labels(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
+        """Labels with weights of rows and of entries."""
         if self.missing_as == "unlabelled":
             raise ValueError(
                 f"{type(self).__name__} does not support missing_as='unlabelled'. Use "
                 "DM2LClassifier, DM2LClassifierCV or MaskedRidgeClassifier."
             )
-        return labels.apply_weights(sample_weight, label_weight)
+        return labels.apply_weights(*weights)
 
     def _set_label_attributes(self, labels: LabelMatrix) -> None:
         self._labels = replace(labels, signs=labels.signs[:0].copy(), entries=None)
@@ -286,27 +278,18 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Out-of-fold scores of all rows, NaN for labels that a fold cannot learn."""
         from dm2l.model_selection import label_folds
 
-        scores = np.full(labels.signs.shape, np.nan)
-        bare, pairwise = self._for_folds(), self.__sklearn_tags__().input_tags.pairwise
+        scores, bare = np.full(labels.signs.shape, np.nan), self._for_folds()
         for train, test in label_folds(self.cv, X, labels.signs):
-            scores[test] = bare._score_fold(X, labels, train, test, pairwise)
+            scores[test] = bare._score_fold(X, labels, (train, test))
         return scores
 
-    def _score_fold(
-        self,
-        X: Any,
-        labels: LabelMatrix,
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
-        pairwise: bool,
-        **learning: Any,
-    ) -> NDArray[np.float64]:
+    def _score_fold(self, X: Any, labels: LabelMatrix, fold: Any, **learning: Any) -> Any:
         """Scores of the test rows by a clone fitted to the training rows."""
-        fold = clone(self)
-        fold.label_names_ = self.label_names_  # for messages
-        X_train, X_test = fold_inputs(X, train, test, pairwise)
-        fold._learn(X_train, labels[train], **learning)
-        return np.where(fold._learnable, to_numpy(fold._all_scores(X_test)), np.nan)
+        model = clone(self)
+        model.label_names_ = self.label_names_  # for messages
+        X_train, X_test = fold_inputs(X, *fold, self.__sklearn_tags__().input_tags.pairwise)
+        model._learn(X_train, labels[fold[0]], **learning)
+        return np.where(model._learnable, to_numpy(model._all_scores(X_test)), np.nan)
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
         if not reset:

@@ -336,7 +336,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         """
         blocks = sys.modules.get("dm2l.outofcore")  # None if X cannot be RowBlocks
         if blocks is None or not isinstance(X, blocks.RowBlocks):
-            return self._fit_arrays(X, y, label_mask, sample_weight, label_weight)
+            return self._fit_arrays(X, y, label_mask, (sample_weight, label_weight))
         if not (y is label_mask is sample_weight is label_weight is None):
             raise ValueError(
                 "RowBlocks contain their labels. Call fit(X) without y, label_mask and weights."

@@ -373,13 +373,9 @@ class PUTargets:
 
 
 def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
-    r"""Leave-one-out scores given the features and the other positives of the row.
-
-    If positives are labelled independently, other positives of a row can be used like features. The
-    residuals of ``labelled`` (1 or 0) are therefore regressed on the residuals of the other labels
-    with ridge. With :math:`Q = (R'R + \alpha I)^{-1}`, the residuals are :math:`(R Q)_{ij} /
-    Q_{jj}` and the leverages :math:`r_i' Q r_i - (R Q)_{ij}^2 / Q_{jj}`.
-    """
+    """Leave-one-out scores given the features and the other positives of the row."""
+    # If positives are labelled independently, other positives of a row can be used like features:
+    # the residuals of ``labelled`` (1 or 0) are regressed on those of the other labels with ridge.
     if labelled.sum(axis=1).max(initial=0.0) <= 1:
         # with at most one positive per row, the other labels would determine this label
         return scores
@@ -392,7 +388,7 @@ def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
 
 
 def _leave_one_out(R: Floats, Q: Floats) -> Floats:
-    """Leave-one-out residuals of every column of ``R`` after regression on the others."""
+    """Leave-one-out residuals of columns of R regressed on the others, for Q = inv(R'R + alpha)."""
     RQ, own = R @ Q, np.diag(Q)
     leverage = (RQ * R).sum(axis=1)[:, None] - RQ**2 / own
     return RQ / own / (1 - leverage)
@@ -463,18 +459,16 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
     # original signs as targets. It passes the class prior that it used to _keep_prior.
     class_prior: Any = None
 
-    def _prepare_labels(
-        self, labels: LabelMatrix, sample_weight: Any, label_weight: Any
-    ) -> LabelMatrix:
+    def _prepare_labels(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
         if self.missing_as != "unlabelled":
-            return super()._prepare_labels(labels, sample_weight, label_weight)
+            return super()._prepare_labels(labels, *weights)
         if self.threshold in ("f1_samples", "subset_accuracy"):
             raise ValueError(
                 f"missing_as='unlabelled' does not support threshold={self.threshold!r}. Use 'f1'."
             )
         if labels.kind != "multilabel":
             raise ValueError("missing_as='unlabelled' needs a label matrix, got a 1-D y.")
-        if sample_weight is not None or label_weight is not None:
+        if any(part is not None for part in weights):
             raise ValueError(
                 "missing_as='unlabelled' does not support sample_weight and label_weight."
             )

@@ -497,9 +497,10 @@ class LabelForm:
             )
         names = [None if part.names is None else list(part.names) for part in (known, found)]
         if None not in names and names[0] != names[1]:
+            here, before = (", ".join(map(repr, some[:5])) for some in (found.names, known.names))
             raise ValueError(
-                f"The labels of this block are {_shown(found.names)}, but earlier ones were "
-                f"{_shown(known.names)}. All blocks must have the same columns in the same order."
+                f"The labels of this block are {here}, but earlier ones were {before}. All blocks "
+                "must have the same columns in the same order."
             )
         dtype = known.dtype
         if known.kind == "multilabel":
@@ -518,7 +519,3 @@ class LabelForm:
             dtype=dtype,
             names=found.names if known.names is None else known.names,
         )
-
-
-def _shown(names: Any) -> str:
-    return ", ".join(map(repr, names[:5]))

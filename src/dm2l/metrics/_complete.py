@@ -298,27 +298,24 @@ class CompleteRows:
     @cached_property
     def positives(self) -> Inverse:
         """Nodes and weights for 1 over the number of positives."""
-        return self._one_over(self.q, self.plain, self.T > 0)
+        return self._one_over(True)
 
     @cached_property
     def negatives(self) -> Inverse:
         """Nodes and weights for 1 over the number of negatives."""
-        return self._one_over(1 - self.q, 1 - self.plain, self.T < 0)
+        return self._one_over(False)
 
-    def _one_over(self, q: Array, plain: Array, side: NDArray[np.bool_]) -> Inverse:
+    def _one_over(self, positive: bool) -> Inverse:
+        side, c = self.T > 0 if positive else self.T < 0, self.q.shape[1]
         if self.rates[side].min(initial=1.0) >= 0.5:
-            return exact_inverse(q.shape[1])
-        return self._inverse(q, plain, side, 1 / np.arange(1, q.shape[1] + 1), _one_of)
+            return exact_inverse(c)
+        return self._inverse(positive, 1 / np.arange(1, c + 1), _one_of)
 
-    def _inverse(
-        self,
-        q: Array,
-        plain: Array,
-        side: NDArray[np.bool_],
-        target: Array,
-        added: Callable[[Array, float], Array],
-    ) -> Inverse:
+    def _inverse(self, positive: bool, target: Array, added: Callable[..., Array]) -> Inverse:
         """Nodes and weights that balance bias and variance on these rows."""
+        q, plain, side = self.q, self.plain, self.T > 0
+        if not positive:
+            q, plain, side = 1 - q, 1 - plain, self.T < 0
         # The size of a factor 1 - (1 - t) / rho is at most 1 for t >= 1 - 2 rho. Products over many
         # positives have a high variance for smaller t; a least-squares fit of larger t to the
         # target, over the numbers of positives that occur, replaces them.
@@ -393,7 +390,7 @@ class CompleteRows:
             return product * (u[:, :k] @ discounts)
 
         most = np.cumsum(discounts)[np.minimum(np.arange(c), k - 1)]
-        inverse = self._inverse(self.q, self.plain, self.T > 0, 1 / most, gained)
+        inverse = self._inverse(True, 1 / most, gained)
         return sum(w * gained(self.q, t) for t, w in inverse)
 
 

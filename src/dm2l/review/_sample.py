@@ -80,11 +80,9 @@ class FilledRate(NamedTuple):
 
 
 def error_bounds(wrong: int, checked: int, size: int, skipped: int = 0) -> tuple[int, int]:
-    """95 % confidence interval of the number of errors among ``size`` entries (Clopper-Pearson).
-
-    It inverts the tests of the hypergeometric distribution, because the sample is drawn without
-    replacement. Skipped entries count as right for the lower bound, and as wrong for the upper one.
-    """
+    """95 % confidence interval of the number of errors among ``size`` entries (Clopper-Pearson)."""
+    # It inverts hypergeometric tests, because the sample is drawn without replacement. Skipped
+    # entries count as right for the lower bound, and as wrong for the upper one.
     tail, numbers = (1 - 0.95) / 2 * (1 - 1e-9), range(size + 1)  # a number is kept if it ties
     less, most = wrong - 1, wrong + skipped
     low = bisect_left(numbers, True, key=lambda k: hypergeom.sf(less, size, k, checked) > tail)
