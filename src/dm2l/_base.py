@@ -14,16 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from dm2l._utils.arrays import (
-    asarray_like,
-    check_finite,
-    checked_numbers,
-    is_non_numpy,
-    namespace,
-    take_block,
-    take_rows,
-    to_numpy,
-)
+from dm2l._utils import arrays
 from dm2l._utils.inputs import check_choice, check_inputs
 from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_rules, check_threshold
 from dm2l.completion._errors import Calibrator, plain_probability
@@ -51,8 +42,8 @@ def fold_inputs(
 ) -> tuple[Any, Any]:
     """Return the inputs of training rows, which may be copied to ``scratch``, and of test rows."""
     if pairwise:
-        return take_block(X, train, train, scratch), take_block(X, test, train)
-    return take_rows(X, train), take_rows(X, test)
+        return arrays.take_block(X, train, train, scratch), arrays.take_block(X, test, train)
+    return arrays.take_rows(X, train), arrays.take_rows(X, test)
 
 
 class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
@@ -92,8 +83,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = not tags.input_tags.pairwise
         tags.classifier_tags.multi_label = True
         return tags
-
-    # -- methods of subclasses ------------------------------------------------------------------
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         raise NotImplementedError
@@ -168,7 +157,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         labels = self._prepare_labels(labels, *weights)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
-        with checked_numbers(X) if self._explains_numbers else nullcontext():
+        with arrays.checked_numbers(X) if self._explains_numbers else nullcontext():
             result = self._learn(X, labels, **learning)
             if self._explains_numbers:
                 self._all_scores(X[:1, :])  # raises an error if weights are not finite
@@ -287,9 +276,10 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Scores of the test rows by a clone fitted to the training rows."""
         model = clone(self)
         model.label_names_ = self.label_names_  # for messages
-        X_train, X_test = fold_inputs(X, *fold, self.__sklearn_tags__().input_tags.pairwise)
-        model._learn(X_train, labels[fold[0]], **learning)
-        return np.where(model._learnable, to_numpy(model._all_scores(X_test)), np.nan)
+        train, test = fold
+        X_train, X_test = fold_inputs(X, train, test, self.__sklearn_tags__().input_tags.pairwise)
+        model._learn(X_train, labels[train], **learning)
+        return np.where(model._learnable, arrays.to_numpy(model._all_scores(X_test)), np.nan)
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
         if not reset:
@@ -302,16 +292,16 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Scores of all labels, in the array library of ``X``; constant if not learnt."""
         found, learnable = None, self._learnable
         if learnable.any():
-            with checked_numbers(X):
+            with arrays.checked_numbers(X):
                 found = (learnt or self._score_labels)(X)
-                check_finite(found, "Scores")
-        if is_non_numpy(X) and learnable.all():
-            xp = namespace(found)
+                arrays.check_finite(found, "Scores")
+        if arrays.is_non_numpy(X) and learnable.all():
+            xp = arrays.namespace(found)
             return xp.astype(found, xp.float64, copy=False)
         columns = np.tile(self._on_own_scale(self._constant), (_num_samples(X), 1))
         if found is not None:
-            columns[:, learnable] = to_numpy(found)
-        return asarray_like(columns, X)
+            columns[:, learnable] = arrays.to_numpy(found)
+        return arrays.asarray_like(columns, X)
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:
@@ -357,12 +347,12 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             Labels in the coding of the training labels, or classes.
         """
         X = self._check_X(X)
-        return self._follow(self._decide(to_numpy(self._all_scores(X))), X)
+        return self._follow(self._decide(arrays.to_numpy(self._all_scores(X))), X)
 
     def _follow(self, result: NDArray[Any], X: Any) -> Any:
         """Numbers in the array library of ``X``; names of classes stay numpy arrays."""
-        follows = is_non_numpy(X) and result.dtype.kind in "biuf"
-        return asarray_like(result, X) if follows else result
+        follows = arrays.is_non_numpy(X) and result.dtype.kind in "biuf"
+        return arrays.asarray_like(result, X) if follows else result
 
     def _decide(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         if self._labels.kind == "multiclass":
@@ -411,13 +401,13 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Scores and probabilities of all labels, without rules."""
         answers = self._label_answers
         if answers is None or self._completer.calibrator is not None:
-            scores = to_numpy(self._all_scores(X))
+            scores = arrays.to_numpy(self._all_scores(X))
             return scores, self._completer.probabilities(scores)
         p = np.tile(plain_probability(self._constant), (_num_samples(X), 1))
 
         def learnt(X: Any) -> Any:
             scores, p[:, self._learnable] = answers(X)
-            check_finite(p, "Scores")
+            arrays.check_finite(p, "Scores")
             return scores
 
-        return to_numpy(self._all_scores(X, learnt)), p
+        return arrays.to_numpy(self._all_scores(X, learnt)), p

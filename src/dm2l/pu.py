@@ -6,8 +6,6 @@ These targets are very noisy, so the labels are first smoothed over the features
 (docs/research/positive-unlabelled.md).
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -18,14 +16,7 @@ from scipy.linalg import eigh
 
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.features import Features
-from dm2l._utils.arrays import (
-    WORTH_FACTORING,
-    asarray_like,
-    blas_threads,
-    float64,
-    namespace,
-    to_numpy,
-)
+from dm2l._utils import arrays
 from dm2l.completion._completer import (
     NO_BOUND,
     Imputation,
@@ -66,12 +57,12 @@ class ClassPrior(NamedTuple):
     standard_error: Floats
     rate: Floats
 
-    def spread(self, learnable: NDArray[np.bool_], constant: Floats) -> ClassPrior:
+    def spread(self, learnable: NDArray[np.bool_], constant: Floats) -> Self:
         """Return priors of all labels, which are 1 or 0 for labels that cannot be learnt."""
         whole = np.zeros((3, len(learnable)))
         whole[0], whole[2] = constant > 0, 1.0
         whole[:, learnable] = self
-        return ClassPrior(*whole)
+        return type(self)(*whole)
 
 
 def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
@@ -220,12 +211,12 @@ def unlabelled_probability(p: Floats, rate: Floats) -> Floats:
 
 def correct_scores(scores: Any, prior: Any) -> Any:
     """Scores ``2 p - 1`` with p > 0: below the prior pi, p becomes ``pi exp(p / pi - 1)``."""
-    xp = namespace(scores)
+    xp = arrays.namespace(scores)
     known = np.asarray(prior) > 0
-    pi = asarray_like(np.where(known, prior, 1.0), scores)
+    pi = arrays.asarray_like(np.where(known, prior, 1.0), scores)
     ratio = (1 + scores) / (2 * pi)
     small = 2 * pi * xp.exp(xp.where(ratio < 1, ratio, 1.0 + 0 * ratio) - 1) - 1
-    return xp.where((ratio < 1) & asarray_like(known, scores), small, scores)
+    return xp.where((ratio < 1) & arrays.asarray_like(known, scores), small, scores)
 
 
 ROUNDS = 30
@@ -248,17 +239,17 @@ class PrincipalComponents:
     intercept: bool
 
     @classmethod
-    def of(cls, features: Features) -> PrincipalComponents:
+    def of(cls, features: Features) -> Self:
         """Principal components of the centred features."""
         centred = features.centre()
-        gram = to_numpy(float64(centred.gram()))[: centred.d, : centred.d]
-        with blas_threads(float(centred.d) ** 3, WORTH_FACTORING):
+        gram = arrays.to_numpy(arrays.float64(centred.gram()))[: centred.d, : centred.d]
+        with arrays.blas_threads(float(centred.d) ** 3, arrays.WORTH_FACTORING):
             w, V = np.linalg.eigh(gram)
         kept = w > max(w[-1], 0.0) * 1e-10
         w, V = w[kept], V[:, kept] / np.sqrt(w[kept])
         if centred.intercept:
             V = np.vstack([V, np.zeros((1, V.shape[1]))])
-        U = to_numpy(float64(centred.scores(asarray_like(V, centred.example))))
+        U = arrays.to_numpy(arrays.float64(centred.scores(arrays.asarray_like(V, centred.example))))
         return cls(U, w, centred.intercept)
 
     def smooth(self, S: Floats, labelled: Floats) -> tuple[Floats, Floats, Floats]:
@@ -269,7 +260,7 @@ class PrincipalComponents:
         P, total = self.U.T @ R, R.T @ R
         known = max(int(labelled.sum() / (POSITIVES_PER_NUMBER * c)), 1)
         level = self._level(S, R, P, labelled) if known < c - 1 and len(P) else None
-        with blas_threads(float(c) ** 3 + P.size * c):
+        with arrays.blas_threads(float(c) ** 3 + P.size * c):
             B, noise = self._covariances(P, total, n, known, level)
             d, V = eigh(B, noise)
         back = noise @ V  # the inverse of V'
@@ -342,7 +333,7 @@ class PUTargets:
     prior: ClassPrior
 
     @classmethod
-    def of(cls, features: Features, signs: NDArray[Any], class_prior: Any = None) -> PUTargets:
+    def of(cls, features: Features, signs: NDArray[Any], class_prior: Any = None) -> Self:
         """Fit to positives (+1), observed negatives (-1) and unlabelled entries (0)."""
         signs = np.sign(signs).astype(np.int8)
         labelled = (signs > 0).astype(np.float64)
@@ -484,7 +475,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
 
     def _corrected(self, scores: Any) -> Any:
         """Scores of the learnable labels that correspond to positive probabilities."""
-        return correct_scores(float64(scores), self.class_prior_[self._learnable])
+        return correct_scores(arrays.float64(scores), self.class_prior_[self._learnable])
 
     def _for_folds(self) -> Self:
         bare = super()._for_folds()

@@ -18,13 +18,7 @@ from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner, conjugate_gradients
-from dm2l._utils.arrays import (
-    check_finite,
-    checked_numbers,
-    is_non_numpy,
-    one_blas_thread,
-    to_numpy,
-)
+from dm2l._utils import arrays
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import correct_scores
 
@@ -75,7 +69,7 @@ def score_paths(
         )
         grid = Grid(fitting, prepared, alphas, lambdas)
         score: Any = None
-        device, last, scored = is_non_numpy(X), None, []
+        device, last, scored = arrays.is_non_numpy(X), None, []
         for batch in grid.batches():
             weights = [last, *(fit.W for fit in batch)]
             fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
@@ -117,7 +111,7 @@ class Grid(NamedTuple):
     def batches(self) -> Iterator[list[_Weights]]:
         """Yield the weights for all hyperparameters in batches of one or more alphas."""
         features, alphas = self.prepared.features, self.alphas
-        kernel, device = isinstance(features, KernelOperator), is_non_numpy(features.example)
+        kernel, device = isinstance(features, KernelOperator), arrays.is_non_numpy(features.example)
         shared = kernel and features.n >= MANY
         for group in _alike(alphas) if shared else [[a] for a in range(len(alphas))]:
             factor = self.prepared.preconditioner(self.prepared.problem(alphas[group[0]], 0.0))
@@ -154,7 +148,7 @@ class Grid(NamedTuple):
         alpha = self.alphas[a]
         problem = self.prepared.problem(alpha, 0.0)
         precise = 0.0 in self.lambdas
-        with one_blas_thread():
+        with arrays.one_blas_thread():
             start = None
             if isinstance(preconditioner, KernelPreconditioner) and preconditioner.alpha != alpha:
                 # With the factor of another alpha, a single step does not solve complete labels.
@@ -178,7 +172,7 @@ class Grid(NamedTuple):
                 if known is not None and plain is not None:
                     near = lambda_d <= FAR * last
                     known = known.reweighed(plain, lambda_d / last) if near else None
-                with one_blas_thread():
+                with arrays.one_blas_thread():
                     solution = solve_lbfgs(
                         problem,
                         preconditioner,
@@ -212,11 +206,11 @@ class Grid(NamedTuple):
         W = weights[0] if k == 1 else prepared.features.xp.concat(weights, axis=1)
         W_given = prepared.features.to_original(W)
         found = self.fitting.weights(X, W_given, prepared.feature_map, several)
-        with checked_numbers(X_test):
+        with arrays.checked_numbers(X_test):
             learnt = found.scores(X_test, several)
-            check_finite(learnt, "Scores")
+            arrays.check_finite(learnt, "Scores")
         scores = np.tile(several.constant, (X_test.shape[0], 1))
-        scores[:, several.learnable] = to_numpy(learnt)
+        scores[:, several.learnable] = arrays.to_numpy(learnt)
         columns = np.split(scores, k, axis=1)
         if prepared.pu is None:
             return iter(columns)

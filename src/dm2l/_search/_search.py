@@ -203,7 +203,12 @@ verbose
         """Function of a LabelMatrix and scores that is larger for better scores."""
         scoring = self.scoring
         if callable(scoring):
-            return _on_arrays(scoring)
+
+            @wraps(scoring)
+            def on_arrays(labels: LabelMatrix, *given: Any, **options: Any) -> Any:
+                return scoring(np.asarray(labels), *given, **options)
+
+            return on_arrays
         if scoring is None:
             scoring = usual_scoring(T > 0, T < 0, unlabelled=self.missing_as == "unlabelled")
         return partial(selection_score, scoring)
@@ -303,16 +308,6 @@ verbose
 
     def _score_labels(self, X: Any) -> Any:
         return self.best_estimator_._score_labels(X)
-
-
-def _on_arrays(metric: Callable[..., float]) -> Callable[..., float]:
-    """Call a user's function with labels as an array that has NaN for missing labels."""
-
-    @wraps(metric)
-    def on_arrays(labels: LabelMatrix, *given: Any, **options: Any) -> float:
-        return metric(np.asarray(labels), *given, **options)
-
-    return on_arrays
 
 
 def search_stage(

@@ -5,8 +5,6 @@ for an observed negative and ``0`` for a missing entry. In the paper this is ``R
 equals ``Y`` on the observed entries ``Omega`` and zero elsewhere.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -99,7 +97,7 @@ class LabelMatrix:
         missing_as: Any = None,
         mask: Any = None,
         weights: Any = None,
-    ) -> LabelMatrix:
+    ) -> "LabelMatrix":
         """Read labels, which may all be missing, from an array, data frame, list or sparse matrix.
 
         Parameters
@@ -125,14 +123,14 @@ class LabelMatrix:
         return labels.apply_weights(*((weights, None) if by_row else (None, weights)))
 
     @classmethod
-    def of_signs(cls, signs: Signs, *, negative: int = 0) -> LabelMatrix:
+    def of_signs(cls, signs: Signs, *, negative: int = 0) -> Self:
         """Label matrix of signs, without names, whose predictions are integers."""
         return cls(signs, "multilabel", None, None, negative, np.dtype(np.int64))
 
     @classmethod
     def of_classes(
         cls, classes: NDArray[Any], codes: NDArray[np.intp], observed: NDArray[np.bool_]
-    ) -> LabelMatrix:
+    ) -> Self:
         """Labels of a 1-D ``y``; ``codes`` are the indices in ``classes`` of observed entries."""
         binary = len(classes) <= 2
         matrix = np.zeros((len(observed), 1 if binary else len(classes)), dtype=np.int8)
@@ -158,7 +156,7 @@ class LabelMatrix:
         """Return the number of rows."""
         return int(self.signs.shape[0])
 
-    def __getitem__(self, rows: Any) -> LabelMatrix:
+    def __getitem__(self, rows: Any) -> Self:
         """Return the labels of some rows, as scikit-learn's cross-validation requires."""
         rows = rows[0] if isinstance(rows, tuple) else rows  # scikit-learn passes (rows, ...)
         entries = self.entries and self.entries.take(rows)
@@ -185,14 +183,14 @@ class LabelMatrix:
         """Number of label columns."""
         return int(self.signs.shape[1])
 
-    def masked(self, mask: Any) -> LabelMatrix:
+    def masked(self, mask: Any) -> Self:
         """Return labels in which entries are missing where ``mask`` is False."""
         signs = np.where(mask, self.signs, 0).astype(np.int8)
         held = self.entries
         entries = held and EntryWeights.of(signs, held.targets, held.weights)
         return replace(self, signs=signs, entries=entries)
 
-    def apply_weights(self, sample_weight: Any, label_weight: Any) -> LabelMatrix:
+    def apply_weights(self, sample_weight: Any, label_weight: Any) -> Self:
         """Return labels with multiplied weights; entries of weight zero become missing."""
         if sample_weight is None and label_weight is None:
             return self
@@ -464,7 +462,7 @@ class LabelForm:
         self._take(found, found.negative if (found.signs < 0).any() else None)
         return found.signs
 
-    def join(self, other: LabelForm) -> None:
+    def join(self, other: Self) -> None:
         """Check blocks that a copy of this form has read against the blocks of this form."""
         self._take(other.labels, other._coding)
 
@@ -497,7 +495,7 @@ class LabelForm:
             )
         names = [None if part.names is None else list(part.names) for part in (known, found)]
         if None not in names and names[0] != names[1]:
-            here, before = (", ".join(map(repr, some[:5])) for some in (found.names, known.names))
+            here, before = (", ".join(map(repr, some[:5])) for some in (names[1], names[0]) if some)
             raise ValueError(
                 f"The labels of this block are {here}, but earlier ones were {before}. All blocks "
                 "must have the same columns in the same order."

@@ -12,8 +12,6 @@ positives is written as an integral over :math:`t^{P - 1} = \prod_j (1 - (1 - t)
 (``Inverse``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any
@@ -257,7 +255,7 @@ class CompleteRows:
         P = self._probabilities
         return np.where(self.T != 0, P + ((self.T > 0) - P) / self.rates, P)
 
-    def reordered(self, *, break_ties: bool) -> CompleteRows:
+    def reordered(self, *, break_ties: bool) -> "CompleteRows":
         """Return these rows with another value of ``ties``."""
         if break_ties == self.break_ties:
             return self

@@ -9,18 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l.metrics import _at_k, _decisions, _ranking
-from dm2l.metrics._reading import (
-    Convention,
-    MetricOptions,
-    MetricValue,
-    check_scores,
-    ratio,
-    read,
-    read_decisions,
-    read_labels,
-    shows_options,
-)
+from dm2l.metrics import _at_k, _decisions, _ranking, _reading
 
 _RANKING = (
     "ranking_loss",
@@ -32,17 +21,17 @@ _RANKING = (
 _DECISIONS = ("hamming_loss", "f1_micro", "f1_macro")
 
 
-@shows_options
+@_reading.shows_options
 def evaluate(
     y_true: Any,
     y_score: Any,
     *,
     y_pred: Any = None,
-    convention: Convention | None = None,
+    convention: _reading.Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
     only: Sequence[str] | None = None,
-    **options: Unpack[MetricOptions],
-) -> dict[str, MetricValue]:
+    **options: Unpack[_reading.MetricOptions],
+) -> dict[str, _reading.MetricValue]:
     """Evaluate scores with all metrics and return each value with its counts.
 
     Parameters
@@ -76,11 +65,11 @@ def evaluate(
     ('estimate', 3)
     """
     options["return_counts"] = True
-    given = read(y_true, y_score, **options)
+    given = _reading.read(y_true, y_score, **options)
     P = given.S > 0
     if y_pred is not None:
         options["estimate"] = False
-        P = read_decisions(y_true, y_pred, **options).S
+        P = _reading.read_decisions(y_true, y_pred, **options).S
     chosen = {} if convention is None else {"convention": convention}
     within = [at for at in k if at <= given.T.shape[1]]
     tasks: dict[str, Callable[[], Any]] = {
@@ -108,20 +97,20 @@ def label_table(y_true: Any, y_score: Any) -> dict[str, NDArray[Any]]:
     >>> table["n_observed"], table["auc"]
     (array([2, 3]), array([ 1., nan]))
     """
-    given = read(y_true, y_score, estimate=False)
+    given = _reading.read(y_true, y_score, estimate=False)
     T, S = given.T, given.S
     o = _ranking._Order(T.T, S.T)
     return {
         "n_observed": o.n_observed,
         "n_positive": o.n_positive,
         "auc": np.where(o.n_pairs > 0, o.auc(0.5), np.nan),
-        "f1": ratio(*_decisions.f1_parts(T, S > 0), undefined=np.nan),
+        "f1": _reading.ratio(*_decisions.f1_parts(T, S > 0), undefined=np.nan),
     }
 
 
 def evaluate_positive_unlabelled(
     y_true: Any, y_score: Any, class_prior: Any, *, y_pred: Any = None, k: Sequence[int] = (1, 3, 5)
-) -> dict[str, MetricValue]:
+) -> dict[str, _reading.MetricValue]:
     r"""Estimate the metrics of complete labels from positive-unlabelled labels and class priors.
 
     The estimates assume that a positive of label :math:`j` is observed with rate
@@ -158,8 +147,8 @@ def evaluate_positive_unlabelled(
     >>> evaluate_positive_unlabelled([[1], [None]], [[2], [-1]], 0.5)["recall"].value
     1.0
     """
-    labels = read_labels(y_true, missing_as="unlabelled")
-    T, S = labels.signs, check_scores(labels, y_score)
+    labels = _reading.read_labels(y_true, missing_as="unlabelled")
+    T, S = labels.signs, _reading.check_scores(labels, y_score)
     P = S > 0 if y_pred is None else np.asarray(y_pred) > 0
     observed = T > 0
     n, c = T.shape
@@ -196,12 +185,14 @@ def evaluate_positive_unlabelled(
     for name, (values, errors) in per_label.items():
         value, error = float(values.mean()), float(np.sqrt((errors**2).sum())) / n_labels
         counts = n_entries, n_labels, c - n_labels
-        result[name] = MetricValue(value, *counts, "estimate", error)
+        result[name] = _reading.MetricValue(value, *counts, "estimate", error)
     counted = observed * (prior / np.maximum(share, 1e-12))
     order = np.argsort(-S, axis=1, kind="stable")
     for at in k:
         if at <= c:
             gain = np.take_along_axis(counted, order[:, :at], axis=1).mean(axis=1)
             value, error = float(gain.mean()), float(gain.std() / n**0.5)
-            result[f"precision_at_{at}"] = MetricValue(value, n_entries, n, 0, "estimate", error)
+            result[f"precision_at_{at}"] = _reading.MetricValue(
+                value, n_entries, n, 0, "estimate", error
+            )
     return result

@@ -308,8 +308,6 @@ class Journal(AbstractContextManager["Journal"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --------------------------------------------------------------------------------- reading
-
     def _read(self, head: Mapping[str, Any]) -> str:
         if not hold(self._file):
             raise BlockingIOError(
@@ -407,8 +405,6 @@ class Journal(AbstractContextManager["Journal"]):
         made = self.checks if self.observed(*key) else self.decisions
         # Keep the first probability, because a refit may have learned from the first answer.
         made[key] = decision._replace(probability=made.get(key, decision).probability)
-
-    # --------------------------------------------------------------------------------- writing
 
     def _begin(self, first: bytes) -> bytes:
         self._file.seek(0)

@@ -1,9 +1,7 @@
 """Questions about missing labels: the row, the model's prediction, and the value of an answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +35,7 @@ class TablePredictions:
     identifiers: Sequence[str] = ()
 
     def __init__(
-        self, model: TableModel, table: Table, Y: Labels, before: TablePredictions | None = None
+        self, model: TableModel, table: Table, Y: Labels, before: Self | None = None
     ) -> None:
         self.model = model
         uses, self.columns = model.uses, asked_columns(table)

@@ -1,7 +1,5 @@
 """The web server of the review page, and its base, which the Label Studio backend shares."""
 
-from __future__ import annotations
-
 import io
 import json
 import math
@@ -102,7 +100,7 @@ class _TimedReader(io.RawIOBase):
 class Handler(BaseHTTPRequestHandler):
     """Handles a request, whose host, token and size are checked before its content."""
 
-    server: LocalServer
+    server: "LocalServer"
     timeout = 30  # seconds for receiving a request, and for sending a reply
     most_bytes = 2**18  # enough for hundreds of answers
     sent_headers: ClassVar[Mapping[str, str]] = {
@@ -298,7 +296,7 @@ def check_host(host: str) -> None:
 class _Handler(Handler):
     """Handles a request of the page."""
 
-    server: ReviewServer
+    server: "ReviewServer"
     sent_headers = _HEADERS
 
     def admitted(self, path: str) -> str:

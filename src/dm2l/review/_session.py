@@ -274,8 +274,6 @@ class ReviewSession:
         if not np.array_equal(self.labels(), table.Y, equal_nan=True):
             self._predictions = TablePredictions(model, table, self.labels(), self._predictions)
 
-    # -------------------------------------------------------------------------- entries, answers
-
     @property
     def progress(self) -> Progress:
         """Numbers of questions and answers so far."""
@@ -437,8 +435,6 @@ class ReviewSession:
         with self._lock:
             return self.journal.labels()
 
-    # ------------------------------------------------------------------------- in the background
-
     @property
     def refit_state(self) -> State:
         """State of the refits: whether one is running, their number, and the last error."""
@@ -490,8 +486,6 @@ class ReviewSession:
             except OSError as error:
                 raise OSError(f"The model was fitted, but cannot be saved: {error}") from error
             self.saved = True
-
-    # -------------------------------------------------------------------------------------- export
 
     def export(self, output: str | Path) -> int:
         """Write the table with the answers, and return the number of answers.
