@@ -21,8 +21,7 @@ from dm2l.completion._errors import Calibrator, plain_probability
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
-# With at least so many rows, folds replace leave-one-out scores that are mostly undefined.
-_ENOUGH_ROWS = 20
+_ENOUGH_ROWS = 20  # for folds to replace leave-one-out scores that are mostly undefined
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +30,7 @@ class FitResult:
 
     # Array (n, c) of scores of known entries by a model that was not fitted to their row, or NaN.
     leave_one_out_scores: NDArray[np.float64] | None = None
-    # Whether these are out-of-fold scores, which calibration and thresholds can use.
-    out_of_fold: bool = False
+    out_of_fold: bool = False  # whether these are out-of-fold scores, for calibration too
     # Inputs and signs of the rows of these scores, if they are a sample of the training rows.
     sample: tuple[Any, Signs] | None = None
 
@@ -53,16 +51,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     # the rows with known entries of them, and `_score_labels` returns one column of scores for
     # each. A subclass that overrides `_learn` instead gets all rows and labels.
 
-    # Whether arrays of other libraries stay on their device.
-    _follows_input = False
-    # Whether errors and warnings about overflow are explained here, or by the score model.
-    _explains_numbers = True
-    # Whether fits have leave-one-out scores, and coupling="joint" is available.
-    _leaves_one_out = False
-    # Whether scores are 2 p - 1 with calibrated probabilities p.
-    _calibrated = False
-    # Fits the completer of positive-unlabelled labels, if these are supported.
-    _fit_pu_completer: Any = None
+    _follows_input = False  # whether arrays of other libraries stay on their device
+    _explains_numbers = True  # whether overflow is explained here, or by the score model
+    _leaves_one_out = False  # whether fits have leave-one-out scores, and coupling="joint"
+    _calibrated = False  # whether scores are 2 p - 1 with calibrated probabilities p
+    _fit_pu_completer: Any = None  # for positive-unlabelled labels, if these are supported
     # Returns scores and probabilities of the learnable labels in one pass, if the score model has
     # its own probabilities.
     _label_answers: Callable[[Any], tuple[Any, NDArray[Any]]] | None = None

@@ -44,14 +44,11 @@ from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import PUTargets
 
-# Fits with nuclear norms to imputed targets; more rounds hardly improve new rows.
-_JOINT_ROUNDS = 2
+_JOINT_ROUNDS = 2  # fits to imputed targets; more rounds hardly improve new rows
 # Kernels with positive semi-definite matrices for any inputs.
 SAFE_KERNELS = ("rbf", "laplacian", "cosine", "tanimoto")
-# With a smaller alpha, relative to the trace of the kernel matrix, factors are imprecise.
-_LEAST_RIDGE = 1e-9
-# Value of gamma="scale", because Tanimoto similarities lie between 0 and 1 for any columns.
-_TANIMOTO_GAMMA = 3.0
+_LEAST_RIDGE = 1e-9  # times the trace of the kernel matrix; below it, factors are imprecise
+_TANIMOTO_GAMMA = 3.0  # gamma="scale", because similarities lie between 0 and 1 for any X
 
 
 class WarmStart(NamedTuple):

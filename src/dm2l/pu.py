@@ -17,14 +17,8 @@ from scipy.linalg import eigh
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.features import Features
 from dm2l._utils import arrays
-from dm2l.completion._completer import (
-    NO_BOUND,
-    Imputation,
-    LabelCompleter,
-    TrainingRows,
-    overfits,
-    row_digests,
-)
+from dm2l.completion import _completer
+from dm2l.completion._completer import LabelCompleter
 from dm2l.completion._errors import Calibrator, LabelErrors, best_f1_thresholds
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -33,8 +27,7 @@ __all__ = ["ClassPrior", "estimate_class_prior"]
 
 Floats = NDArray[np.float64]
 
-# Number of labelled positives above which the frequency of a label is estimated separately.
-ENOUGH = 10
+ENOUGH = 10  # labelled positives from which the frequency of a label is estimated separately
 # Minimum number of rows with the best scores for estimating a frequency: in rows, and as a share of
 # the labelled positives.
 FEWEST, SHARE = 10, 0.2
@@ -223,8 +216,7 @@ ROUNDS = 30
 # Positives for each parameter of a covariance. With fewer, only some directions are estimated, in
 # EARLY rounds, because more rounds fit the noise (docs/research/positive-unlabelled.md).
 POSITIVES_PER_NUMBER, EARLY = 2, 10
-# Candidates for the signal-to-noise ratio of all labels.
-LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)
+LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)  # candidates for the signal-to-noise ratio
 # Share of the trace that is added to covariances, which may be singular: with one positive in every
 # row, the noise of the sum of all labels is zero.
 JITTER = 1e-7
@@ -319,8 +311,7 @@ class PrincipalComponents:
         return B, noise
 
 
-# Candidates for alpha, and the approximate number of rows for selecting one.
-RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000
+RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000  # alphas, and rows to select one
 
 
 @dataclass(frozen=True)
@@ -385,8 +376,7 @@ def _leave_one_out(R: Floats, Q: Floats) -> Floats:
     return RQ / own / (1 - leverage)
 
 
-# Rounds of EM for calibration curves and the probabilities of unlabelled entries.
-_ROUNDS = 3
+_ROUNDS = 3  # of EM for calibration curves and the probabilities of unlabelled entries
 
 
 class PUCompleter(LabelCompleter):
@@ -415,7 +405,7 @@ class PUCompleter(LabelCompleter):
         scores: Floats,
         probabilities: Floats | None,
         max_error_rate: Any,
-    ) -> Imputation:
+    ) -> _completer.Imputation:
         """Imputation without rules, if missing entries are unlabelled."""
         if self.training_rows is not None and len(self.training_rows.scores):
             scores = self.training_rows.hold_out(X, np.where(T > 0, 1, -1), scores)
@@ -423,7 +413,7 @@ class PUCompleter(LabelCompleter):
         p = self.probabilities(scores) if probabilities is None else probabilities
         p = unlabelled_probability(p, self.rate)
         positive = p > 0.5 if self.by_probability else self._decide(scores)
-        return Imputation(scores, p, positive, missing, NO_BOUND)
+        return _completer.Imputation(scores, p, positive, missing, _completer.NO_BOUND)
 
     def find_label_errors(self, T: Signs, scores: Floats, **_: Any) -> LabelErrors:
         """Unlabelled entries, sorted by the probability that they are positive."""
@@ -513,9 +503,9 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
             if chosen:
                 thresholds = best_f1_thresholds(scores, both, weights)
         known = np.where(positive, 1, -1)
-        if held_out is not None and not overfits(X, known, held_out, self._all_scores):
+        if held_out is not None and not _completer.overfits(X, known, held_out, self._all_scores):
             held_out = None
-        rows = TrainingRows.of(row_digests(X), known, held_out)
+        rows = _completer.TrainingRows.of(_completer.row_digests(X), known, held_out)
         by_probability = self.threshold is None
         options = {"rate": rate, "rules": self._named_rules()}
         return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, **options)

@@ -22,22 +22,17 @@ from dm2l._utils import arrays
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import correct_scores
 
-# With this smoothing, the objective changes by no more than the usual tolerance of a search.
-SMOOTHING = 1e-2
-# Final gradient of a ridge regression, relative to the square root of the objective's tolerance.
-PRECISE = 0.1
-# Relative rounding error of an objective.
-ROUNDING = 1e-12
-# Largest ratio of two lambda_d for which the norms at the smaller one are reused.
-FAR = 1e4
+SMOOTHING = 1e-2  # changes the objective by no more than the usual tolerance of a search
+PRECISE = 0.1  # final gradient of a ridge regression, relative to the root of the tolerance
+ROUNDING = 1e-12  # relative rounding error of an objective
+FAR = 1e4  # largest ratio of two lambda_d for which the norms at the smaller one are reused
 # Largest usual ratio of successive lambda_d on a path, and the first lambda_d. A larger ratio gets
 # the iterations of all steps that it skips.
 STEP, FIRST = 10.0, 0.1
 # Values of alpha up to this many times smaller share the factor of the largest. Four values that
 # span a factor of 33 then take a tenth more steps.
 ALIKE = 100.0
-# From this number of rows on, a factor costs more than a few steps, and threads are faster.
-MANY = 1000
+MANY = 1000  # rows from which a factor costs more than a few steps, and threads are faster
 
 
 def score_paths(

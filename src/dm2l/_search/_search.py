@@ -150,11 +150,9 @@ verbose
             # An iterable of splits may be a generator, which is exhausted by now.
             once = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
             again = {"cv": folds} if once else {}
-            best = self._model(self.best_params_, **again)
             by_row, by_entry = weights
-            self.best_estimator_: Any = best.fit(
-                X, given, sample_weight=by_row, label_weight=by_entry
-            )
+            fit = self._model(self.best_params_, **again).fit
+            self.best_estimator_: Any = fit(X, given, sample_weight=by_row, label_weight=by_entry)
         else:
             labels.warn_constant(stacklevel=4)
         return self

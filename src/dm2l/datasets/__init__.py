@@ -3,7 +3,7 @@
 import json
 import os
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from hashlib import blake2b, sha256
 from importlib.resources import files
@@ -147,11 +147,7 @@ def catalogue() -> dict[str, DataSetCard]:
 _VARIABLE = "DM2L_DATA"
 
 # Suffixes in the order of preference.
-_READERS: dict[str, Callable[[Path], Bunch]] = {
-    ".npz": read_npz,
-    ".arff": read_arff,
-    ".mat": read_mat,
-}
+_READERS: dict[str, Any] = {".npz": read_npz, ".arff": read_arff, ".mat": read_mat}
 
 
 def load_dataset(name: str, *, verify: bool = False) -> Bunch:

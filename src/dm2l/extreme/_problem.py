@@ -11,12 +11,10 @@ orthonormal columns, and ``t_0`` the target of an entry that is not stored. Ther
 the first sum is ``||G||_F^2``.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.linalg
@@ -36,8 +34,7 @@ from dm2l.metrics._complete import check_propensities
 
 Array = NDArray[np.float64]
 
-# Numbers in the largest stack (32 MB); larger stacks are not faster.
-STACK = 2**22
+STACK = 2**22  # numbers in the largest stack (32 MB); larger stacks are not faster
 # A stack holds groups whose sizes differ by at most this factor, or that have at most this many
 # rows.
 PADDING, SMALL = 1.1, 8
@@ -68,7 +65,7 @@ class SharedRows:
         *,
         size: int = STACK,
         rows: Array | None = None,
-    ) -> SharedRows:
+    ) -> Self:
         """Groups of a boolean sparse matrix, in stacks of at most ``size`` numbers."""
         positives = positives.tocsc()
         counts = np.diff(positives.indptr)
@@ -130,17 +127,14 @@ class SharedRows:
         return total
 
 
-# Share of the memory limit that temporary blocks may use.
-SHARE = 1 / 4
-# Number of stored entries whose scores are computed at a time, times the rank.
-CHUNK = 2**22
+SHARE = 1 / 4  # of the memory limit, for temporary blocks
+CHUNK = 2**22  # stored entries whose scores are computed at a time, times the rank
 # Number of arrays of weights that the solver holds, including its memory of steps and gradients.
 REMEMBERED = 2 * 20 + 10
 # Number of arrays of scores during an evaluation, and of squares of the features before the fit.
 SCORES = 8
 SQUARES = 4
-# Bytes per stored label: two CSR matrices, its row number, weights and score.
-STORED = 120
+STORED = 120  # bytes per stored label: two CSR matrices, its row number, weights and score
 
 
 class LowRankProblem:
@@ -284,17 +278,15 @@ def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: fl
     return np.asarray(cg(operator, flat, x0=flat, rtol=tol, maxiter=500)[0]).reshape(right.shape)
 
 
-def label_basis(
-    features: Features, stored: Any, ridge: Any, rank: int, *, block: int = 1024
-) -> Array:
+def label_basis(features: Features, Y: Any, ridge: Any, rank: int, *, block: int = 1024) -> Array:
     """Orthonormal directions in label space that ridge regression predicts best, best first."""
     # With ``RR' = rho Phi'Phi + alpha I`` (``ridge`` holds R), these are the leading right singular
     # vectors of ``A = R^-1 Phi'Y`` (features x labels). If there are more labels than features,
     # ``AA'`` is summed over blocks of labels, and a second pass computes ``B = A'U / s``.
-    c = stored.shape[1]
+    c = Y.shape[1]
     if rank >= c:
         return np.eye(c)
-    columns = stored.tocsc()
+    columns = Y.tocsc()
 
     def predictable(start: int) -> Array:
         return np.asarray(ridge.to_gradient(_pull(features, columns[:, start : start + block])))

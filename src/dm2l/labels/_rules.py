@@ -4,7 +4,7 @@ import csv
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -63,11 +63,9 @@ class LabelRules:
     at_most_one: Sequence[Sequence[str]] = ()
     exactly_one: Sequence[Sequence[str]] = ()
     label_names: Sequence[str] | None = None
-    places: InitVar[Mapping[str, str] | None] = None
-    _places: Mapping[str, str] = field(init=False, default_factory=dict, compare=False)
+    places: Mapping[str, str] | None = field(default=None, compare=False)
 
-    def __post_init__(self, places: Mapping[str, str] | None) -> None:
-        object.__setattr__(self, "_places", dict(places or {}))
+    def __post_init__(self) -> None:
         for kind in _FIELDS:
             given = getattr(self, kind)
             if isinstance(given, str) or any(isinstance(names, str) for names in given):
@@ -203,9 +201,10 @@ class LabelRules:
         return {int(row): logic.explain(labels.signs[row]) for row in rows}
 
     def violations(self, Y: Any, label_names: Iterable[Any] | None = None) -> NDArray[np.intp]:
-        """Count the rules that the known labels of each row break.
+        """Count the rules that each row breaks.
 
-        ``Y`` are usually predicted labels. See :meth:`propagate` for parameters.
+        ``Y`` are usually predicted labels; missing ones break no rule. See :meth:`propagate` for
+        parameters.
         """
         labels, logic = self._labels(Y, label_names)
         known = labels.signs[:, logic.columns]
@@ -245,7 +244,7 @@ class LabelRules:
         for kind in _FIELDS:
             for names in getattr(self, kind):
                 rule = RuleText(kind, names)
-                yield rule._replace(place=self._places.get(str(rule), ""))
+                yield rule._replace(place=(self.places or {}).get(str(rule), ""))
 
     @cached_property
     def _logic(self) -> RuleLogic:

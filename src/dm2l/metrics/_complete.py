@@ -28,8 +28,7 @@ from dm2l.labels._matrix import parse_labels, parse_sparse_labels
 
 Array = NDArray[np.float64]
 
-# Lower observed rates are clipped to this minimum, so that no weight exceeds 50.
-LOWEST = 0.02
+LOWEST = 0.02  # lower observed rates are raised to it, so that no weight exceeds 50
 
 
 def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
@@ -193,13 +192,10 @@ def check_propensities(propensities: Any, n_labels: int) -> Array:
     return p
 
 
-# With this many observed positives, the absence of observed negatives is not due to chance.
-ONLY_POSITIVES = 5
-# Smaller factors are replaced by this value before a division.
-TINY = 1e-9
+ONLY_POSITIVES = 5  # observed positives without a negative that are not due to chance
+TINY = 1e-9  # replaces smaller factors before a division
 FOLDS = 5
-# Prior standard deviations of a label's intercept and slope around the common values.
-SPREAD = np.array([2.0, 1.0])
+SPREAD = np.array([2.0, 1.0])  # prior deviations of a label's intercept and slope
 _gauss = lru_cache(maxsize=100)(np.polynomial.legendre.leggauss)
 # Nodes t with weights w such that sum(w * t ** (P - 1)) approximates 1 / P for all P >= 1.
 Inverse = list[tuple[float, float]]

@@ -10,14 +10,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from dm2l.metrics import _at_k, _decisions, _ranking, _reading
+from dm2l.metrics._reading import Convention, MetricOptions, MetricValue
 
-_RANKING = (
-    "ranking_loss",
-    "label_ranking_average_precision",
-    "coverage_error",
-    "instance_auc",
-    "label_auc",
-)
+_RANKING = ("ranking_loss", "label_ranking_average_precision", "coverage_error", "instance_auc")
 _DECISIONS = ("hamming_loss", "f1_micro", "f1_macro")
 
 
@@ -27,11 +22,11 @@ def evaluate(
     y_score: Any,
     *,
     y_pred: Any = None,
-    convention: _reading.Convention | None = None,
+    convention: Convention | None = None,
     k: Sequence[int] = (1, 3, 5),
     only: Sequence[str] | None = None,
-    **options: Unpack[_reading.MetricOptions],
-) -> dict[str, _reading.MetricValue]:
+    **options: Unpack[MetricOptions],
+) -> dict[str, MetricValue]:
     """Evaluate scores with all metrics and return each value with its counts.
 
     Parameters
@@ -74,12 +69,12 @@ def evaluate(
     within = [at for at in k if at <= given.T.shape[1]]
     tasks: dict[str, Callable[[], Any]] = {
         **{name: partial(getattr(_ranking, name), given, None, **chosen) for name in _RANKING},
+        "label_auc": partial(_ranking.label_auc, given, None, **chosen),
         "one_error": partial(_ranking.one_error, given, None),
         **{f"precision_at_{at}": partial(_at_k.precision_at_k, given, None, at) for at in within},
         **{name: partial(getattr(_decisions, name), given, P) for name in _DECISIONS},
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return {name: task() for name, task in tasks.items() if only is None or name in only}
 
 
@@ -110,7 +105,7 @@ def label_table(y_true: Any, y_score: Any) -> dict[str, NDArray[Any]]:
 
 def evaluate_positive_unlabelled(
     y_true: Any, y_score: Any, class_prior: Any, *, y_pred: Any = None, k: Sequence[int] = (1, 3, 5)
-) -> dict[str, _reading.MetricValue]:
+) -> dict[str, MetricValue]:
     r"""Estimate the metrics of complete labels from positive-unlabelled labels and class priors.
 
     The estimates assume that a positive of label :math:`j` is observed with rate
@@ -185,14 +180,12 @@ def evaluate_positive_unlabelled(
     for name, (values, errors) in per_label.items():
         value, error = float(values.mean()), float(np.sqrt((errors**2).sum())) / n_labels
         counts = n_entries, n_labels, c - n_labels
-        result[name] = _reading.MetricValue(value, *counts, "estimate", error)
+        result[name] = MetricValue(value, *counts, "estimate", error)
     counted = observed * (prior / np.maximum(share, 1e-12))
     order = np.argsort(-S, axis=1, kind="stable")
     for at in k:
         if at <= c:
             gain = np.take_along_axis(counted, order[:, :at], axis=1).mean(axis=1)
             value, error = float(gain.mean()), float(gain.std() / n**0.5)
-            result[f"precision_at_{at}"] = _reading.MetricValue(
-                value, n_entries, n, 0, "estimate", error
-            )
+            result[f"precision_at_{at}"] = MetricValue(value, n_entries, n, 0, "estimate", error)
     return result

@@ -30,13 +30,11 @@ from dm2l.tables._output import plain_values
 
 # Names of the interfaces that only this machine can reach, and their names in addresses.
 LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "[::1]"}
-# Bytes of a rejected request that are read, because otherwise the sender may lose the reply.
-MOST_DRAINED = 2**20
+MOST_DRAINED = 2**20  # bytes of a rejected request to read, so that its sender gets the reply
 # Maximum number and depth of JSON values: an empty object of 3 bytes takes 70 bytes in memory.
 MOST_VALUES = 2**21
 MOST_NESTED = 64
-# Maximum number of requests that are handled at the same time; further connections wait.
-MOST_WORKERS = 64
+MOST_WORKERS = 64  # requests that are handled at the same time; further connections wait
 
 
 class Reply(NamedTuple):

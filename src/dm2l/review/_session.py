@@ -22,8 +22,7 @@ from dm2l.tables._model import score_correlation
 from dm2l.tables._options import fit_pipeline
 from dm2l.tables._preparation import unread_rows
 
-# Share of the observed labels that is held out, and number of repetitions.
-HELD_OUT, REPETITIONS = 0.2, 3
+HELD_OUT, REPETITIONS = 0.2, 3  # share of held-out labels, and number of repetitions
 
 
 @dataclass(frozen=True)
@@ -165,8 +164,7 @@ class Background:
 
 
 QUEUES = ("entries", "rows", "label_errors", "sample")
-# Maximum number of suspected label errors.
-MOST_LABEL_ERRORS = 200
+MOST_LABEL_ERRORS = 200  # maximum number of suspected label errors
 
 
 class Progress(NamedTuple):
@@ -401,9 +399,7 @@ class ReviewSession:
                     found[self._columns[name].name] = word
             return found
 
-    def _checked(
-        self, row: int, answers: Mapping[str, str], observed: bool = False
-    ) -> dict[str, str]:
+    def _checked(self, row: int, answers: Mapping[str, str], check: bool = False) -> dict[str, str]:
         """Check answers and return them by label, also those to columns with several labels."""
         if not answers:
             raise ValueError("The request has no answer. Send an answer for at least one label.")
@@ -413,7 +409,7 @@ class ReviewSession:
             known = column is not None and column.name == label
             found |= column.answers(answer) if column and known else {label: answer}
         for label, answer in found.items():
-            self.journal.check(row, label, answer, observed)
+            self.journal.check(row, label, answer, check)
         return found
 
     def _questions(self, left: Mask) -> int:
