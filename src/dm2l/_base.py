@@ -14,24 +14,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from dm2l._utils.arrays import (
-    asarray_like,
-    check_finite,
-    checked_numbers,
-    is_non_numpy,
-    namespace,
-    take_block,
-    take_rows,
-    to_numpy,
-)
+from dm2l._utils import arrays
 from dm2l._utils.inputs import check_choice, check_inputs
 from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_rules, check_threshold
 from dm2l.completion._errors import Calibrator, plain_probability
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
-# With at least so many rows, folds replace leave-one-out scores that are mostly undefined.
-_ENOUGH_ROWS = 20
+_ENOUGH_ROWS = 20  # for folds to replace leave-one-out scores that are mostly undefined
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +30,7 @@ class FitResult:
 
     # Array (n, c) of scores of known entries by a model that was not fitted to their row, or NaN.
     leave_one_out_scores: NDArray[np.float64] | None = None
-    # Whether these are out-of-fold scores, which calibration and thresholds can use.
-    out_of_fold: bool = False
+    out_of_fold: bool = False  # whether these are out-of-fold scores, for calibration too
     # Inputs and signs of the rows of these scores, if they are a sample of the training rows.
     sample: tuple[Any, Signs] | None = None
 
@@ -51,8 +40,8 @@ def fold_inputs(
 ) -> tuple[Any, Any]:
     """Return the inputs of training rows, which may be copied to ``scratch``, and of test rows."""
     if pairwise:
-        return take_block(X, train, train, scratch), take_block(X, test, train)
-    return take_rows(X, train), take_rows(X, test)
+        return arrays.take_block(X, train, train, scratch), arrays.take_block(X, test, train)
+    return arrays.take_rows(X, train), arrays.take_rows(X, test)
 
 
 class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
@@ -62,16 +51,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     # the rows with known entries of them, and `_score_labels` returns one column of scores for
     # each. A subclass that overrides `_learn` instead gets all rows and labels.
 
-    # Whether arrays of other libraries stay on their device.
-    _follows_input = False
-    # Whether errors and warnings about overflow are explained here, or by the score model.
-    _explains_numbers = True
-    # Whether fits have leave-one-out scores, and coupling="joint" is available.
-    _leaves_one_out = False
-    # Whether scores are 2 p - 1 with calibrated probabilities p.
-    _calibrated = False
-    # Fits the completer of positive-unlabelled labels, if these are supported.
-    _fit_pu_completer: Any = None
+    _follows_input = False  # whether arrays of other libraries stay on their device
+    _explains_numbers = True  # whether overflow is explained here, or by the score model
+    _leaves_one_out = False  # whether fits have leave-one-out scores, and coupling="joint"
+    _calibrated = False  # whether scores are 2 p - 1 with calibrated probabilities p
+    _fit_pu_completer: Any = None  # for positive-unlabelled labels, if these are supported
     # Returns scores and probabilities of the learnable labels in one pass, if the score model has
     # its own probabilities.
     _label_answers: Callable[[Any], tuple[Any, NDArray[Any]]] | None = None
@@ -92,8 +76,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = not tags.input_tags.pairwise
         tags.classifier_tags.multi_label = True
         return tags
-
-    # -- methods of subclasses ------------------------------------------------------------------
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         raise NotImplementedError
@@ -155,26 +137,20 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         self
             The fitted estimator.
         """
-        return self._fit_arrays(X, y, label_mask, sample_weight, label_weight)
+        return self._fit_arrays(X, y, label_mask, (sample_weight, label_weight))
 
     def _fit_arrays(
-        self,
-        X: Any,
-        y: Any,
-        label_mask: Any = None,
-        sample_weight: Any = None,
-        label_weight: Any = None,
-        **learning: Any,
+        self, X: Any, y: Any, label_mask: Any = None, weights: Any = (None, None), **learning: Any
     ) -> Self:
-        """Fit, passing additional arguments ``learning`` to :meth:`_learn`."""
+        """Fit with weights of rows and of entries; ``learning`` is passed to :meth:`_learn`."""
         self._check_parameters()
         X, labels = self._read(X, y, label_mask)
         if self.rules is not None:
             self.rules._named(labels)._warn(labels.signs)
-        labels = self._prepare_labels(labels, sample_weight, label_weight)
+        labels = self._prepare_labels(labels, *weights)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
-        with checked_numbers(X) if self._explains_numbers else nullcontext():
+        with arrays.checked_numbers(X) if self._explains_numbers else nullcontext():
             result = self._learn(X, labels, **learning)
             if self._explains_numbers:
                 self._all_scores(X[:1, :])  # raises an error if weights are not finite
@@ -192,16 +168,14 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         check_consistent_length(np.empty(_num_samples(X)), labels.signs)
         return X, labels
 
-    def _prepare_labels(
-        self, labels: LabelMatrix, sample_weight: Any, label_weight: Any
-    ) -> LabelMatrix:
-        """Labels with their weights."""
+    def _prepare_labels(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
+        """Labels with weights of rows and of entries."""
         if self.missing_as == "unlabelled":
             raise ValueError(
                 f"{type(self).__name__} does not support missing_as='unlabelled'. Use "
                 "DM2LClassifier, DM2LClassifierCV or MaskedRidgeClassifier."
             )
-        return labels.apply_weights(sample_weight, label_weight)
+        return labels.apply_weights(*weights)
 
     def _set_label_attributes(self, labels: LabelMatrix) -> None:
         self._labels = replace(labels, signs=labels.signs[:0].copy(), entries=None)
@@ -286,27 +260,19 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Out-of-fold scores of all rows, NaN for labels that a fold cannot learn."""
         from dm2l.model_selection import label_folds
 
-        scores = np.full(labels.signs.shape, np.nan)
-        bare, pairwise = self._for_folds(), self.__sklearn_tags__().input_tags.pairwise
+        scores, bare = np.full(labels.signs.shape, np.nan), self._for_folds()
         for train, test in label_folds(self.cv, X, labels.signs):
-            scores[test] = bare._score_fold(X, labels, train, test, pairwise)
+            scores[test] = bare._score_fold(X, labels, (train, test))
         return scores
 
-    def _score_fold(
-        self,
-        X: Any,
-        labels: LabelMatrix,
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
-        pairwise: bool,
-        **learning: Any,
-    ) -> NDArray[np.float64]:
+    def _score_fold(self, X: Any, labels: LabelMatrix, fold: Any, **learning: Any) -> Any:
         """Scores of the test rows by a clone fitted to the training rows."""
-        fold = clone(self)
-        fold.label_names_ = self.label_names_  # for messages
-        X_train, X_test = fold_inputs(X, train, test, pairwise)
-        fold._learn(X_train, labels[train], **learning)
-        return np.where(fold._learnable, to_numpy(fold._all_scores(X_test)), np.nan)
+        model = clone(self)
+        model.label_names_ = self.label_names_  # for messages
+        train, test = fold
+        X_train, X_test = fold_inputs(X, train, test, self.__sklearn_tags__().input_tags.pairwise)
+        model._learn(X_train, labels[train], **learning)
+        return np.where(model._learnable, arrays.to_numpy(model._all_scores(X_test)), np.nan)
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
         if not reset:
@@ -319,16 +285,16 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Scores of all labels, in the array library of ``X``; constant if not learnt."""
         found, learnable = None, self._learnable
         if learnable.any():
-            with checked_numbers(X):
+            with arrays.checked_numbers(X):
                 found = (learnt or self._score_labels)(X)
-                check_finite(found, "Scores")
-        if is_non_numpy(X) and learnable.all():
-            xp = namespace(found)
+                arrays.check_finite(found, "Scores")
+        if arrays.is_non_numpy(X) and learnable.all():
+            xp = arrays.namespace(found)
             return xp.astype(found, xp.float64, copy=False)
         columns = np.tile(self._on_own_scale(self._constant), (_num_samples(X), 1))
         if found is not None:
-            columns[:, learnable] = to_numpy(found)
-        return asarray_like(columns, X)
+            columns[:, learnable] = arrays.to_numpy(found)
+        return arrays.asarray_like(columns, X)
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:
@@ -374,12 +340,12 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             Labels in the coding of the training labels, or classes.
         """
         X = self._check_X(X)
-        return self._follow(self._decide(to_numpy(self._all_scores(X))), X)
+        return self._follow(self._decide(arrays.to_numpy(self._all_scores(X))), X)
 
     def _follow(self, result: NDArray[Any], X: Any) -> Any:
         """Numbers in the array library of ``X``; names of classes stay numpy arrays."""
-        follows = is_non_numpy(X) and result.dtype.kind in "biuf"
-        return asarray_like(result, X) if follows else result
+        follows = arrays.is_non_numpy(X) and result.dtype.kind in "biuf"
+        return arrays.asarray_like(result, X) if follows else result
 
     def _decide(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         if self._labels.kind == "multiclass":
@@ -428,13 +394,13 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Scores and probabilities of all labels, without rules."""
         answers = self._label_answers
         if answers is None or self._completer.calibrator is not None:
-            scores = to_numpy(self._all_scores(X))
+            scores = arrays.to_numpy(self._all_scores(X))
             return scores, self._completer.probabilities(scores)
         p = np.tile(plain_probability(self._constant), (_num_samples(X), 1))
 
         def learnt(X: Any) -> Any:
             scores, p[:, self._learnable] = answers(X)
-            check_finite(p, "Scores")
+            arrays.check_finite(p, "Scores")
             return scores
 
-        return to_numpy(self._all_scores(X, learnt)), p
+        return arrays.to_numpy(self._all_scores(X, learnt)), p

@@ -15,7 +15,7 @@ from dm2l._fitting import SolverResult, Trainer, WarmStart
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
-from dm2l._utils.inputs import check_choice, check_count, check_number
+from dm2l._utils.inputs import check_choice, check_counts, check_number, check_numbers
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import PositiveUnlabelledClassifier
 
@@ -275,10 +275,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         check_choice("strategy", self.strategy, "auto", "memory", "statistics", "passes")
         if self.max_memory is not None:
             check_number("max_memory", self.max_memory, positive=True)
-        check_number("lambda_d", self.lambda_d)
-        check_number("tol", self.tol)
-        check_count("max_iter", self.max_iter)
-        check_count("n_components", self.n_components)
+        check_numbers(self, "lambda_d", "tol")
+        check_counts(self, "max_iter", "n_components")
         check_number("alpha", self.alpha, words=("scale",))
         check_number("gamma", self.gamma, positive=True, words=("scale", "auto"))
         if not callable(self.kernel) and self.kernel not in _KERNELS:
@@ -336,7 +334,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         """
         blocks = sys.modules.get("dm2l.outofcore")  # None if X cannot be RowBlocks
         if blocks is None or not isinstance(X, blocks.RowBlocks):
-            return self._fit_arrays(X, y, label_mask, sample_weight, label_weight)
+            return self._fit_arrays(X, y, label_mask, (sample_weight, label_weight))
         if not (y is label_mask is sample_weight is label_weight is None):
             raise ValueError(
                 "RowBlocks contain their labels. Call fit(X) without y, label_mask and weights."
@@ -386,9 +384,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         if source.feature_names is not None:
             self.feature_names_in_ = source.feature_names
         trainer, last = self._block_trainer(source.labels), self._last()
-        strategy = source_strategy(
-            trainer, source, self.strategy, self.max_memory, self._needs_rows()
-        )
+        limits = self.strategy, self.max_memory, self._needs_rows()
+        strategy = source_strategy(trainer, source, *limits)
         if strategy != "memory":
             result = fit_source(trainer, source, first, strategy, last)
             self._set_label_attributes(source.labels)

@@ -1,20 +1,19 @@
 """Training of DM2L models, for the classifier, the search and fits by blocks of rows."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._base import FitResult
+from dm2l._solvers.cccp import solve_cccp, solve_published
 from dm2l._solvers.features import (
     FEW_IN_GRAM,
     WORTH_SPARSE,
@@ -29,6 +28,7 @@ from dm2l._solvers.features import (
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
 from dm2l._solvers.kernels import Kernel
 from dm2l._solvers.lbfgs import solve_lbfgs
+from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap, LandmarkMap
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import (
     Preconditioner,
@@ -38,33 +38,17 @@ from dm2l._solvers.problem import (
     conjugate_gradients,
     masked_ridge,
 )
-from dm2l._utils.arrays import (
-    WORTH_FACTORING,
-    WORTH_SHARING,
-    asarray_like,
-    blas_thread_count,
-    device_name,
-    float64,
-    is_non_numpy,
-    namespace,
-    one_blas_thread,
-    to_numpy,
-)
+from dm2l._utils import arrays
 from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
+from dm2l.pu import PUTargets
 
-if TYPE_CHECKING:  # imported by the methods that need it
-    from dm2l.pu import PUTargets
-
-# Fits with nuclear norms to imputed targets; more rounds hardly improve new rows.
-_JOINT_ROUNDS = 2
+_JOINT_ROUNDS = 2  # fits to imputed targets; more rounds hardly improve new rows
 # Kernels with positive semi-definite matrices for any inputs.
 SAFE_KERNELS = ("rbf", "laplacian", "cosine", "tanimoto")
-# With a smaller alpha, relative to the trace of the kernel matrix, factors are imprecise.
-_LEAST_RIDGE = 1e-9
-# Value of gamma="scale", because Tanimoto similarities lie between 0 and 1 for any columns.
-_TANIMOTO_GAMMA = 3.0
+_LEAST_RIDGE = 1e-9  # times the trace of the kernel matrix; below it, factors are imprecise
+_TANIMOTO_GAMMA = 3.0  # gamma="scale", because similarities lie between 0 and 1 for any X
 
 
 class WarmStart(NamedTuple):
@@ -83,6 +67,13 @@ class SolverResult(FitResult):
     weights: Weights
     prior: Any = None  # ClassPrior of the learnt labels, with missing_as="unlabelled"
     statistics: dict[str, Any] | None = None  # state of the Gram statistics, if there are any
+
+
+def preconditioner_of(problem: SmoothProblem, *, keep: bool = False) -> Preconditioner:
+    """Preconditioner of a problem; without ``keep``, that of a kernel overwrites its matrix."""
+    if isinstance(problem, KernelProblem):
+        return KernelPreconditioner(problem, keep=keep)
+    return Preconditioner(problem)
 
 
 @dataclass
@@ -159,11 +150,11 @@ class Trainer:
         """Context with one thread of BLAS, unless the matrix to be factored is large."""
         n = X.shape[0]
         if self.kernel == "linear":
-            size, worth = n * min(X.shape) ** 2, WORTH_SHARING
+            size, worth = n * min(X.shape) ** 2, arrays.WORTH_SHARING
         else:
             columns = n if self.approximation is None else min(n, self.n_components)
-            size, worth = n * columns**2, WORTH_FACTORING
-        return one_blas_thread() if size < worth else nullcontext()
+            size, worth = n * columns**2, arrays.WORTH_FACTORING
+        return arrays.one_blas_thread() if size < worth else nullcontext()
 
     def fit(self, X: Any, labels: LabelMatrix, last: WarmStart | None = None) -> SolverResult:
         """Fit the labels with both classes observed, starting at ``last`` if its shape fits."""
@@ -190,13 +181,11 @@ class Trainer:
 
             def ridge() -> Any:
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
-                return problem.from_original(asarray_like(W, problem.example))
+                return problem.from_original(arrays.asarray_like(W, problem.example))
 
             start = None if last is None else self._start(problem, work.feature_map, last, mask)
             unseen = None
             if self.solver == "published":
-                from dm2l._solvers.cccp import solve_published
-
                 W = self._identity(problem, work.feature_map) if start is None else start
                 steepest, report = self.kernel == "linear", self._report if self.verbose else None
                 limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
@@ -237,7 +226,7 @@ class Trainer:
         missing = (T == 0) & np.isfinite(unseen)
         if not missing.any():
             return unseen
-        apart = np.asarray(to_numpy(features.scores(solution.W)), np.float64) - unseen
+        apart = np.asarray(arrays.to_numpy(features.scores(solution.W)), np.float64) - unseen
         level = np.sum(apart, axis=0, where=missing) / np.maximum(missing.sum(axis=0), 1)
         return np.asarray(unseen + level)
 
@@ -245,11 +234,7 @@ class Trainer:
         self, problem: Problem, feature_map: FeatureMap, T: Signs, entries: EntryWeights | None
     ) -> tuple[Solution, NDArray[np.float64]]:
         """Impute missing targets by ridge and label correlation, then fit with the norms."""
-        factor = (
-            KernelPreconditioner(problem, keep=True)
-            if isinstance(problem, KernelProblem)
-            else Preconditioner(problem)
-        )
+        factor = preconditioner_of(problem, keep=True)
         start = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
         norms = None
         if problem.lambda_d:
@@ -261,7 +246,7 @@ class Trainer:
         goal = T if entries is None or entries.targets is None else entries.targets
         for _ in range(_JOINT_ROUNDS):
             # Targets imputed by ridge would cancel the norms, so the effect of the norms is added.
-            moved = to_numpy(float64(problem.features.scores(norms - W)))
+            moved = arrays.to_numpy(arrays.float64(problem.features.scores(norms - W)))
             problem.objective.fill(np.where(T != 0, goal, filled + moved))
             solution = self.solve(problem, feature_map, lambda: W, norms, factor)
             norms = solution.W
@@ -285,10 +270,10 @@ class Trainer:
 
     def nothing(self, X: Any, mask: LearnableMask) -> SolverResult:
         """Return the result of a fit in which no label can be learnt."""
-        xp, n_labels = namespace(X), len(mask.learnable)
+        xp, n_labels = arrays.namespace(X), len(mask.learnable)
 
         def as_X(array: NDArray[Any]) -> Any:
-            return xp.astype(asarray_like(array, X), X.dtype, copy=False)
+            return xp.astype(arrays.asarray_like(array, X), X.dtype, copy=False)
 
         weights = Weights(as_X(mask.constant))
         if self.kernel == "linear":
@@ -300,8 +285,6 @@ class Trainer:
 
     def kernel_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
         """A map of the kernel for these inputs, which is not fitted."""
-        from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap
-
         kernel = self.kernel_for(X, weights)
         if self.approximation == "fourier":
             return FourierMap(kernel.gamma, self.n_components, self.random_state)
@@ -323,8 +306,6 @@ class Trainer:
             return weights.fourier
         if weights.landmark_factor is None or weights.kernel is None:
             return None
-        from dm2l._solvers.maps import LandmarkMap
-
         error = weights.approximation_error or 0.0
         return LandmarkMap(weights.kernel, weights.X_fit, weights.landmark_factor, error)
 
@@ -342,13 +323,13 @@ class Trainer:
         if weights is not None:
             # Variance of all entries: mean variance of the columns plus variance of their means.
             share = weights / weights.sum()
-            means = to_numpy(asarray_like(share, X) @ float64(X))
+            means = arrays.to_numpy(arrays.asarray_like(share, X) @ arrays.float64(X))
             variance = float(column_variances(X, weights).mean() + np.var(means))
         elif sp.issparse(X):
             X = X.astype(np.float64)
             variance = X.multiply(X).mean() - X.mean() ** 2
-        elif is_non_numpy(X):
-            xp = namespace(X)
+        elif arrays.is_non_numpy(X):
+            xp = arrays.namespace(X)
             variance = float(xp.var(xp.astype(X, xp.float64, copy=False)))
         else:
             variance = np.var(X, dtype=np.float64)
@@ -367,7 +348,7 @@ class Trainer:
         """Features and objective for any hyperparameters, or for kernels with these ``alphas``."""
         # If `scratch`, X may be overwritten; if `safe`, a kernel matrix is not checked.
         published = self.solver == "published"
-        workers = 1 if one_blas_thread.inside else blas_thread_count()
+        workers = 1 if arrays.one_blas_thread.inside else arrays.blas_thread_count()
         rows = None if entries is None else entries.rows
         feature_map: FeatureMap
         if self.kernel == "linear":
@@ -381,11 +362,9 @@ class Trainer:
         norms = (self.local and self.lambda_d) or self.coupling == "joint"
         # Targets of positive-unlabelled labels are computed from features.
         if safe and rows is None and exact and norms and self.missing_as != "unlabelled":
-            from dm2l._solvers.maps import KernelColumns
-
             columns = KernelColumns(self.kernel_for(X))
             K = columns.fit(X)
-            trace = float(namespace(K).linalg.trace(K))
+            trace = float(arrays.namespace(K).linalg.trace(K))
             scores = KernelOperator(K, bool(self.fit_intercept))
             del K
             if min(alphas or [self.ridge(scores.spread())]) > _LEAST_RIDGE * trace:
@@ -403,8 +382,6 @@ class Trainer:
                 features = features.centre(in_place=scratch)
         pu = None
         if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:
-            from dm2l.pu import PUTargets
-
             pu, entries = PUTargets.of(features, entries.targets, self.class_prior), None
         objective = Objective(
             T,
@@ -443,18 +420,11 @@ class Trainer:
         report = self._report if self.verbose else None
         limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
         if preconditioner is None:
-            # The preconditioner of a kernel problem overwrites the kernel matrix.
-            preconditioner = (
-                KernelPreconditioner(problem)
-                if isinstance(problem, KernelProblem)
-                else Preconditioner(problem)
-            )
+            preconditioner = preconditioner_of(problem)
         # Threads of BLAS would compete with the workers of features and objective.
-        with one_blas_thread():
+        with arrays.one_blas_thread():
             first = None
             if self.solver == "cccp":
-                from dm2l._solvers.cccp import solve_cccp
-
                 W = self._identity(problem, feature_map) if start is None else start
                 solution = solve_cccp(problem, preconditioner, W, tol=self.tol, **limits)
             else:
@@ -477,22 +447,24 @@ class Trainer:
         learnable, A = mask.learnable, last.coefficients
         if A.shape != (feature_map.n_coefficients, len(learnable)):
             return None
-        if device_name(A) != device_name(problem.example):
+        if arrays.device_name(A) != arrays.device_name(problem.example):
             return None
-        xp = namespace(A)
+        xp = arrays.namespace(A)
         A = xp.astype(
-            xp.take(A, asarray_like(np.flatnonzero(learnable), A), axis=1), xp.float64, copy=False
+            xp.take(A, arrays.asarray_like(np.flatnonzero(learnable), A), axis=1),
+            xp.float64,
+            copy=False,
         )
-        b = to_numpy(last.intercept)[learnable]
+        b = arrays.to_numpy(last.intercept)[learnable]
         if feature_map.offset is not None:
-            b = b + to_numpy(feature_map.offset @ A)
+            b = b + arrays.to_numpy(feature_map.offset @ A)
         return self._with_intercept(problem, feature_map.weights(A), b)
 
     def _with_intercept(self, problem: SmoothProblem, W: Any, b: NDArray[Any]) -> Any:
         xp = problem.xp
         W = xp.astype(W, xp.float64, copy=False)
         if self.fit_intercept:
-            W = xp.concat([W, asarray_like(b.astype(np.float64), W)[None, :]], axis=0)
+            W = xp.concat([W, arrays.asarray_like(b.astype(np.float64), W)[None, :]], axis=0)
         return problem.from_original(W)
 
     def _report(self, iteration: int, value: float) -> None:
@@ -501,19 +473,19 @@ class Trainer:
 
     def weights(self, X: Any, W: Any, feature_map: FeatureMap, mask: LearnableMask) -> Weights:
         """Weights of all labels from ``W`` (size, c), for a map fitted to ``X``."""
-        xp, learnable = namespace(X), mask.learnable
+        xp, learnable = arrays.namespace(X), mask.learnable
         intercept = mask.constant.copy()
-        intercept[learnable] = to_numpy(W[-1, :]) if self.fit_intercept else 0.0
+        intercept[learnable] = arrays.to_numpy(W[-1, :]) if self.fit_intercept else 0.0
         found = W[:-1, :] if self.fit_intercept else W
         found = found if feature_map.plain else feature_map.coefficients(found)
         # Constant labels have zero weights, which are in an extra last column.
         column = np.full(len(learnable), found.shape[1])
         column[learnable] = np.arange(found.shape[1])
         padded = xp.concat([found, xp.zeros_like(found[:, :1])], axis=1)
-        coef = xp.take(padded, asarray_like(column, found), axis=1)
+        coef = xp.take(padded, arrays.asarray_like(column, found), axis=1)
         if feature_map.offset is not None:
-            intercept -= to_numpy(feature_map.offset @ coef)
-        b = xp.astype(asarray_like(intercept, coef), X.dtype, copy=False)
+            intercept -= arrays.to_numpy(feature_map.offset @ coef)
+        b = xp.astype(arrays.asarray_like(intercept, coef), X.dtype, copy=False)
         if self.kernel == "linear":
             return Weights(b, coef=xp.astype(coef.T, X.dtype, copy=True))
         # In float64 for any X, because kernel weights are large and cancel.

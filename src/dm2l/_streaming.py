@@ -233,7 +233,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         form = LabelForm(*marks, classes)
         if stream is not None or (classes is None and hasattr(self, "_labels")):
             negatives = 0 if stream is None else int(stream.statistics.negatives.sum())
-            form = LabelForm.resumed(self._labels, negatives, *marks)
+            form = LabelForm.resumed(self._labels, negatives, marks)
         T = form.read(y, label_mask)
         check_consistent_length(np.empty(X.shape[0]), T)
         labels = LabelMatrix.of_signs(T).apply_weights(sample_weight, None)

@@ -99,9 +99,8 @@ class EntrySampling(BaseEstimator):
             raise ValueError("No entry can be queried: no entry of Y or candidates is missing.")
         model = DM2LClassifier(calibration="sigmoid", coupling="residual") if clf is None else clf
         if fit_clf:
-            with warnings.catch_warnings():
-                # Few labels are known in the first iterations of active learning.
-                warnings.simplefilter("ignore", ConstantLabelWarning)
+            # Few labels are known in the first iterations of active learning.
+            with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
                 model = clone(model).fit(X, labels)
         if not hasattr(model, "_learnable") or not hasattr(model, "predict_proba"):
             raise ValueError(f"clf must be a DM2LClassifier or an AutoClassifier, got {model!r}.")

@@ -479,19 +479,13 @@ def corrected_t_interval(values: ArrayLike, test_share: float, level: float = 0.
     return Interval(mean, mean - half, mean + half)
 
 
+_GAINS = ("f1_macro", "f1_micro", "instance_auc", "label_auc", "label_ranking_average_precision")
+_LOSSES = ("calibrated_log_loss", "coverage_error", "hamming_loss", "one_error", "ranking_loss")
 # The prefix "neg_" marks a loss, which a scorer returns with its sign changed.
 _METRICS: dict[str, Any] = {
-    "f1_macro": metrics.f1_macro,
-    "f1_micro": metrics.f1_micro,
-    "instance_auc": metrics.instance_auc,
-    "label_auc": metrics.label_auc,
+    **{name: getattr(metrics, name) for name in _GAINS},
+    **{f"neg_{name}": getattr(metrics, name) for name in _LOSSES},
     "label_discrimination": label_discrimination,
-    "label_ranking_average_precision": metrics.label_ranking_average_precision,
-    "neg_calibrated_log_loss": metrics.calibrated_log_loss,
-    "neg_coverage_error": metrics.coverage_error,
-    "neg_hamming_loss": metrics.hamming_loss,
-    "neg_one_error": metrics.one_error,
-    "neg_ranking_loss": metrics.ranking_loss,
     **{f"ndcg_at_{k}": partial(metrics.ndcg_at_k, k=k) for k in (1, 3, 5)},
     **{f"precision_at_{k}": partial(metrics.precision_at_k, k=k) for k in (1, 3, 5)},
     "ranking_and_discrimination": ranking_and_discrimination,
@@ -571,8 +565,7 @@ def selection_score(name: str, y_true: Any, y_score: Any, sample_weight: Any = N
     """Value of a metric for model selection, larger for better scores."""
     if name in _OF_DECISIONS:
         y_score = (np.asarray(y_score) > 0).astype(np.float64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         value = float(_METRICS[name](y_true, y_score, sample_weight=sample_weight))
         # If the metric cannot be estimated, observed labels are evaluated. The choice depends only
         # on the labels, so that all candidates are compared in the same way.

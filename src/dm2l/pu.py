@@ -6,8 +6,6 @@ These targets are very noisy, so the labels are first smoothed over the features
 (docs/research/positive-unlabelled.md).
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -18,22 +16,9 @@ from scipy.linalg import eigh
 
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.features import Features
-from dm2l._utils.arrays import (
-    WORTH_FACTORING,
-    asarray_like,
-    blas_threads,
-    float64,
-    namespace,
-    to_numpy,
-)
-from dm2l.completion._completer import (
-    NO_BOUND,
-    Imputation,
-    LabelCompleter,
-    TrainingRows,
-    overfits,
-    row_digests,
-)
+from dm2l._utils import arrays
+from dm2l.completion import _completer
+from dm2l.completion._completer import LabelCompleter
 from dm2l.completion._errors import Calibrator, LabelErrors, best_f1_thresholds
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
@@ -42,8 +27,7 @@ __all__ = ["ClassPrior", "estimate_class_prior"]
 
 Floats = NDArray[np.float64]
 
-# Number of labelled positives above which the frequency of a label is estimated separately.
-ENOUGH = 10
+ENOUGH = 10  # labelled positives from which the frequency of a label is estimated separately
 # Minimum number of rows with the best scores for estimating a frequency: in rows, and as a share of
 # the labelled positives.
 FEWEST, SHARE = 10, 0.2
@@ -66,12 +50,12 @@ class ClassPrior(NamedTuple):
     standard_error: Floats
     rate: Floats
 
-    def spread(self, learnable: NDArray[np.bool_], constant: Floats) -> ClassPrior:
+    def spread(self, learnable: NDArray[np.bool_], constant: Floats) -> Self:
         """Return priors of all labels, which are 1 or 0 for labels that cannot be learnt."""
         whole = np.zeros((3, len(learnable)))
         whole[0], whole[2] = constant > 0, 1.0
         whole[:, learnable] = self
-        return ClassPrior(*whole)
+        return type(self)(*whole)
 
 
 def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
@@ -220,20 +204,19 @@ def unlabelled_probability(p: Floats, rate: Floats) -> Floats:
 
 def correct_scores(scores: Any, prior: Any) -> Any:
     """Scores ``2 p - 1`` with p > 0: below the prior pi, p becomes ``pi exp(p / pi - 1)``."""
-    xp = namespace(scores)
+    xp = arrays.namespace(scores)
     known = np.asarray(prior) > 0
-    pi = asarray_like(np.where(known, prior, 1.0), scores)
+    pi = arrays.asarray_like(np.where(known, prior, 1.0), scores)
     ratio = (1 + scores) / (2 * pi)
     small = 2 * pi * xp.exp(xp.where(ratio < 1, ratio, 1.0 + 0 * ratio) - 1) - 1
-    return xp.where((ratio < 1) & asarray_like(known, scores), small, scores)
+    return xp.where((ratio < 1) & arrays.asarray_like(known, scores), small, scores)
 
 
 ROUNDS = 30
 # Positives for each parameter of a covariance. With fewer, only some directions are estimated, in
 # EARLY rounds, because more rounds fit the noise (docs/research/positive-unlabelled.md).
 POSITIVES_PER_NUMBER, EARLY = 2, 10
-# Candidates for the signal-to-noise ratio of all labels.
-LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)
+LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)  # candidates for the signal-to-noise ratio
 # Share of the trace that is added to covariances, which may be singular: with one positive in every
 # row, the noise of the sum of all labels is zero.
 JITTER = 1e-7
@@ -248,17 +231,17 @@ class PrincipalComponents:
     intercept: bool
 
     @classmethod
-    def of(cls, features: Features) -> PrincipalComponents:
+    def of(cls, features: Features) -> Self:
         """Principal components of the centred features."""
         centred = features.centre()
-        gram = to_numpy(float64(centred.gram()))[: centred.d, : centred.d]
-        with blas_threads(float(centred.d) ** 3, WORTH_FACTORING):
+        gram = arrays.to_numpy(arrays.float64(centred.gram()))[: centred.d, : centred.d]
+        with arrays.blas_threads(float(centred.d) ** 3, arrays.WORTH_FACTORING):
             w, V = np.linalg.eigh(gram)
         kept = w > max(w[-1], 0.0) * 1e-10
         w, V = w[kept], V[:, kept] / np.sqrt(w[kept])
         if centred.intercept:
             V = np.vstack([V, np.zeros((1, V.shape[1]))])
-        U = to_numpy(float64(centred.scores(asarray_like(V, centred.example))))
+        U = arrays.to_numpy(arrays.float64(centred.scores(arrays.asarray_like(V, centred.example))))
         return cls(U, w, centred.intercept)
 
     def smooth(self, S: Floats, labelled: Floats) -> tuple[Floats, Floats, Floats]:
@@ -269,7 +252,7 @@ class PrincipalComponents:
         P, total = self.U.T @ R, R.T @ R
         known = max(int(labelled.sum() / (POSITIVES_PER_NUMBER * c)), 1)
         level = self._level(S, R, P, labelled) if known < c - 1 and len(P) else None
-        with blas_threads(float(c) ** 3 + P.size * c):
+        with arrays.blas_threads(float(c) ** 3 + P.size * c):
             B, noise = self._covariances(P, total, n, known, level)
             d, V = eigh(B, noise)
         back = noise @ V  # the inverse of V'
@@ -328,8 +311,7 @@ class PrincipalComponents:
         return B, noise
 
 
-# Candidates for alpha, and the approximate number of rows for selecting one.
-RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000
+RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000  # alphas, and rows to select one
 
 
 @dataclass(frozen=True)
@@ -342,7 +324,7 @@ class PUTargets:
     prior: ClassPrior
 
     @classmethod
-    def of(cls, features: Features, signs: NDArray[Any], class_prior: Any = None) -> PUTargets:
+    def of(cls, features: Features, signs: NDArray[Any], class_prior: Any = None) -> Self:
         """Fit to positives (+1), observed negatives (-1) and unlabelled entries (0)."""
         signs = np.sign(signs).astype(np.int8)
         labelled = (signs > 0).astype(np.float64)
@@ -373,13 +355,9 @@ class PUTargets:
 
 
 def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
-    r"""Leave-one-out scores given the features and the other positives of the row.
-
-    If positives are labelled independently, other positives of a row can be used like features. The
-    residuals of ``labelled`` (1 or 0) are therefore regressed on the residuals of the other labels
-    with ridge. With :math:`Q = (R'R + \alpha I)^{-1}`, the residuals are :math:`(R Q)_{ij} /
-    Q_{jj}` and the leverages :math:`r_i' Q r_i - (R Q)_{ij}^2 / Q_{jj}`.
-    """
+    """Leave-one-out scores given the features and the other positives of the row."""
+    # If positives are labelled independently, other positives of a row can be used like features:
+    # the residuals of ``labelled`` (1 or 0) are regressed on those of the other labels with ridge.
     if labelled.sum(axis=1).max(initial=0.0) <= 1:
         # with at most one positive per row, the other labels would determine this label
         return scores
@@ -392,14 +370,13 @@ def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
 
 
 def _leave_one_out(R: Floats, Q: Floats) -> Floats:
-    """Leave-one-out residuals of every column of ``R`` after regression on the others."""
+    """Leave-one-out residuals of columns of R regressed on the others, for Q = inv(R'R + alpha)."""
     RQ, own = R @ Q, np.diag(Q)
     leverage = (RQ * R).sum(axis=1)[:, None] - RQ**2 / own
     return RQ / own / (1 - leverage)
 
 
-# Rounds of EM for calibration curves and the probabilities of unlabelled entries.
-_ROUNDS = 3
+_ROUNDS = 3  # of EM for calibration curves and the probabilities of unlabelled entries
 
 
 class PUCompleter(LabelCompleter):
@@ -428,7 +405,7 @@ class PUCompleter(LabelCompleter):
         scores: Floats,
         probabilities: Floats | None,
         max_error_rate: Any,
-    ) -> Imputation:
+    ) -> _completer.Imputation:
         """Imputation without rules, if missing entries are unlabelled."""
         if self.training_rows is not None and len(self.training_rows.scores):
             scores = self.training_rows.hold_out(X, np.where(T > 0, 1, -1), scores)
@@ -436,7 +413,7 @@ class PUCompleter(LabelCompleter):
         p = self.probabilities(scores) if probabilities is None else probabilities
         p = unlabelled_probability(p, self.rate)
         positive = p > 0.5 if self.by_probability else self._decide(scores)
-        return Imputation(scores, p, positive, missing, NO_BOUND)
+        return _completer.Imputation(scores, p, positive, missing, _completer.NO_BOUND)
 
     def find_label_errors(self, T: Signs, scores: Floats, **_: Any) -> LabelErrors:
         """Unlabelled entries, sorted by the probability that they are positive."""
@@ -463,18 +440,16 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
     # original signs as targets. It passes the class prior that it used to _keep_prior.
     class_prior: Any = None
 
-    def _prepare_labels(
-        self, labels: LabelMatrix, sample_weight: Any, label_weight: Any
-    ) -> LabelMatrix:
+    def _prepare_labels(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
         if self.missing_as != "unlabelled":
-            return super()._prepare_labels(labels, sample_weight, label_weight)
+            return super()._prepare_labels(labels, *weights)
         if self.threshold in ("f1_samples", "subset_accuracy"):
             raise ValueError(
                 f"missing_as='unlabelled' does not support threshold={self.threshold!r}. Use 'f1'."
             )
         if labels.kind != "multilabel":
             raise ValueError("missing_as='unlabelled' needs a label matrix, got a 1-D y.")
-        if sample_weight is not None or label_weight is not None:
+        if any(part is not None for part in weights):
             raise ValueError(
                 "missing_as='unlabelled' does not support sample_weight and label_weight."
             )
@@ -490,7 +465,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
 
     def _corrected(self, scores: Any) -> Any:
         """Scores of the learnable labels that correspond to positive probabilities."""
-        return correct_scores(float64(scores), self.class_prior_[self._learnable])
+        return correct_scores(arrays.float64(scores), self.class_prior_[self._learnable])
 
     def _for_folds(self) -> Self:
         bare = super()._for_folds()
@@ -528,9 +503,9 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
             if chosen:
                 thresholds = best_f1_thresholds(scores, both, weights)
         known = np.where(positive, 1, -1)
-        if held_out is not None and not overfits(X, known, held_out, self._all_scores):
+        if held_out is not None and not _completer.overfits(X, known, held_out, self._all_scores):
             held_out = None
-        rows = TrainingRows.of(row_digests(X), known, held_out)
+        rows = _completer.TrainingRows.of(_completer.row_digests(X), known, held_out)
         by_probability = self.threshold is None
         options = {"rate": rate, "rules": self._named_rules()}
         return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, **options)

@@ -247,17 +247,17 @@ class BaseModel:
         self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
     ) -> Floats | None:
         """Return out-of-fold scores (NaN without a fold), or None if ``helps`` returns False."""
-        X, model, pairwise = rows_for(self.inputs, context.X, context.F), self.model, False
+        X, model = rows_for(self.inputs, context.X, context.F), self.model
         if self.in_folds is not None:
             model = self.in_folds
         elif self.kernel is not None:
-            X, pairwise = self.kernel(X, X), True
+            X = self.kernel(X, X)
             model = clone(model).set_params(kernel="precomputed", gamma="scale")
         model = model._for_folds()
         model.label_names_ = np.arange(context.T.shape[1])
         labels = replace(LabelMatrix.of_signs(context.T), entries=context.entries)
         scores = np.full(context.T.shape, np.nan)
-        for number, (train, test) in enumerate(context.folds, 1):
+        for number, fold in enumerate(context.folds, 1):
             if helps is not None and number == TRIAL + 1 and not helps(scores):
                 return None
             context.budget.check()
@@ -265,7 +265,7 @@ class BaseModel:
             context.budget.more = len(context.folds) - number
             context.budget.report(line)
             progress = _progress(model, context.budget, line, stops=True)
-            scores[test] = model._score_fold(X, labels, train, test, pairwise, **progress)
+            scores[fold[1]] = model._score_fold(X, labels, fold, **progress)
             context.budget.advance()
         return scores
 
@@ -276,7 +276,7 @@ class BaseModel:
         weights = None if context.entries is None else context.entries.weights
         X, labels = rows_for(self.inputs, context.X, context.F), LabelMatrix.of_signs(context.T)
         progress = _progress(self.model, context.budget, line, stops=False)
-        self.model._fit_arrays(X, labels, label_weight=weights, **progress)
+        self.model._fit_arrays(X, labels, None, (None, weights), **progress)
         if context.wide:  # coefficients of many columns fill the model file
             for model in [self.model, *getattr(self.model, "estimators_", ())]:
                 if hasattr(model, "coef_"):

@@ -18,32 +18,21 @@ from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.problem import Preconditioner, conjugate_gradients
-from dm2l._utils.arrays import (
-    check_finite,
-    checked_numbers,
-    is_non_numpy,
-    one_blas_thread,
-    to_numpy,
-)
+from dm2l._utils import arrays
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import correct_scores
 
-# With this smoothing, the objective changes by no more than the usual tolerance of a search.
-SMOOTHING = 1e-2
-# Final gradient of a ridge regression, relative to the square root of the objective's tolerance.
-PRECISE = 0.1
-# Relative rounding error of an objective.
-ROUNDING = 1e-12
-# Largest ratio of two lambda_d for which the norms at the smaller one are reused.
-FAR = 1e4
+SMOOTHING = 1e-2  # changes the objective by no more than the usual tolerance of a search
+PRECISE = 0.1  # final gradient of a ridge regression, relative to the root of the tolerance
+ROUNDING = 1e-12  # relative rounding error of an objective
+FAR = 1e4  # largest ratio of two lambda_d for which the norms at the smaller one are reused
 # Largest usual ratio of successive lambda_d on a path, and the first lambda_d. A larger ratio gets
 # the iterations of all steps that it skips.
 STEP, FIRST = 10.0, 0.1
 # Values of alpha up to this many times smaller share the factor of the largest. Four values that
 # span a factor of 33 then take a tenth more steps.
 ALIKE = 100.0
-# From this number of rows on, a factor costs more than a few steps, and threads are faster.
-MANY = 1000
+MANY = 1000  # rows from which a factor costs more than a few steps, and threads are faster
 
 
 def score_paths(
@@ -73,12 +62,13 @@ def score_paths(
         prepared = fitting.prepare(
             X, kept.signs, kept.entries, scratch=not selection.keep.all(), safe=safe, alphas=alphas
         )
-        score: Any
-        device, last, scored = is_non_numpy(X), None, []
-        for batch in _paths(fitting, prepared, alphas, lambdas):
+        grid = Grid(fitting, prepared, alphas, lambdas)
+        score: Any = None
+        device, last, scored = arrays.is_non_numpy(X), None, []
+        for batch in grid.batches():
             weights = [last, *(fit.W for fit in batch)]
             fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
-            found = iter(_scores(fitting, prepared, X, X_test, selection, fresh))
+            found = grid.scores(X, X_test, selection, fresh)
             for fit in batch:
                 if fit.W is not last:
                     # A device continues with the path while the host computes scores.
@@ -96,36 +86,6 @@ def _threads(count: int, **errors: Any) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, initializer=partial(np.seterr, **errors))
 
 
-def _scores(
-    fitting: Trainer,
-    prepared: Workspace,
-    X: Any,
-    X_test: Any,
-    selection: LearnableMask,
-    weights: list[Any],
-) -> list[NDArray[np.float64]]:
-    """Test scores of several weights, from one product with the features of the test rows."""
-    if not weights:
-        return []
-    k = len(weights)
-    several = LearnableMask(
-        np.tile(selection.learnable, k), np.tile(selection.constant, k), selection.keep
-    )
-    W = weights[0] if k == 1 else prepared.features.xp.concat(weights, axis=1)
-    W_given = prepared.features.to_original(W)
-    found = fitting.weights(X, W_given, prepared.feature_map, several)
-    with checked_numbers(X_test):
-        learnt = found.scores(X_test, several)
-        check_finite(learnt, "Scores")
-    scores = np.tile(several.constant, (X_test.shape[0], 1))
-    scores[:, several.learnable] = to_numpy(learnt)
-    columns = np.split(scores, k, axis=1)
-    if prepared.pu is None:
-        return columns
-    prior = prepared.pu.prior.spread(*selection[:2]).value
-    return [correct_scores(part, prior) for part in columns]
-
-
 class _Weights(NamedTuple):
     """Weights of one candidate, the indices of its ``alpha`` and ``lambda_d``, and seconds."""
 
@@ -135,25 +95,122 @@ class _Weights(NamedTuple):
     seconds: float
 
 
-def _paths(
-    fitting: Trainer, prepared: Workspace, alphas: list[float], lambdas: list[float]
-) -> Iterator[list[_Weights]]:
-    """Yield the weights for all hyperparameters in batches of one or more alphas."""
-    features = prepared.features
-    kernel, device = isinstance(features, KernelOperator), is_non_numpy(features.example)
-    shared = kernel and features.n >= MANY
-    for group in _alike(alphas) if shared else [[a] for a in range(len(alphas))]:
-        factor = prepared.preconditioner(prepared.problem(alphas[group[0]], 0.0))
-        paths: Iterable[Iterable[_Weights]]
-        if shared and not device:
-            paths = _together(fitting, prepared, factor, {a: alphas[a] for a in group}, lambdas)
-        else:
-            paths = (_path(fitting, prepared, factor, a, alphas[a], lambdas) for a in group)
-        for path in paths:
-            if kernel and not device:
-                yield list(path)
-            else:
-                yield from ([fit] for fit in path)
+class Grid(NamedTuple):
+    """Hyperparameters of a search, and what their fits share."""
+
+    fitting: Trainer
+    prepared: Workspace
+    alphas: list[float]
+    lambdas: list[float]
+
+    def batches(self) -> Iterator[list[_Weights]]:
+        """Yield the weights for all hyperparameters in batches of one or more alphas."""
+        features, alphas = self.prepared.features, self.alphas
+        kernel, device = isinstance(features, KernelOperator), arrays.is_non_numpy(features.example)
+        shared = kernel and features.n >= MANY
+        for group in _alike(alphas) if shared else [[a] for a in range(len(alphas))]:
+            factor = self.prepared.preconditioner(self.prepared.problem(alphas[group[0]], 0.0))
+            paths: Iterable[Iterable[_Weights]] = (self.path(factor, a) for a in group)
+            if shared and not device:
+                paths = self.together(factor, group)
+            for path in paths:
+                if kernel and not device:
+                    yield list(path)
+                else:
+                    yield from ([fit] for fit in path)
+
+    def together(self, factor: Any, group: list[int]) -> list[list[_Weights]]:
+        """Compute the paths of several alphas in threads, which solve their systems together."""
+
+        def one(member: KernelPreconditioner, a: int) -> list[_Weights]:
+            # Each thread changes lambda_d of its own objective.
+            own = replace(self.prepared, objective=copy(self.prepared.objective))
+            try:
+                return list(self._replace(prepared=own).path(member, a))
+            finally:
+                assert member.together is not None
+                member.together.leave(member.place)
+
+        with _threads(len(group), over="ignore", invalid="ignore", divide="ignore") as pool:
+            return list(pool.map(one, factor.members(len(group)), group))
+
+    def path(self, preconditioner: Preconditioner, a: int) -> Iterator[_Weights]:
+        """Yield the weights for increasing ``lambda_d``."""
+        # A solution is reused, as the same object, for larger lambda_d while it is within the
+        # tolerance of the minimum. The check needs no evaluation, since the norms of the last
+        # lambda_d are reweighted.
+        begin = time.perf_counter()
+        alpha = self.alphas[a]
+        problem = self.prepared.problem(alpha, 0.0)
+        precise = 0.0 in self.lambdas
+        with arrays.one_blas_thread():
+            start = None
+            if isinstance(preconditioner, KernelPreconditioner) and preconditioner.alpha != alpha:
+                # With the factor of another alpha, a single step does not solve complete labels.
+                start = preconditioner.step(problem.right()) if preconditioner.rho == 1.0 else None
+            V = conjugate_gradients(
+                problem,
+                preconditioner,
+                tol=PRECISE * self.fitting.tol**0.5 if precise else 0.03,
+                max_iter=200 if precise else 10,
+                start=start,
+            )
+        W = plain = known = None
+        # largest lambda_d for which the last weights suffice, and lambda_d of these weights
+        enough, last = -np.inf, 0.0
+        for place in np.argsort(self.lambdas, kind="stable"):
+            problem = self.prepared.problem(alpha, self.lambdas[place])
+            lambda_d = problem.objective.lambda_d
+            if not lambda_d:
+                W = preconditioner.to_weights(V)
+            elif lambda_d > enough:
+                if known is not None and plain is not None:
+                    near = lambda_d <= FAR * last
+                    known = known.reweighed(plain, lambda_d / last) if near else None
+                with arrays.one_blas_thread():
+                    solution = solve_lbfgs(
+                        problem,
+                        preconditioner,
+                        V,
+                        tol=self.fitting.tol,
+                        max_iter=self.fitting.max_iter * _steps(lambda_d, last),
+                        finest=SMOOTHING if self.fitting.tol >= 1e-5 else 0.0,
+                        known=known,
+                    )
+                if W is None or solution.n_evaluations > (known is None):
+                    W, plain = solution.W, None
+                    V = preconditioner.to_variables(W)
+                if plain is None:
+                    plain = self.prepared.problem(alpha, 0.0).evaluate(W, SmoothNorm(0.0))
+                known, last = solution.known, lambda_d
+                enough = -np.inf
+                if solution.converged:
+                    # The largest lambda_d at which this solution is within the tolerance.
+                    norms = max(solution.objective - plain.value, ROUNDING * solution.objective)
+                    slack = self.fitting.tol * solution.objective / norms if norms > 0 else np.inf
+                    enough = lambda_d * (1 + slack)
+            yield _Weights(a, int(place), W, time.perf_counter() - begin)
+            begin = time.perf_counter()
+
+    def scores(self, X: Any, X_test: Any, mask: LearnableMask, weights: list[Any]) -> Iterator[Any]:
+        """Test scores of several weights, from one product with the features of the test rows."""
+        if not weights:
+            return iter(())
+        k, prepared = len(weights), self.prepared
+        several = LearnableMask(np.tile(mask.learnable, k), np.tile(mask.constant, k), mask.keep)
+        W = weights[0] if k == 1 else prepared.features.xp.concat(weights, axis=1)
+        W_given = prepared.features.to_original(W)
+        found = self.fitting.weights(X, W_given, prepared.feature_map, several)
+        with arrays.checked_numbers(X_test):
+            learnt = found.scores(X_test, several)
+            arrays.check_finite(learnt, "Scores")
+        scores = np.tile(several.constant, (X_test.shape[0], 1))
+        scores[:, several.learnable] = arrays.to_numpy(learnt)
+        columns = np.split(scores, k, axis=1)
+        if prepared.pu is None:
+            return iter(columns)
+        prior = prepared.pu.prior.spread(*mask[:2]).value
+        return (correct_scores(part, prior) for part in columns)
 
 
 def _alike(alphas: list[float]) -> list[list[int]]:
@@ -164,93 +221,6 @@ def _alike(alphas: list[float]) -> list[list[int]]:
             groups.append([])
         groups[-1].append(a)
     return groups
-
-
-def _together(
-    fitting: Trainer,
-    prepared: Workspace,
-    factor: Any,
-    alphas: dict[int, float],
-    lambdas: list[float],
-) -> list[list[_Weights]]:
-    """Compute the paths of several alphas in threads, which solve their systems together."""
-
-    def one(member: KernelPreconditioner, a: int, alpha: float) -> list[_Weights]:
-        own = replace(prepared, objective=copy(prepared.objective))  # its lambda_d changes
-        try:
-            return list(_path(fitting, own, member, a, alpha, lambdas))
-        finally:
-            assert member.together is not None
-            member.together.leave(member.place)
-
-    with _threads(len(alphas), over="ignore", invalid="ignore", divide="ignore") as pool:
-        paths = pool.map(one, factor.members(len(alphas)), alphas, alphas.values())
-        return list(paths)
-
-
-def _path(
-    fitting: Trainer,
-    prepared: Workspace,
-    preconditioner: Preconditioner,
-    a: int,
-    alpha: float,
-    lambdas: list[float],
-) -> Iterator[_Weights]:
-    """Yield the weights for increasing ``lambda_d``."""
-    # A solution is reused, as the same object, for larger lambda_d while it is within the tolerance
-    # of the minimum. The check needs no evaluation, since the norms of the last lambda_d are
-    # reweighted.
-    begin = time.perf_counter()
-    problem = prepared.problem(alpha, 0.0)
-    precise = 0.0 in lambdas
-    with one_blas_thread():
-        start = None
-        if isinstance(preconditioner, KernelPreconditioner) and preconditioner.alpha != alpha:
-            # With the factor of another alpha, a single step does not solve complete labels.
-            start = preconditioner.step(problem.right()) if preconditioner.rho == 1.0 else None
-        V = conjugate_gradients(
-            problem,
-            preconditioner,
-            tol=PRECISE * fitting.tol**0.5 if precise else 0.03,
-            max_iter=200 if precise else 10,
-            start=start,
-        )
-    W = plain = known = None
-    # largest lambda_d for which the last weights suffice, and lambda_d of these weights
-    enough, last = -np.inf, 0.0
-    for place in np.argsort(lambdas, kind="stable"):
-        problem = prepared.problem(alpha, lambdas[place])
-        lambda_d = problem.objective.lambda_d
-        if not lambda_d:
-            W = preconditioner.to_weights(V)
-        elif lambda_d > enough:
-            if known is not None and plain is not None:
-                near = lambda_d <= FAR * last
-                known = known.reweighed(plain, lambda_d / last) if near else None
-            with one_blas_thread():
-                solution = solve_lbfgs(
-                    problem,
-                    preconditioner,
-                    V,
-                    tol=fitting.tol,
-                    max_iter=fitting.max_iter * _steps(lambda_d, last),
-                    finest=SMOOTHING if fitting.tol >= 1e-5 else 0.0,
-                    known=known,
-                )
-            if W is None or solution.n_evaluations > (known is None):
-                W, plain = solution.W, None
-                V = preconditioner.to_variables(W)
-            if plain is None:
-                plain = prepared.problem(alpha, 0.0).evaluate(W, SmoothNorm(0.0))
-            known, last = solution.known, lambda_d
-            enough = -np.inf
-            if solution.converged:
-                # The largest lambda_d at which this solution is within the tolerance.
-                norms = max(solution.objective - plain.value, ROUNDING * solution.objective)
-                slack = fitting.tol * solution.objective / norms if norms > 0 else np.inf
-                enough = lambda_d * (1 + slack)
-        yield _Weights(a, int(place), W, time.perf_counter() - begin)
-        begin = time.perf_counter()
 
 
 def _steps(lambda_d: float, last: float) -> int:

@@ -137,28 +137,22 @@ verbose
         return DM2LClassifier(**(shared | {"verbose": 0} | params | others))
 
     def _fit_arrays(
-        self,
-        X: Any,
-        y: Any,
-        label_mask: Any = None,
-        sample_weight: Any = None,
-        label_weight: Any = None,
-        **learning: Any,
+        self, X: Any, y: Any, label_mask: Any = None, weights: Any = (None, None), **learning: Any
     ) -> Self:
         self._check_parameters()
         if hasattr(self, "best_estimator_"):
             del self.best_estimator_
         checked, given = self._read(X, y, label_mask)
-        labels = self._prepare_labels(given, sample_weight, label_weight)
+        labels = self._prepare_labels(given, *weights)
         with checked_numbers(checked):
             folds = self._search(checked, labels)
         if self.refit:
             # An iterable of splits may be a generator, which is exhausted by now.
             once = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
             again = {"cv": folds} if once else {}
-            weights = {"sample_weight": sample_weight, "label_weight": label_weight}
-            best = self._model(self.best_params_, **again)
-            self.best_estimator_: Any = best.fit(X, given, **weights)
+            by_row, by_entry = weights
+            fit = self._model(self.best_params_, **again).fit
+            self.best_estimator_: Any = fit(X, given, sample_weight=by_row, label_weight=by_entry)
         else:
             labels.warn_constant(stacklevel=4)
         return self
@@ -207,7 +201,12 @@ verbose
         """Function of a LabelMatrix and scores that is larger for better scores."""
         scoring = self.scoring
         if callable(scoring):
-            return _on_arrays(scoring)
+
+            @wraps(scoring)
+            def on_arrays(labels: LabelMatrix, *given: Any, **options: Any) -> Any:
+                return scoring(np.asarray(labels), *given, **options)
+
+            return on_arrays
         if scoring is None:
             scoring = usual_scoring(T > 0, T < 0, unlabelled=self.missing_as == "unlabelled")
         return partial(selection_score, scoring)
@@ -307,16 +306,6 @@ verbose
 
     def _score_labels(self, X: Any) -> Any:
         return self.best_estimator_._score_labels(X)
-
-
-def _on_arrays(metric: Callable[..., float]) -> Callable[..., float]:
-    """Call a user's function with labels as an array that has NaN for missing labels."""
-
-    @wraps(metric)
-    def on_arrays(labels: LabelMatrix, *given: Any, **options: Any) -> float:
-        return metric(np.asarray(labels), *given, **options)
-
-    return on_arrays
 
 
 def search_stage(

@@ -66,13 +66,12 @@ class Propagation(NamedTuple):
 
 
 class RuleLogic:
-    """Rules for label columns in a fixed order, as a graph of literals.
+    """Rules for label columns in a fixed order, as a graph of literals."""
 
-    The columns that occur in rules have the positions 0, ..., m - 1 in ``columns``. Literal k says
-    that the label at position k is positive, and literal k + m that it is negative. ``closure``
-    contains the literals that each literal implies, including itself. ``groups`` contains the
-    members of the exactly-one groups.
-    """
+    # The columns that occur in rules have the positions 0, ..., m - 1 in ``columns``. Literal k
+    # says that the label at position k is positive, and literal k + m that it is negative. The rows
+    # of ``closure`` contain the literals that each literal implies, including itself, and those of
+    # ``groups`` the members of the exactly-one groups.
 
     def __init__(self, rules: Sequence[RuleText], label_names: Sequence[str]) -> None:
         place = {name: k for k, name in enumerate(label_names)}
@@ -143,10 +142,7 @@ class RuleLogic:
             self._always[rows] = self._propagate(-one)[1]
 
     def propagate(self, T: Signs) -> Propagation:
-        """Return signs with the entries that follow from known entries by unit propagation.
-
-        Rows that contradict the rules are returned unchanged.
-        """
+        """Add what follows by unit propagation, except in rows that contradict the rules."""
         found, against = T.copy(), np.zeros(len(T), dtype=bool)
         for start in range(0, len(T), step := max(1, _BLOCK // (2 * len(self.columns) + 1))):
             rows = slice(start, start + step)
@@ -183,10 +179,8 @@ class RuleLogic:
 
     def project(self, P: Floats, T: Signs) -> Floats:
         """Nearest probabilities that obey the rules; known labels ``T`` must be propagated."""
-        result = np.where(T == 0, P, T > 0)
-        for start in range(0, len(P), step := max(1, _BLOCK // (len(self.columns) + 1))):
-            rows = np.arange(start, min(start + step, len(P)))[:, None], self.columns
-            result[rows] = self.coherence.project(P[rows], T[rows])
+        result, at = np.where(T == 0, P, T > 0), self.columns
+        result[:, at] = self.coherence.project(P[:, at], T[:, at])
         return result
 
     def decide(self, positive: NDArray[np.bool_], P: Floats, T: Signs) -> NDArray[np.bool_]:

@@ -5,8 +5,6 @@ for an observed negative and ``0`` for a missing entry. In the paper this is ``R
 equals ``Y`` on the observed entries ``Omega`` and zero elsewhere.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -19,17 +17,9 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from dm2l._utils.arrays import take_block, take_rows
+from dm2l.labels import _parsing
 from dm2l.labels._entries import EntryWeights, Signs, checked_weights
-from dm2l.labels._parsing import (
-    SparseLabelMatrix,
-    check_mask,
-    check_missing_as,
-    column_text,
-    parse_classes,
-    parse_matrix,
-    read_sparse,
-    read_values,
-)
+from dm2l.labels._parsing import SparseLabelMatrix, column_text
 
 Kind = Literal["multilabel", "binary", "multiclass"]
 
@@ -99,7 +89,7 @@ class LabelMatrix:
         missing_as: Any = None,
         mask: Any = None,
         weights: Any = None,
-    ) -> LabelMatrix:
+    ) -> "LabelMatrix":
         """Read labels, which may all be missing, from an array, data frame, list or sparse matrix.
 
         Parameters
@@ -125,14 +115,14 @@ class LabelMatrix:
         return labels.apply_weights(*((weights, None) if by_row else (None, weights)))
 
     @classmethod
-    def of_signs(cls, signs: Signs, *, negative: int = 0) -> LabelMatrix:
+    def of_signs(cls, signs: Signs, *, negative: int = 0) -> Self:
         """Label matrix of signs, without names, whose predictions are integers."""
         return cls(signs, "multilabel", None, None, negative, np.dtype(np.int64))
 
     @classmethod
     def of_classes(
         cls, classes: NDArray[Any], codes: NDArray[np.intp], observed: NDArray[np.bool_]
-    ) -> LabelMatrix:
+    ) -> Self:
         """Labels of a 1-D ``y``; ``codes`` are the indices in ``classes`` of observed entries."""
         binary = len(classes) <= 2
         matrix = np.zeros((len(observed), 1 if binary else len(classes)), dtype=np.int8)
@@ -158,7 +148,7 @@ class LabelMatrix:
         """Return the number of rows."""
         return int(self.signs.shape[0])
 
-    def __getitem__(self, rows: Any) -> LabelMatrix:
+    def __getitem__(self, rows: Any) -> Self:
         """Return the labels of some rows, as scikit-learn's cross-validation requires."""
         rows = rows[0] if isinstance(rows, tuple) else rows  # scikit-learn passes (rows, ...)
         entries = self.entries and self.entries.take(rows)
@@ -185,14 +175,14 @@ class LabelMatrix:
         """Number of label columns."""
         return int(self.signs.shape[1])
 
-    def masked(self, mask: Any) -> LabelMatrix:
+    def masked(self, mask: Any) -> Self:
         """Return labels in which entries are missing where ``mask`` is False."""
         signs = np.where(mask, self.signs, 0).astype(np.int8)
         held = self.entries
         entries = held and EntryWeights.of(signs, held.targets, held.weights)
         return replace(self, signs=signs, entries=entries)
 
-    def apply_weights(self, sample_weight: Any, label_weight: Any) -> LabelMatrix:
+    def apply_weights(self, sample_weight: Any, label_weight: Any) -> Self:
         """Return labels with multiplied weights; entries of weight zero become missing."""
         if sample_weight is None and label_weight is None:
             return self
@@ -255,12 +245,12 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None. Expected array-like "
             "of labels."
         )
-    check_missing_as(missing_as)
+    _parsing.check_missing_as(missing_as)
     unlabelled = missing_as == "unlabelled"
     if isinstance(Y, LabelMatrix):
         labels = Y
         if label_mask is not None:
-            mask = check_mask(label_mask, labels.shape, labels.names)
+            mask = _parsing.check_mask(label_mask, labels.shape, labels.names)
             labels = labels.masked(mask.reshape(len(labels), -1))
     elif unlabelled and label_mask is not None:
         raise ValueError(
@@ -269,10 +259,10 @@ def parse_labels(
         )
     elif sp.issparse(Y):
         meaning = "missing" if unlabelled else missing_as
-        stored = read_sparse(Y, label_mask, missing_label, meaning)
+        stored = _parsing.read_sparse(Y, label_mask, missing_label, meaning)
         labels = LabelMatrix.of_signs(stored.signs(), negative=stored.negative)
     else:
-        values, observed, names = read_values(Y, label_mask, missing_label)
+        values, observed, names = _parsing.read_values(Y, label_mask, missing_label)
         seen = values[observed] if values.shape[1:] == (1,) else values[:0]
         if seen.dtype.kind in "iuUS" and not set(np.unique(seen).tolist()) <= {-1, 0, 1}:
             warnings.warn(
@@ -283,9 +273,9 @@ def parse_labels(
             )
             values, observed = values[:, 0], observed[:, 0]
         if values.ndim == 1:
-            labels = LabelMatrix.of_classes(*parse_classes(values, observed), observed)
+            labels = LabelMatrix.of_classes(*_parsing.parse_classes(values, observed), observed)
         else:
-            signs, negative = parse_matrix(values, observed, names)
+            signs, negative = _parsing.parse_matrix(values, observed, names)
             dtype = values.dtype if values.dtype.kind in "iub" else np.dtype(np.int64)
             labels = LabelMatrix(signs, "multilabel", None, names, negative, dtype)
     if not (allow_empty or labels.signs.any()):
@@ -298,7 +288,7 @@ def parse_sparse_labels(Y: Any, *, allow_empty: bool = False, **marks: Any) -> S
     if isinstance(Y, SparseLabelMatrix):
         return Y
     if sp.issparse(Y):
-        stored = read_sparse(Y, **marks)
+        stored = _parsing.read_sparse(Y, **marks)
     else:
         labels = parse_labels(Y, allow_empty=True, **marks)
         if labels.kind != "multilabel":
@@ -312,12 +302,10 @@ def parse_sparse_labels(Y: Any, *, allow_empty: bool = False, **marks: Any) -> S
     return stored
 
 
-def parse_like(
-    Y: Any, negative: int | None, *, missing_as: Any = None, **marks: Any
-) -> LabelMatrix:
-    """Read further labels, all of which may be missing; ``negative`` is their earlier code."""
+def parse_like(Y: Any, coding: int | None, *, missing_as: Any = None, **marks: Any) -> LabelMatrix:
+    """Read further labels, all of which may be missing, after labels with this code of a no."""
     # A sparse block of positives is not ambiguous if earlier labels had negatives stored as -1.
-    if sp.issparse(Y) and negative == -1 and not (Y.tocsr().data < 0).any():
+    if sp.issparse(Y) and coding == -1 and not (Y.tocsr().data < 0).any():
         missing_as = "missing"
     return parse_labels(Y, missing_as=missing_as, allow_empty=True, **marks)
 
@@ -438,11 +426,9 @@ class LabelForm:
         self._coding: int | None = None  # code of a negative, None before the first one
 
     @classmethod
-    def resumed(
-        cls, labels: LabelMatrix, negatives: int, missing_label: Any, missing_as: Any
-    ) -> Any:
-        """Return a copy that continues after labels with this number of negatives."""
-        form = cls(missing_label, missing_as, labels.classes)
+    def resumed(cls, labels: LabelMatrix, negatives: int, marks: tuple[Any, Any]) -> Self:
+        """Return a form that continues after labels with this number of negatives."""
+        form = cls(*marks, labels.classes)
         form.labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):
             form._coding = labels.negative
@@ -464,7 +450,7 @@ class LabelForm:
         self._take(found, found.negative if (found.signs < 0).any() else None)
         return found.signs
 
-    def join(self, other: LabelForm) -> None:
+    def join(self, other: Self) -> None:
         """Check blocks that a copy of this form has read against the blocks of this form."""
         self._take(other.labels, other._coding)
 
@@ -477,7 +463,7 @@ class LabelForm:
         classes = self._classes
         if label_mask is not None:
             label_mask = np.ravel(label_mask)
-        values, observed, _ = read_values(np.ravel(Y), label_mask, self.missing_label)
+        values, observed, _ = _parsing.read_values(np.ravel(Y), label_mask, self.missing_label)
         seen = np.array(values[observed].tolist()) if values.dtype == object else values[observed]
         unknown = np.setdiff1d(seen, classes)
         if len(unknown):
@@ -497,9 +483,10 @@ class LabelForm:
             )
         names = [None if part.names is None else list(part.names) for part in (known, found)]
         if None not in names and names[0] != names[1]:
+            here, before = (", ".join(map(repr, some[:5])) for some in (names[1], names[0]) if some)
             raise ValueError(
-                f"The labels of this block are {_shown(found.names)}, but earlier ones were "
-                f"{_shown(known.names)}. All blocks must have the same columns in the same order."
+                f"The labels of this block are {here}, but earlier ones were {before}. All blocks "
+                "must have the same columns in the same order."
             )
         dtype = known.dtype
         if known.kind == "multilabel":
@@ -518,7 +505,3 @@ class LabelForm:
             dtype=dtype,
             names=found.names if known.names is None else known.names,
         )
-
-
-def _shown(names: Any) -> str:
-    return ", ".join(map(repr, names[:5]))

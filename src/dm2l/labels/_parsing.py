@@ -1,10 +1,8 @@
 """Reading of labels from arrays, data frames, lists and sparse matrices, with error messages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -304,7 +302,7 @@ class SparseLabelMatrix:
     negative: int = 0
 
     @classmethod
-    def from_array(cls, Y: Any, *, missing_as: Any = None, mask: Any = None) -> SparseLabelMatrix:
+    def from_array(cls, Y: Any, *, missing_as: Any = None, mask: Any = None) -> "SparseLabelMatrix":
         """Read labels, which may all be missing, from a sparse matrix.
 
         Parameters
@@ -323,13 +321,13 @@ class SparseLabelMatrix:
         return read_sparse(Y, mask, missing_as=missing_as)
 
     @classmethod
-    def of_signs(cls, T: Signs) -> SparseLabelMatrix:
+    def of_signs(cls, T: Signs) -> Self:
         """Labels of a matrix of signs; if none is missing, negatives are not stored."""
         complete = bool((T != 0).all())
         signed = sp.csr_array(np.where(T > 0, 1.0, 0.0) if complete else T.astype(np.float64))
         return cls(signed, "negative" if complete else "missing", dense=True)
 
-    def __getitem__(self, rows: Any) -> SparseLabelMatrix:
+    def __getitem__(self, rows: Any) -> Self:
         """Return the labels of some rows."""
         return replace(self, signed=self.signed[rows])
 

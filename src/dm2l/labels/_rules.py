@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dm2l._utils.files import AnyPath, DataFileError, translate_errors
 from dm2l.labels._entries import Signs
 from dm2l.labels._logic import HEADS, RuleLogic, RuleText
+from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like
 
 _FIELDS = ("implications", *HEADS.values())
 _FORMAT = (
@@ -184,8 +185,6 @@ class LabelRules:
             ``Y`` with these entries. A row that contradicts the rules is not changed; see
             :meth:`contradictions`.
         """
-        from dm2l.labels._matrix import fill_with_labels, frame_like
-
         labels, logic = self._labels(Y, label_names)
         filled = logic.propagate(labels.signs).signs
         return frame_like(fill_with_labels(labels, filled > 0, filled == 0, float("nan")), Y)
@@ -193,15 +192,8 @@ class LabelRules:
     def contradictions(self, Y: Any, label_names: Iterable[Any] | None = None) -> dict[int, str]:
         """Find the rows that contradict the rules.
 
-        Parameters
-        ----------
-        Y, label_names
-            As in :meth:`propagate`.
-
-        Returns
-        -------
-        dict
-            The number of each row, from 0, with its known labels and the rules they contradict.
+        Returns a mapping from the number of each row, from 0, to its known labels and the rules
+        they contradict. See :meth:`propagate` for parameters.
         """
         labels, logic = self._labels(Y, label_names)
         rows = logic.propagate(labels.signs).contradictory.nonzero()[0]
@@ -210,15 +202,8 @@ class LabelRules:
     def violations(self, Y: Any, label_names: Iterable[Any] | None = None) -> NDArray[np.intp]:
         """Count the rules that each row breaks.
 
-        Parameters
-        ----------
-        Y, label_names
-            As in :meth:`propagate`; usually predicted labels.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Number of rules that the known labels of the row break.
+        ``Y`` are usually predicted labels; missing ones break no rule. See :meth:`propagate` for
+        parameters.
         """
         labels, logic = self._labels(Y, label_names)
         known = labels.signs[:, logic.columns]
@@ -237,8 +222,6 @@ class LabelRules:
             )
 
     def _labels(self, Y: Any, label_names: Iterable[Any] | None) -> tuple[Any, RuleLogic]:
-        from dm2l.labels._matrix import LabelMatrix
-
         labels = LabelMatrix.from_array(Y)
         return labels, self._named(labels, label_names)._logic
 

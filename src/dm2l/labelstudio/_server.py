@@ -1,7 +1,5 @@
 """The web server of the Label Studio backend."""
 
-from __future__ import annotations
-
 import base64
 import os
 import re
@@ -11,15 +9,7 @@ from secrets import compare_digest, token_urlsafe
 from threading import Lock, Thread
 from typing import Any
 
-from dm2l.labelstudio._tasks import (
-    AnnotationSession,
-    Control,
-    annotations_of,
-    answers_of,
-    predict_tasks,
-    read_config,
-    row_of,
-)
+from dm2l.labelstudio import _tasks
 from dm2l.review._server import AccessError, Handler, LocalServer, Reply, json_reply
 
 # Webhook actions that bring annotations, and that start training; all others are ignored.
@@ -48,7 +38,7 @@ class Backend:
 
     def __init__(
         self,
-        session: AnnotationSession,
+        session: _tasks.AnnotationSession,
         *,
         refit_every: int = 10,
         unchosen: str = "no",
@@ -88,9 +78,9 @@ class Backend:
         if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
             raise ValueError("The request must have a list of tasks.")
         # Tasks include annotations that were made while no backend was running.
-        late = [(task, one) for task in tasks for one in annotations_of(task)]
+        late = [(task, one) for task in tasks for one in _tasks.annotations_of(task)]
         self._take(late, controls, again=False)
-        found = predict_tasks(self.session, tasks, controls)
+        found = _tasks.predict_tasks(self.session, tasks, controls)
         return {"results": found, "model_version": self.session.version}
 
     def _webhook(self, body: Mapping[str, Any]) -> Any:
@@ -103,23 +93,23 @@ class Backend:
             self.refit()
         return {"answers": taken}
 
-    def _controls(self, config: Any) -> tuple[Control, ...]:
+    def _controls(self, config: Any) -> tuple[_tasks.Control, ...]:
         if not isinstance(config, str):
             raise ValueError("The request must have a labelling configuration.")
-        return read_config(config, tuple(self.session.table.label_names))
+        return _tasks.read_config(config, tuple(self.session.table.label_names))
 
     def _take(
         self,
         made: Iterable[tuple[Mapping[str, Any], Any]],
-        controls: tuple[Control, ...],
+        controls: tuple[_tasks.Control, ...],
         *,
         again: bool = True,
     ) -> int:
         """Save annotations to the journal; return the number of new answers."""
         taken, n_tasks = 0, 0
         for task, annotation in made:
-            row = row_of(task, self.session)
-            answers = answers_of(annotation, controls, self.unchosen)
+            row = _tasks.row_of(task, self.session)
+            answers = _tasks.answers_of(annotation, controls, self.unchosen)
             if row is None:
                 self.tell("ignored the annotation of a task that is not a row of the table")
                 continue
@@ -174,7 +164,7 @@ def _annotated(body: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
 class _Handler(Handler):
     """Handles a request of Label Studio."""
 
-    server: BackendServer
+    server: "BackendServer"
     most_bytes = 2**26  # Label Studio sends all tasks that need predictions at once
 
     def admitted(self, path: str) -> str:

@@ -65,10 +65,8 @@ class AnnotationSession(ReviewSession):
             return np.where(np.isnan(known), p, known), ~np.isnan(known)
 
 
-# Tags of a configuration, and the type of their results.
-KINDS = {"Choices": "choices", "Taxonomy": "taxonomy"}
-# Maximum depth of a taxonomy.
-MOST_STEPS = 50
+KINDS = {"Choices": "choices", "Taxonomy": "taxonomy"}  # tags, and types of their results
+MOST_STEPS = 50  # maximum depth of a taxonomy
 # Keys in the data of a task: the columns, the row, and the beginning of the hash of its table.
 COLUMNS, ROW, TABLE = "columns", "dm2l_row", "dm2l_table"
 

@@ -133,8 +133,8 @@ def propensity_scored_precision_at_k(
     >>> propensity_scored_precision_at_k(Y, scores, [0.5, 0.25, 0.1])
     0.14285714285714285
     """
-    given = (y_true, y_score, k, options)
-    return _propensity_scored(*given, propensities, normalize, np.ones)
+    given = _read(y_true, y_score, k, {**options, "estimate": False})
+    return _propensity_scored(given, k, propensities, normalize, np.ones)
 
 
 @shows_options
@@ -161,8 +161,8 @@ def propensity_scored_ndcg_at_k(
     >>> propensity_scored_ndcg_at_k([[1, 0, 1], [0, 1, 0]], scores, [0.5, 0.25, 0.1])
     0.14285714285714285
     """
-    given = (y_true, y_score, k, options)
-    return _propensity_scored(*given, propensities, normalize, _discounts)
+    given = _read(y_true, y_score, k, {**options, "estimate": False})
+    return _propensity_scored(given, k, propensities, normalize, _discounts)
 
 
 def _discounts(k: int) -> Array:
@@ -170,17 +170,9 @@ def _discounts(k: int) -> Array:
 
 
 def _propensity_scored(
-    y_true: Any,
-    y_score: Any,
-    k: int,
-    options: Any,
-    propensities: Any,
-    normalize: bool,
-    discount: Callable[[int], Array],
+    given: Given, k: int, propensities: Any, normalize: bool, discount: Callable[[int], Array]
 ) -> float | MetricValue:
     """Mean gain of the first ``k`` labels, relative to the best possible mean if ``normalize``."""
-    options["estimate"] = False
-    given = _read(y_true, y_score, k, options)
     places = _find_places(given, k)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     discounts = discount(places.labels.shape[1])

@@ -12,8 +12,6 @@ positives is written as an integral over :math:`t^{P - 1} = \prod_j (1 - (1 - t)
 (``Inverse``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any
@@ -30,8 +28,7 @@ from dm2l.labels._matrix import parse_labels, parse_sparse_labels
 
 Array = NDArray[np.float64]
 
-# Lower observed rates are clipped to this minimum, so that no weight exceeds 50.
-LOWEST = 0.02
+LOWEST = 0.02  # lower observed rates are raised to it, so that no weight exceeds 50
 
 
 def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
@@ -195,13 +192,10 @@ def check_propensities(propensities: Any, n_labels: int) -> Array:
     return p
 
 
-# With this many observed positives, the absence of observed negatives is not due to chance.
-ONLY_POSITIVES = 5
-# Smaller factors are replaced by this value before a division.
-TINY = 1e-9
+ONLY_POSITIVES = 5  # observed positives without a negative that are not due to chance
+TINY = 1e-9  # replaces smaller factors before a division
 FOLDS = 5
-# Prior standard deviations of a label's intercept and slope around the common values.
-SPREAD = np.array([2.0, 1.0])
+SPREAD = np.array([2.0, 1.0])  # prior deviations of a label's intercept and slope
 _gauss = lru_cache(maxsize=100)(np.polynomial.legendre.leggauss)
 # Nodes t with weights w such that sum(w * t ** (P - 1)) approximates 1 / P for all P >= 1.
 Inverse = list[tuple[float, float]]
@@ -257,7 +251,7 @@ class CompleteRows:
         P = self._probabilities
         return np.where(self.T != 0, P + ((self.T > 0) - P) / self.rates, P)
 
-    def reordered(self, *, break_ties: bool) -> CompleteRows:
+    def reordered(self, *, break_ties: bool) -> "CompleteRows":
         """Return these rows with another value of ``ties``."""
         if break_ties == self.break_ties:
             return self
@@ -298,27 +292,24 @@ class CompleteRows:
     @cached_property
     def positives(self) -> Inverse:
         """Nodes and weights for 1 over the number of positives."""
-        return self._one_over(self.q, self.plain, self.T > 0)
+        return self._one_over(True)
 
     @cached_property
     def negatives(self) -> Inverse:
         """Nodes and weights for 1 over the number of negatives."""
-        return self._one_over(1 - self.q, 1 - self.plain, self.T < 0)
+        return self._one_over(False)
 
-    def _one_over(self, q: Array, plain: Array, side: NDArray[np.bool_]) -> Inverse:
+    def _one_over(self, positive: bool) -> Inverse:
+        side, c = self.T > 0 if positive else self.T < 0, self.q.shape[1]
         if self.rates[side].min(initial=1.0) >= 0.5:
-            return exact_inverse(q.shape[1])
-        return self._inverse(q, plain, side, 1 / np.arange(1, q.shape[1] + 1), _one_of)
+            return exact_inverse(c)
+        return self._inverse(positive, 1 / np.arange(1, c + 1), _one_of)
 
-    def _inverse(
-        self,
-        q: Array,
-        plain: Array,
-        side: NDArray[np.bool_],
-        target: Array,
-        added: Callable[[Array, float], Array],
-    ) -> Inverse:
+    def _inverse(self, positive: bool, target: Array, added: Callable[..., Array]) -> Inverse:
         """Nodes and weights that balance bias and variance on these rows."""
+        q, plain, side = self.q, self.plain, self.T > 0
+        if not positive:
+            q, plain, side = 1 - q, 1 - plain, self.T < 0
         # The size of a factor 1 - (1 - t) / rho is at most 1 for t >= 1 - 2 rho. Products over many
         # positives have a high variance for smaller t; a least-squares fit of larger t to the
         # target, over the numbers of positives that occur, replaces them.
@@ -393,7 +384,7 @@ class CompleteRows:
             return product * (u[:, :k] @ discounts)
 
         most = np.cumsum(discounts)[np.minimum(np.arange(c), k - 1)]
-        inverse = self._inverse(self.q, self.plain, self.T > 0, 1 / most, gained)
+        inverse = self._inverse(True, 1 / most, gained)
         return sum(w * gained(self.q, t) for t, w in inverse)
 
 

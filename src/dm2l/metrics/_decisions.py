@@ -7,21 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l.labels._entries import Signs
+from dm2l.metrics import _reading
 from dm2l.metrics._complete import cross_fitted_probabilities, observation_rates
-from dm2l.metrics._reading import (
-    Given,
-    Kind,
-    MetricOptions,
-    MetricValue,
-    ratio,
-    read,
-    read_decisions,
-    shows_options,
-    standard_error,
-)
+from dm2l.metrics._reading import Given, Kind, MetricOptions, MetricValue
 
 
-@shows_options
+@_reading.shows_options
 def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
     r"""Share of labels that are predicted wrongly.
 
@@ -44,7 +35,7 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
     >>> hamming_loss(Y, y_pred, estimate=False)  # 1 of 3
     0.3333333333333333
     """
-    given = read_decisions(y_true, y_pred, **options)
+    given = _reading.read_decisions(y_true, y_pred, **options)
     rows, T = given.complete, given.T
     if rows is not None:
         wrong = np.where(given.S[:, rows.seen], 1 - rows.labels, rows.labels).mean(axis=1)
@@ -57,7 +48,7 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
     return given.average(wrong, one_each, one_each > 0, unit="entries", weights=w)
 
 
-@shows_options
+@_reading.shows_options
 def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
     r"""F1 score over all entries together (micro average).
 
@@ -72,10 +63,10 @@ def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     >>> f1_micro([[1, 0], [0, 1]], [[1, 1], [0, 1]])
     0.8
     """
-    return _f1(read_decisions(y_true, y_pred, **options), macro=False)
+    return _f1(_reading.read_decisions(y_true, y_pred, **options), macro=False)
 
 
-@shows_options
+@_reading.shows_options
 def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
     r"""F1 score of each label, averaged over labels (macro average).
 
@@ -91,10 +82,10 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
     >>> f1_macro([[1, 0], [0, 1]], [[1, 0], [0, 0]], undefined=0.0)
     0.5
     """
-    return _f1(read_decisions(y_true, y_pred, **options), macro=True)
+    return _f1(_reading.read_decisions(y_true, y_pred, **options), macro=True)
 
 
-@shows_options
+@_reading.shows_options
 def calibrated_log_loss(
     y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
@@ -117,7 +108,7 @@ def calibrated_log_loss(
     """
     estimate, rates = options.get("estimate", True), options.get("rates")
     options["estimate"] = False
-    given = read(y_true, y_score, **options)
+    given = _reading.read(y_true, y_score, **options)
     T, S, w = given.T, given.S, given.weights
     weights = np.ones(T.shape) if w is None else np.tile(w[:, None], (1, T.shape[1]))
     estimated = estimate and not T.all()
@@ -129,7 +120,7 @@ def calibrated_log_loss(
     value, error, total, n = float("nan"), float("nan"), weights.sum(), int(np.count_nonzero(T))
     if total > 0:
         value = float((weights * loss).sum() / total)
-        error = standard_error((weights * (loss - value)).sum(axis=1) / total)
+        error = _reading.standard_error((weights * (loss - value)).sum(axis=1) / total)
     kind: Kind = "complete" if T.all() else "estimate" if estimated else "observed"
     return given.finish(value, n, n, 0, kind, error)
 
@@ -152,7 +143,7 @@ def _f1(given: Given, *, macro: bool) -> float | MetricValue:
         parts = (*f1_parts(given.T, given.S, given.weights), counts)
         twice, total, entries = parts if macro else (part.sum(keepdims=True) for part in parts)
         unit = "labels" if macro else "label matrices"
-        return given.average(ratio(twice, total), entries, total > 0, unit=unit)
+        return given.average(_reading.ratio(twice, total), entries, total > 0, unit=unit)
     predicted = given.S[:, rows.seen].astype(np.float64)
     w = rows.weights[:, None]
     twice = 2 * w * rows.labels * predicted

@@ -9,30 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from dm2l.metrics import _at_k, _decisions, _ranking
-from dm2l.metrics._reading import (
-    Convention,
-    MetricOptions,
-    MetricValue,
-    check_scores,
-    ratio,
-    read,
-    read_decisions,
-    read_labels,
-    shows_options,
-)
+from dm2l.metrics import _at_k, _decisions, _ranking, _reading
+from dm2l.metrics._reading import Convention, MetricOptions, MetricValue
 
-_RANKING = (
-    "ranking_loss",
-    "label_ranking_average_precision",
-    "coverage_error",
-    "instance_auc",
-    "label_auc",
-)
+_RANKING = ("ranking_loss", "label_ranking_average_precision", "coverage_error", "instance_auc")
 _DECISIONS = ("hamming_loss", "f1_micro", "f1_macro")
 
 
-@shows_options
+@_reading.shows_options
 def evaluate(
     y_true: Any,
     y_score: Any,
@@ -76,21 +60,21 @@ def evaluate(
     ('estimate', 3)
     """
     options["return_counts"] = True
-    given = read(y_true, y_score, **options)
+    given = _reading.read(y_true, y_score, **options)
     P = given.S > 0
     if y_pred is not None:
         options["estimate"] = False
-        P = read_decisions(y_true, y_pred, **options).S
+        P = _reading.read_decisions(y_true, y_pred, **options).S
     chosen = {} if convention is None else {"convention": convention}
     within = [at for at in k if at <= given.T.shape[1]]
     tasks: dict[str, Callable[[], Any]] = {
         **{name: partial(getattr(_ranking, name), given, None, **chosen) for name in _RANKING},
+        "label_auc": partial(_ranking.label_auc, given, None, **chosen),
         "one_error": partial(_ranking.one_error, given, None),
         **{f"precision_at_{at}": partial(_at_k.precision_at_k, given, None, at) for at in within},
         **{name: partial(getattr(_decisions, name), given, P) for name in _DECISIONS},
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return {name: task() for name, task in tasks.items() if only is None or name in only}
 
 
@@ -108,14 +92,14 @@ def label_table(y_true: Any, y_score: Any) -> dict[str, NDArray[Any]]:
     >>> table["n_observed"], table["auc"]
     (array([2, 3]), array([ 1., nan]))
     """
-    given = read(y_true, y_score, estimate=False)
+    given = _reading.read(y_true, y_score, estimate=False)
     T, S = given.T, given.S
     o = _ranking._Order(T.T, S.T)
     return {
         "n_observed": o.n_observed,
         "n_positive": o.n_positive,
         "auc": np.where(o.n_pairs > 0, o.auc(0.5), np.nan),
-        "f1": ratio(*_decisions.f1_parts(T, S > 0), undefined=np.nan),
+        "f1": _reading.ratio(*_decisions.f1_parts(T, S > 0), undefined=np.nan),
     }
 
 
@@ -158,8 +142,8 @@ def evaluate_positive_unlabelled(
     >>> evaluate_positive_unlabelled([[1], [None]], [[2], [-1]], 0.5)["recall"].value
     1.0
     """
-    labels = read_labels(y_true, missing_as="unlabelled")
-    T, S = labels.signs, check_scores(labels, y_score)
+    labels = _reading.read_labels(y_true, missing_as="unlabelled")
+    T, S = labels.signs, _reading.check_scores(labels, y_score)
     P = S > 0 if y_pred is None else np.asarray(y_pred) > 0
     observed = T > 0
     n, c = T.shape

@@ -23,8 +23,7 @@ from dm2l.metrics._reading import (
 
 # A tied pair counts one half, except in the paper's text, where constant scores have an AUC of one.
 _TIES = {None: 0.5, "paper": 1.0, "published": 0.5, "sklearn": 0.5}
-# Number of observed entries of the rarer class from which a label has full weight.
-FULL_WEIGHT = 20
+FULL_WEIGHT = 20  # observed entries of the rarer class from which a label has full weight
 
 
 @shows_options
@@ -95,9 +94,8 @@ def label_ranking_average_precision(
     ``rank`` counts the labels that score at least as high; "published" breaks ties by label
     order, with the later label first. Rows without observed positives are dropped ("paper",
     "published") or count 1 ("sklearn"). Rows without observed negatives count 1, except that
-    "published" drops them.
-
-    Higher is better. See :func:`ranking_loss` for parameters and return value.
+    "published" drops them. Higher is better. See :func:`ranking_loss` for parameters and return
+    value.
 
     Examples
     --------
@@ -209,10 +207,8 @@ def label_auc(
               f_j(x_{i''})\}| + t\,|\{f_j(x_{i'}) = f_j(x_{i''})\}|}{|Z_j^+| |Z_j^-|}
 
     A tie counts ``t = 1/2``; in the convention "paper" it counts 1. Labels with one observed class
-    are dropped; in the convention "sklearn" they make the result NaN.
-
-    Higher is better. See :func:`ranking_loss` for parameters and return value. The mean is over
-    labels instead of rows.
+    are dropped; in the convention "sklearn" they make the result NaN. Higher is better. See
+    :func:`ranking_loss` for parameters and return value. The mean is over labels, not over rows.
 
     Examples
     --------
@@ -236,9 +232,8 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 
     .. math:: \frac1p \sum_i [\exists j \in C_i^- : f_j = \max_l f_l]
 
-    Ties for the highest score are errors. Rows without observed positives are dropped.
-
-    Lower is better. See :func:`ranking_loss` for parameters and return value.
+    Ties for the highest score are errors. Rows without observed positives are dropped. Lower is
+    better. See :func:`ranking_loss` for parameters and return value.
 
     Examples
     --------

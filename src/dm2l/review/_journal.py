@@ -20,34 +20,26 @@ from dm2l.review._sample import Key, Sample
 from dm2l.tables import Table
 from dm2l.tables._measures import signs_of
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def hold(file: IO[bytes]) -> bool:
-        """Lock an open file until it is closed; False if another process holds the lock."""
-        position = file.tell()
-        # Windows locks prevent reading, too, so lock a byte far behind the end of the file.
-        file.seek(1 << 62)
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        finally:
-            file.seek(position)
-        return True
-else:
-    import fcntl
-
-    def hold(file: IO[bytes]) -> bool:
-        """Lock an open file until it is closed; False if another process holds the lock."""
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-
 _SEAL = "seal"
+
+
+def hold(file: IO[bytes]) -> bool:
+    """Lock a file, at its first byte, until it is closed; False if another process holds it."""
+    try:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            import msvcrt
+
+            # Windows locks prevent reading, too, so lock a byte far behind the end of the file.
+            file.seek(1 << 62)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            file.seek(0)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
@@ -60,10 +52,9 @@ def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
 def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, bytes]:
     """Return the contents of a journal's lines, the last seal, and an incomplete last line."""
     found: list[dict[str, Any]] = []
-    seal, left = "", len(data)
-    for number, raw in enumerate(data.splitlines(keepends=True), 1):
-        left -= len(raw)
-        if not raw.endswith(b"\n") and not left and _incomplete(raw):
+    seal, lines = "", data.splitlines(keepends=True)
+    for number, raw in enumerate(lines, 1):
+        if number == len(lines) and not raw.endswith(b"\n") and _incomplete(raw):
             return found, seal, raw
         content, seal = _read_line(path, number, raw, seal)
         found.append(content)
@@ -317,8 +308,6 @@ class Journal(AbstractContextManager["Journal"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --------------------------------------------------------------------------------- reading
-
     def _read(self, head: Mapping[str, Any]) -> str:
         if not hold(self._file):
             raise BlockingIOError(
@@ -416,8 +405,6 @@ class Journal(AbstractContextManager["Journal"]):
         made = self.checks if self.observed(*key) else self.decisions
         # Keep the first probability, because a refit may have learned from the first answer.
         made[key] = decision._replace(probability=made.get(key, decision).probability)
-
-    # --------------------------------------------------------------------------------- writing
 
     def _begin(self, first: bytes) -> bytes:
         self._file.seek(0)

@@ -1,9 +1,7 @@
 """Questions about missing labels: the row, the model's prediction, and the value of an answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,23 +31,20 @@ class Prediction(NamedTuple):
 class TablePredictions:
     """Predictions of one model by row and label, counted from 0."""
 
-    # Columns that identify a row in questions.
-    identifiers: Sequence[str] = ()
+    identifiers: Sequence[str] = ()  # columns that identify a row in questions
 
-    def __init__(
-        self, model: TableModel, table: Table, Y: Labels, before: TablePredictions | None = None
-    ) -> None:
+    def __init__(self, model: TableModel, table: Table, Y: Labels, old: Self | None = None) -> None:
         self.model = model
         uses, self.columns = model.uses, asked_columns(table)
         self.used = None if uses is None else frozenset(use.name for use in uses if use.used)
         self.values, _, self.warnings = table_values(model, table, Y)
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
         self._sources = [feature.column for feature in model.features]
-        if before is not None:  # an answered entry keeps the prediction from before the answer
-            self.identifiers = before.identifiers
+        if old is not None:  # an answered entry keeps the prediction from before the answer
+            self.identifiers = old.identifiers
             known = ~np.isnan(Y)
             for name in ("probability", "row"):
-                getattr(self.values, name)[known] = getattr(before.values, name)[known]
+                getattr(self.values, name)[known] = getattr(old.values, name)[known]
 
     def condition(self, row: int, known: Labels) -> None:
         """Condition the predictions for a row on its known labels; NaN is a missing label."""
@@ -89,10 +84,8 @@ class TablePredictions:
 
 # Maximum number of columns of a row and of characters of a value; the others are only counted.
 MOST_COLUMNS, MOST_CHARACTERS = 300, 4000
-# Number of unused columns (such as names) and of most important columns at the top.
-UNUSED, HEAVY = 2, 8
-# Values with at least so many characters are texts, which come first.
-LONG = 60
+UNUSED, HEAVY = 2, 8  # unused columns (such as names) and most important columns at the top
+LONG = 60  # characters from which a value is a text; texts come first
 
 
 class Column(NamedTuple):

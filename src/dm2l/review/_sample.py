@@ -1,10 +1,8 @@
 """Error rates of filled entries, from a random sample that a person checks."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.stats import hypergeom
@@ -21,7 +19,7 @@ class Sample(NamedTuple):
     filled: dict[str, int]  # the number of entries that are filled with each answer
 
     @classmethod
-    def draw(cls, completion: Completion, size: int, seed: int) -> Sample:
+    def draw(cls, completion: Completion, size: int, seed: int) -> Self:
         """Draw half of the sample from each answer, or all entries of an answer that has fewer."""
         rng, yes = np.random.default_rng(seed), completion.positive
         parts = {"yes": completion.filled & yes, "no": completion.filled & ~yes}
@@ -44,7 +42,7 @@ class Sample(NamedTuple):
             for (row, label), answer in self.entries.items()
         )
 
-    def rates(self, said: Mapping[Key, str]) -> list[FilledRate]:
+    def rates(self, said: Mapping[Key, str]) -> list["FilledRate"]:
         """Error rates among the filled entries, by their answer, once all entries are checked."""
         found = []
         for answer, size in self.filled.items():
@@ -80,11 +78,9 @@ class FilledRate(NamedTuple):
 
 
 def error_bounds(wrong: int, checked: int, size: int, skipped: int = 0) -> tuple[int, int]:
-    """95 % confidence interval of the number of errors among ``size`` entries (Clopper-Pearson).
-
-    It inverts the tests of the hypergeometric distribution, because the sample is drawn without
-    replacement. Skipped entries count as right for the lower bound, and as wrong for the upper one.
-    """
+    """95 % confidence interval of the number of errors among ``size`` entries (Clopper-Pearson)."""
+    # It inverts hypergeometric tests, because the sample is drawn without replacement. Skipped
+    # entries count as right for the lower bound, and as wrong for the upper one.
     tail, numbers = (1 - 0.95) / 2 * (1 - 1e-9), range(size + 1)  # a number is kept if it ties
     less, most = wrong - 1, wrong + skipped
     low = bisect_left(numbers, True, key=lambda k: hypergeom.sf(less, size, k, checked) > tail)

@@ -1,7 +1,5 @@
 """The web server of the review page, and its base, which the Label Studio backend shares."""
 
-from __future__ import annotations
-
 import io
 import json
 import math
@@ -32,13 +30,11 @@ from dm2l.tables._output import plain_values
 
 # Names of the interfaces that only this machine can reach, and their names in addresses.
 LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "[::1]"}
-# Bytes of a rejected request that are read, because otherwise the sender may lose the reply.
-MOST_DRAINED = 2**20
+MOST_DRAINED = 2**20  # bytes of a rejected request to read, so that its sender gets the reply
 # Maximum number and depth of JSON values: an empty object of 3 bytes takes 70 bytes in memory.
 MOST_VALUES = 2**21
 MOST_NESTED = 64
-# Maximum number of requests that are handled at the same time; further connections wait.
-MOST_WORKERS = 64
+MOST_WORKERS = 64  # requests that are handled at the same time; further connections wait
 
 
 class Reply(NamedTuple):
@@ -102,7 +98,7 @@ class _TimedReader(io.RawIOBase):
 class Handler(BaseHTTPRequestHandler):
     """Handles a request, whose host, token and size are checked before its content."""
 
-    server: LocalServer
+    server: "LocalServer"
     timeout = 30  # seconds for receiving a request, and for sending a reply
     most_bytes = 2**18  # enough for hundreds of answers
     sent_headers: ClassVar[Mapping[str, str]] = {
@@ -298,7 +294,7 @@ def check_host(host: str) -> None:
 class _Handler(Handler):
     """Handles a request of the page."""
 
-    server: ReviewServer
+    server: "ReviewServer"
     sent_headers = _HEADERS
 
     def admitted(self, path: str) -> str:

@@ -22,8 +22,7 @@ from dm2l.tables._model import score_correlation
 from dm2l.tables._options import fit_pipeline
 from dm2l.tables._preparation import unread_rows
 
-# Share of the observed labels that is held out, and number of repetitions.
-HELD_OUT, REPETITIONS = 0.2, 3
+HELD_OUT, REPETITIONS = 0.2, 3  # share of held-out labels, and number of repetitions
 
 
 @dataclass(frozen=True)
@@ -165,8 +164,7 @@ class Background:
 
 
 QUEUES = ("entries", "rows", "label_errors", "sample")
-# Maximum number of suspected label errors.
-MOST_LABEL_ERRORS = 200
+MOST_LABEL_ERRORS = 200  # maximum number of suspected label errors
 
 
 class Progress(NamedTuple):
@@ -273,8 +271,6 @@ class ReviewSession:
         self._columns, self.warnings = self._predictions.columns, self._predictions.warnings
         if not np.array_equal(self.labels(), table.Y, equal_nan=True):
             self._predictions = TablePredictions(model, table, self.labels(), self._predictions)
-
-    # -------------------------------------------------------------------------- entries, answers
 
     @property
     def progress(self) -> Progress:
@@ -403,9 +399,7 @@ class ReviewSession:
                     found[self._columns[name].name] = word
             return found
 
-    def _checked(
-        self, row: int, answers: Mapping[str, str], observed: bool = False
-    ) -> dict[str, str]:
+    def _checked(self, row: int, answers: Mapping[str, str], check: bool = False) -> dict[str, str]:
         """Check answers and return them by label, also those to columns with several labels."""
         if not answers:
             raise ValueError("The request has no answer. Send an answer for at least one label.")
@@ -415,7 +409,7 @@ class ReviewSession:
             known = column is not None and column.name == label
             found |= column.answers(answer) if column and known else {label: answer}
         for label, answer in found.items():
-            self.journal.check(row, label, answer, observed)
+            self.journal.check(row, label, answer, check)
         return found
 
     def _questions(self, left: Mask) -> int:
@@ -436,8 +430,6 @@ class ReviewSession:
         """Return the labels of the table, including the answers."""
         with self._lock:
             return self.journal.labels()
-
-    # ------------------------------------------------------------------------- in the background
 
     @property
     def refit_state(self) -> State:
@@ -490,8 +482,6 @@ class ReviewSession:
             except OSError as error:
                 raise OSError(f"The model was fitted, but cannot be saved: {error}") from error
             self.saved = True
-
-    # -------------------------------------------------------------------------------------- export
 
     def export(self, output: str | Path) -> int:
         """Write the table with the answers, and return the number of answers.

@@ -428,7 +428,8 @@ def test_a_page_of_another_origin_can_neither_read_nor_answer(review, page):
     # A page elsewhere, which even knows the address; the browser is told not to look it up.
     page.route("http://elsewhere.example/", lambda route: route.fulfill(body="<p>hello</p>"))
     page.goto("http://elsewhere.example/")
-    body = json.dumps({"row": entry.row, "label": entry.label, "answer": "yes"})
+    answers = {entry.label: "yes"}
+    body = json.dumps({"row": entry.row, "answers": answers, "queue": "entries"})
     script = """async ([url, body, type]) => {
         try {
             const options = body ? {method: "POST", body, headers: {"Content-Type": type}} : {};

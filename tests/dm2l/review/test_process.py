@@ -79,10 +79,9 @@ class Review:
         finally:
             connection.close()
 
-    def answer(self, entry, word):
-        """Answer a question, as the page does."""
-        body = {"row": entry["row"], "answers": {entry["label"]: word}, "queue": "entries"}
-        return self.ask("answer", body)
+    def answer(self, row, label, word):
+        """Answer a question about an entry."""
+        return self.ask("answer", {"row": row, "answers": {label: word}, "queue": "entries"})
 
     def end(self, number=signal.SIGKILL):
         """Send a signal; returns exit code, standard output and standard error."""
@@ -145,11 +144,11 @@ def test_kill_9_loses_no_answer_that_was_confirmed_and_a_torn_line_is_told(files
         entry = running.ask("state")["entry"]
         key = entry["row"], entry["label"]
         assert key not in said
-        state = running.answer(entry, word)
+        state = running.answer(*key, word)
         said[key] = word
         assert state["progress"]["decided"] == k + 1
     first = next(iter(said))
-    running.answer({"row": first[0], "label": first[1]}, "no")
+    running.answer(*first, "no")
     said[first] = "no"
     running.ask("export", {})
     assert exported(running.output, files) == without_skips(said)
@@ -167,7 +166,7 @@ def test_ctrl_c_and_sigterm_write_the_table_and_the_same_command_goes_on(files, 
     said = {}
     for word in ("yes", "no", "skip"):
         entry = running.ask("state")["entry"]
-        running.answer(entry, word)
+        running.answer(entry["row"], entry["label"], word)
         said[entry["row"], entry["label"]] = word
     running.ask("state")
     code, out, err = running.end(signal.SIGINT)
@@ -243,7 +242,7 @@ def test_a_refitted_model_is_kept_and_the_next_review_writes_it_again(files, tmp
     for word in ("yes", "no"):
         running = review("--save-model", path)
         entry = running.ask("state")["entry"]
-        running.answer(entry, word)
+        running.answer(entry["row"], entry["label"], word)
         running.ask("refit", {}, status=202)
         while running.ask("state")["refit"]["running"]:
             time.sleep(0.1)

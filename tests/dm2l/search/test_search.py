@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
 from dm2l._fitting import Trainer
-from dm2l._search._path import _path
+from dm2l._search._path import Grid
 from dm2l._solvers.features import ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l.datasets import make_missing_multilabel
@@ -117,13 +117,13 @@ def test_ridges_that_share_a_factor_are_solved_as_with_their_own(monkeypatch):
     own = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
     monkeypatch.setattr("dm2l._search._path.MANY", 0)
 
-    def one_by_one(fitting, prepared, factor, alphas, lambdas):
-        return [_path(fitting, prepared, factor, *one, lambdas) for one in alphas.items()]
+    def one_by_one(grid, factor, group):
+        return [list(grid.path(factor, a)) for a in group]
 
     for place in ("together", "one after the other"):
         shared = splits(DM2LClassifierCV([0.0, 0.1], ridges, [0.3], **options).fit(X, Y))
         np.testing.assert_allclose(shared, own, atol=1e-5, err_msg=place)
-        monkeypatch.setattr("dm2l._search._path._together", one_by_one)
+        monkeypatch.setattr(Grid, "together", one_by_one)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -428,7 +428,7 @@ def test_weights_of_a_path_are_near_the_end_at_every_setting(kernel, lambdas):
     fitting = Trainer.of(DM2LClassifier(kernel=kernel, tol=1e-3, max_iter=5))
     prepared = fitting.prepare(X, T, alphas=[3.0])
     factor = prepared.preconditioner(prepared.problem(3.0, 0.0))
-    for setting in _path(fitting, prepared, factor, 0, 3.0, list(lambdas)):
+    for setting in Grid(fitting, prepared, [3.0], list(lambdas)).path(factor, 0):
         problem = prepared.problem(3.0, lambdas[setting.place])
         start = factor.to_variables(setting.W)
         tight = solve_lbfgs(problem, factor, start, tol=1e-9, max_iter=300).objective
@@ -444,7 +444,7 @@ def test_a_first_look_across_many_orders_of_magnitude_is_not_taken():
     prepared = fitting.prepare(X, T, alphas=[3.0])
     factor = prepared.preconditioner(prepared.problem(3.0, 0.0))
     lambdas = [0.0, 1e-300, 1e-20, 1.0]
-    *_, last = _path(fitting, prepared, factor, 0, 3.0, lambdas)
+    *_, last = Grid(fitting, prepared, [3.0], lambdas).path(factor, 0)
     problem = prepared.problem(3.0, 1.0)
     tight = solve_lbfgs(problem, factor, factor.to_variables(last.W), tol=1e-9, max_iter=300)
     assert problem.exact(last.W) <= 1.001 * tight.objective
