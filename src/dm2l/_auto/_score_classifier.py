@@ -15,13 +15,15 @@ from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.kernels import Kernel
 from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.inputs import check_choice, explain_unsuitable
+from dm2l._utils.logistic import LogisticProblem
 from dm2l.completion._completer import LabelCompleter
 from dm2l.completion._in_sample import warn_in_sample
 from dm2l.labels._matrix import LabelMatrix, constant_scores
 
 QUANTILES = 1000  # of the scores of a label, with scale="rank"
-# Penalty of the weights of other labels' scores, and Newton steps (benchmarks/foreign_scores.py).
-PENALTY, STEPS = 2.0, 8
+# Penalty of the weights of other labels' scores (benchmarks/foreign_scores.py), and tolerance of
+# the log-likelihood of a label.
+PENALTY, TOL = 2.0, 1e-9
 
 
 @dataclass(eq=False, repr=False)
@@ -163,13 +165,16 @@ class ScoreClassifier(MissingLabelClassifier):
         F, c = np.tanh(0.5 * eta), T.shape[1]
         self._mean, self._cross = F.mean(axis=0), np.zeros((c, c))
         for k in range(c):
-            rows, w = T[:, k] != 0, np.zeros(c)
-            A, m = (F - self._mean)[rows], 1.0 if weights is None else weights[rows, k]
-            for _ in range(STEPS):
-                p = expit(eta[rows, k] + A @ w)
-                H = (A.T * (m * p * (1 - p))) @ A + PENALTY * np.eye(c)
-                w += np.linalg.solve(H, A.T @ (m * ((T[rows, k] > 0) - p)) - PENALTY * w)
-            self._cross[:, k] = w
+            rows = np.flatnonzero(T[:, k])
+            problem = LogisticProblem(
+                (F - self._mean)[rows].T[None],
+                T[None, rows, k].astype(np.float64),
+                np.ones((1, len(rows))) if weights is None else weights[None, rows, k],
+                np.full(c, PENALTY),
+                np.zeros((1, c)),
+                offset=eta[None, rows, k],
+            )
+            self._cross[:, k] = problem.minimize(np.zeros((1, c)), tol=TOL)[0]
         return FitResult()
 
     def _fit_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:

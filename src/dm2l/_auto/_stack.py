@@ -15,11 +15,13 @@ towards :math:`w`.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
+
+from dm2l._utils.logistic import LogisticProblem, padded
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -38,8 +40,8 @@ MOST_ENTRIES = 4_000_000
 # Correlation within a group, by which no group counts for more than ten single rows
 # (benchmarks/groups.py).
 WITHIN = 0.1
-# Relative decrease of the objective at which steps end, most steps, and the shortest step.
-TOLERANCE, MOST_STEPS, SHORTEST = 1e-9, 50, 1e-6
+# Decrease of the objective per entry at which steps end.
+TOLERANCE = 1e-9
 
 
 def row_weights(groups: Any) -> Floats:
@@ -76,33 +78,28 @@ class Stack:
         step = max(1, int(known.sum() * len(scores) // MOST_ENTRIES))
         rows = known.any(axis=1)
         rows[np.flatnonzero(rows)[np.arange(rows.sum()) % step != 0]] = False
-        # Entries are sorted by label.
-        label, place = np.nonzero(known[rows].T)
-        place, count = np.flatnonzero(rows)[place], known[rows].sum(axis=0)
+        place, weight = padded(known[rows])
+        place, label = np.flatnonzero(rows)[place], np.arange(T.shape[1])[:, None]
         t = T[place, label].astype(np.float64)
-        S = _linked(scores[:, place, label], shares)
+        S = np.where(weight > 0, _linked(scores[:, place, label], shares), 0.0)
         m, c = len(scores), T.shape[1]
-        weight = np.ones(len(t)) if weights is None else weights[place, label]
-        total = np.maximum(np.bincount(label, weight, c), 1)
-
-        def mean(values: Floats) -> Floats:
-            return np.array([np.bincount(label, weight * row, c) for row in values]) / total
-
-        centre = mean(S)
-        spread = mean((S - centre[:, label]) ** 2)
+        if weights is not None:
+            weight *= weights[place, label]
+        total = np.maximum(weight.sum(axis=1), 1)
+        centre = (weight * S).sum(axis=2) / total
+        S -= centre[:, :, None]
+        spread = (weight * S**2).sum(axis=2) / total
         scale = np.sqrt(np.where(spread > 1e-24, spread, 1.0))
-        Z = (S - centre[:, label]) / scale[:, label]
-        rate = logit((np.bincount(label, weight * (t > 0), c) + 0.5) / (total + 1.0))
+        S /= scale[:, :, None]
+        rate = logit(((weight * (t > 0)).sum(axis=1) + 0.5) / (total + 1.0))
         slope, offset = np.zeros((m, c)), np.zeros((m, c))
         for j in range(m):
-            shrinkage = Shrinkage(np.ones(1), rate, 0.1, HELD_SLOPE, 0.1)
-            own, offset[j], common = fit_logistic(
-                ObservedEntries(Z[j : j + 1], t, count, weight), shrinkage
-            )
+            firm = 0.1, HELD_SLOPE, 0.1
+            own, offset[j], common = fit_shrunk(S[[j]], t, weight, np.ones(1), rate, *firm)
             slope[j] = np.maximum(own[0], FLATTEST * common[0])
-        L = offset[:, label] + slope[:, label] * Z
-        shrinkage = Shrinkage(np.full(m, 1 / m), np.zeros(c), HELD_COMMON, HELD_WEIGHT, 3.0)
-        own, intercept, common = fit_logistic(ObservedEntries(L, t, count, weight), shrinkage)
+        L, firm = offset[:, :, None] + slope[:, :, None] * S, (HELD_COMMON, HELD_WEIGHT, 3.0)
+        start = np.full(m, 1 / m), np.zeros(c)
+        own, intercept, common = fit_shrunk(L, t, weight, *start, *firm)
         return cls(shares, centre, scale, slope, offset, own, common, intercept)
 
     @classmethod
@@ -131,123 +128,30 @@ def _linked(scores: Floats, shares: Bools) -> Floats:
     return np.where(shares.reshape(-1, *[1] * (scores.ndim - 1)), logit(p), scores)
 
 
-class Shrinkage(NamedTuple):
-    """Targets of the common weights and of the intercepts, and the strength of each penalty."""
+def fit_shrunk(
+    Z: Floats,
+    t: Floats,
+    weights: Floats,
+    prior: Floats,
+    rate: Floats,
+    held_common: float,
+    held_own: float,
+    held_intercept: float,
+) -> tuple[Floats, Floats, Floats]:
+    """Weights (m, c) and intercepts (c,) of inputs (m, c, N), and the common weights (m,).
 
-    prior: Floats  # target of the common weights
-    rate: Floats  # target of the intercepts
-    common: float
-    own: float  # penalty of the weights of a label, whose target is the common weights
-    intercept: float
-
-
-class ObservedEntries:
-    """Observed entries sorted by label: scores (m, N), signs (N,), and their count per label."""
-
-    def __init__(
-        self, Z: Floats, t: Floats, count: NDArray[np.intp], weights: Floats | None = None
-    ) -> None:
-        self._rows = [*Z, np.ones(len(t))]  # the last row belongs to the intercept
-        self._t, self._count = t, count
-        self._weights = np.ones(len(t)) if weights is None else weights
-        self._label = np.repeat(np.arange(len(count)), count)
-
-    def terms(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Log loss (c,), its gradient (c, m + 1) and its second derivatives at ``theta``."""
-
-        def by_label(values: Floats) -> Floats:
-            sums = np.bincount(self._label, values, len(self._count))
-            return sums.astype(np.float64)
-
-        eta = np.zeros(len(self._t))
-        for row, own in zip(self._rows, theta.T, strict=True):
-            eta += row * np.repeat(own, self._count)
-        margin = self._t * eta
-        small = np.exp(-np.abs(margin))
-        loss = self._weights * (np.log1p(small) + np.maximum(-margin, 0.0))
-        wrong = np.where(margin > 0, small, 1.0) / (1.0 + small)
-        slope, bend = -self._t * wrong * self._weights, wrong * (1.0 - wrong) * self._weights
-        c, size = theta.shape
-        gradient, curvature = np.empty((c, size)), np.empty((c, size, size))
-        for a, row in enumerate(self._rows):
-            gradient[:, a] = by_label(row * slope)
-            bent = row * bend
-            for b in range(a + 1):
-                curvature[:, a, b] = curvature[:, b, a] = by_label(bent * self._rows[b])
-        return by_label(loss), gradient, curvature
-
-
-def fit_logistic(entries: ObservedEntries, shrinkage: Shrinkage) -> tuple[Floats, Floats, Floats]:
-    """Weights (m, c), intercepts (c,) and common weights (m,)."""
-    common, b = _fit_shared(entries, shrinkage)
-    theta = np.column_stack([np.tile(common, (len(b), 1)), b])
-    if len(b) > 1:
-        theta = _fit_own(entries, shrinkage, theta)
-    return theta[:, :-1].T.copy(), theta[:, -1].copy(), common
-
-
-def _fit_shared(entries: ObservedEntries, shrinkage: Shrinkage) -> tuple[Floats, Floats]:
-    m, c = len(shrinkage.prior), len(shrinkage.rate)
-
-    def at(w: Floats, b: Floats) -> tuple[float, Floats, Floats]:
-        loss, gradient, curvature = entries.terms(np.column_stack([np.tile(w, (c, 1)), b]))
-        apart = shrinkage.common * np.sum((w - shrinkage.prior) ** 2)
-        apart += shrinkage.intercept * np.sum((b - shrinkage.rate) ** 2)
-        return float(loss.sum() + apart / 2), gradient, curvature
-
-    w, b = shrinkage.prior, shrinkage.rate
-    value, gradient, curvature = at(w, b)
-    for _ in range(MOST_STEPS):
-        gw = gradient[:, :m].sum(axis=0) + shrinkage.common * (w - shrinkage.prior)
-        gb = gradient[:, m] + shrinkage.intercept * (b - shrinkage.rate)
-        # No entry has the intercepts of two labels, so each is eliminated on its own.
-        own, across = curvature[:, m, m] + shrinkage.intercept, curvature[:, :m, m]
-        H = curvature[:, :m, :m].sum(axis=0) + shrinkage.common * np.eye(m)
-        H -= (across / own[:, None]).T @ across
-        free = (w > 0) | (gw < 0)
-        dw = np.zeros(m)
-        dw[free] = -np.linalg.solve(H[np.ix_(free, free)], (gw - across.T @ (gb / own))[free])
-        db = -(gb + across @ dw) / own
-        if -(gw @ dw + gb @ db) <= TOLERANCE * max(value, 1.0):
-            break
-        size, before = 1.0, value
-        while size > SHORTEST:
-            there = np.maximum(w + size * dw, 0.0), b + size * db
-            value, gradient, curvature = at(*there)
-            if value <= before:
-                break
-            size /= 2
-        w, b = there
-    return w, b
-
-
-def _fit_own(entries: ObservedEntries, shrinkage: Shrinkage, theta: Floats) -> Floats:
-    m = len(shrinkage.prior)
-    goal = np.column_stack([theta[:, :m], shrinkage.rate])
-    firm = np.append(np.full(m, shrinkage.own), shrinkage.intercept)
-
-    def at(theta: Floats) -> tuple[Floats, Floats, Floats]:
-        loss, gradient, curvature = entries.terms(theta)
-        apart = loss + (firm * (theta - goal) ** 2).sum(axis=1) / 2
-        return apart, gradient + firm * (theta - goal), curvature
-
-    value, gradient, curvature = at(theta)
-    for _ in range(MOST_STEPS):
-        fixed = (theta <= 0) & (gradient >= 0)
-        fixed[:, m] = False
-        H = curvature + np.diag(firm)
-        H[fixed[:, :, None] | fixed[:, None, :]] = 0.0
-        H[fixed[:, :, None] & np.eye(m + 1, dtype=bool)] = 1.0
-        step = -np.linalg.solve(H, np.where(fixed, 0.0, gradient)[:, :, None])[:, :, 0]
-        if -(gradient * step).sum() <= TOLERANCE * max(value.sum(), 1.0):
-            break
-        size, before, start = np.ones((len(theta), 1)), value, theta
-        while size.max() > SHORTEST:
-            theta = start + size * step
-            theta[:, :m] = np.maximum(theta[:, :m], 0.0)
-            value, gradient, curvature = at(theta)
-            worse = value > before * (1 + 1e-12)
-            if not worse.any():
-                break
-            size = np.where(worse[:, None], size / 2, size)
-    return theta
+    Common weights are shrunk to ``prior``, those of a label to the common ones, and intercepts to
+    ``rate``.
+    """
+    (m, c, _), start = Z.shape, np.column_stack([rate, np.tile(prior, (len(rate), 1))])
+    penalty = np.append(held_intercept, np.full(m, held_common / c))
+    inputs, tol = np.stack([np.ones_like(t), *Z], axis=1), TOLERANCE * max(weights.sum(), 1.0)
+    shared = LogisticProblem(inputs, t, weights, penalty, start, shared=True, nonnegative=True)
+    W = shared.minimize(start, tol=tol)
+    common = W[0, 1:].copy()
+    if c > 1:
+        penalty, goal = np.append(held_intercept, np.full(m, held_own)), W.copy()
+        goal[:, 0] = rate
+        own = LogisticProblem(inputs, t, weights, penalty, goal, nonnegative=True)
+        W = own.minimize(W, tol=tol / c)
+    return W[:, 1:].T.copy(), W[:, 0].copy(), common

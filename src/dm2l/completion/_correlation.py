@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
+from dm2l._utils.logistic import LogisticProblem
 from dm2l.completion._covariance import (
     FOLDS,
     WORK,
@@ -40,9 +41,9 @@ OWN_PENALTY = 10.0
 LABEL_PENALTY, PAIRS = 30.0, 64
 # Penalty on changes of the level of a label whose scores are calibrated, and on the final weights.
 LEVEL_PENALTY, FINAL_PENALTY = 3.0, 30.0
-ROUNDS, HALVINGS = 30, 8
-# Tolerance of the log-likelihood of a label.
-TOL = 1e-2
+ROUNDS = 30
+# Tolerance of the log-likelihood of a label, and of that of the final weights.
+TOL, FINAL_TOL = 1e-2, 1e-6
 # Conjugate gradients end after so many steps, or when the square of the error is so small.
 STEPS, EXACT = 60, 1e-4
 # With more labels their signs are not used: the weights of all pairs would not fit into memory.
@@ -189,17 +190,14 @@ class Combiner:
         # probabilities of calibrated scores are calibrated again: four weights that all labels
         # share, with a penalty on changes (benchmarks/imputation.py).
         known = T != 0
-        t, Z = T[known].astype(np.float64), np.stack(_parts(eta, alone))[:, known].T
+        t, Z = T[known].astype(np.float64), np.stack(_parts(eta, alone))[:, known]
         final = plain = np.array([0.0, 1.0, 0.0, 0.0])
-        for _ in range(ROUNDS if self.calibrated else 0):
-            p = expit(Z @ final)
-            H = (Z.T * (p * (1 - p))) @ Z + FINAL_PENALTY * np.eye(4)
-            step = np.linalg.solve(H, Z.T @ ((t > 0) - p) - FINAL_PENALTY * (final - plain))
-            final = final + step
-            if np.abs(step).max() < 1e-6:
-                break
+        if self.calibrated:
+            one, penalty = np.ones((1, len(t))), np.full(4, FINAL_PENALTY)
+            problem = LogisticProblem(Z[None], t[None], one, penalty, plain)
+            final = problem.minimize(plain[None], tol=FINAL_TOL)[0]
         choices = np.array([final, plain, [0.0, 0.0, 1.0, 0.0]])
-        losses = -log_expit(t * (choices @ Z.T)).sum(axis=1)
+        losses = -log_expit(t * (choices @ Z)).sum(axis=1)
         self.final_ = choices[int(np.argmin(losses))]
         return self.final(eta, alone)
 
@@ -245,25 +243,26 @@ class Combiner:
             self.centre_[0], self.scale_[0] = 0.0, 1.0
 
     def _learn(self, T: Signs, *inputs: Floats) -> None:
-        signs, Z, c = T.astype(np.float64), self._standardized(*inputs), T.shape[1]
+        Z, c = self._standardized(*inputs), T.shape[1]
+        inputs_ = np.stack([np.ones(Z.shape[1:]), *Z]).transpose(2, 0, 1).copy()
+        data = inputs_, T.T.astype(np.float64), (T != 0).T.astype(np.float64)
         # First, one model for all labels with one intercept per label; then one model per label.
-        self.with_labels_, self.weights_ = False, np.zeros((c, SCORES))
         penalty, goal = np.array([1e-3, 1.0, 1.0, 1.0]), np.zeros((c, SCORES))
         if self.calibrated:
             goal[:, 1], penalty[0] = 1.0, LEVEL_PENALTY
-            self.weights_ = goal.copy()
-        else:
-            self.weights_[:, 0] = 2 * constant_scores((T > 0).sum(axis=0), (T < 0).sum(axis=0))
-        self._descend(signs, Z, penalty, goal, together=True)
+        W = goal.copy()
+        if not self.calibrated:
+            W[:, 0] = 2 * constant_scores((T > 0).sum(axis=0), (T < 0).sum(axis=0))
+        W = LogisticProblem(*data, penalty, goal, shared=True).minimize(W, tol=TOL, steps=ROUNDS)
         self.with_labels_ = self.labels and 1 < c <= MAX_LABELS
-        extra = c if self.with_labels_ else 0
-        self.weights_ = np.pad(self.weights_, ((0, 0), (0, extra)))
-        goal = self.weights_.copy()
+        goal, penalty = W.copy(), np.array([penalty[0], *[OWN_PENALTY] * (SCORES - 1)])
         goal[:, 0] = 0.0
-        signs_penalty = LABEL_PENALTY * max(1.0, c / PAIRS)
-        own = [penalty[0], *[OWN_PENALTY] * (SCORES - 1)]
-        penalty = np.array([*own, *[signs_penalty] * extra])
-        self._descend(signs, Z, penalty, goal, together=False)
+        problem = LogisticProblem(*data, penalty, goal)
+        if self.with_labels_:
+            W, goal = (np.pad(each, ((0, 0), (0, c))) for each in (W, goal))
+            penalty = np.append(penalty, np.full(c, LABEL_PENALTY * max(1.0, c / PAIRS)))
+            problem = _WithSigns(*data, penalty, goal)
+        self.weights_ = problem.minimize(W, tol=TOL, steps=ROUNDS)
 
     def _scores(self, F: Floats, mean: Floats, variance: Floats) -> Floats:
         return np.stack(self.inputs(F, mean, 1.0 / np.sqrt(variance), self.middle_))
@@ -282,76 +281,41 @@ class Combiner:
         scores = self._scores(*inputs)
         return (scores - self.centre_[:, None]) * self.scale_[:, None]
 
-    def _margins(self, T: Floats, Z: Floats, W: Floats | None = None) -> Floats:
-        W = self.weights_ if W is None else W
+    def _margins(self, T: Floats, Z: Floats) -> Floats:
+        W = self.weights_
         eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
         # The weight of a label's sign in its own model is zero.
         return eta + T @ W[:, SCORES:].T if self.with_labels_ else eta
 
-    def _gradient(self, T: Floats, Z: Floats, U: Floats) -> Floats:
-        """Products (c, p) of all inputs of each label with its column of ``U`` (n, c)."""
-        g = np.zeros_like(self.weights_)
-        g[:, 0] = U.sum(axis=0)
-        g[:, 1:SCORES] = np.einsum("nc,anc->ca", U, Z)
-        if self.with_labels_:
-            g[:, SCORES:] = U.T @ T
-            np.fill_diagonal(g[:, SCORES:], 0.0)
-        return g
 
-    def _loss(self, T: Floats, eta: Floats, penalty: Floats, goal: Floats) -> Floats:
-        fit = np.sum(log_expit(T * eta), axis=0, where=T != 0)
-        return 0.5 * (self.weights_ - goal) ** 2 @ penalty - fit
+class _WithSigns(LogisticProblem):
+    """Logistic models with the signs of the other labels as further inputs."""
 
-    def _descend(
-        self, T: Floats, Z: Floats, penalty: Floats, goal: Floats, *, together: bool
-    ) -> None:
-        """Run Newton's method for all labels; with ``together``, labels share the slopes."""
-        eta = self._margins(T, Z)
-        loss = self._loss(T, eta, penalty, goal)
-        for _ in range(ROUNDS):
-            probability = expit(eta)
-            error = np.where(T != 0, (T > 0) - probability, 0.0)
-            curve = np.where(T != 0, probability * (1 - probability), 0.0)
-            g = self._gradient(T, Z, error) - penalty * (self.weights_ - goal)
-            if together:
-                step = _shared_step(_score_blocks(Z, curve, penalty), g)
-            else:
-                step = self._newton_step(T, Z, curve, g, penalty)
-            start, before = self.weights_, loss
-            # A full step can be too long for rare labels: it is shortened where the loss increases.
-            for _ in range(HALVINGS):
-                self.weights_ = start + step
-                eta = self._margins(T, Z)
-                loss = self._loss(T, eta, penalty, goal)
-                worse = loss > before + 1e-9
-                if together:
-                    worse[:] = loss.sum() > before.sum() + 1e-9
-                if not worse.any():
-                    break
-                step[worse] *= 0.25
-            gain = before - loss
-            if (gain.sum() if together else gain.max(initial=0.0)) < TOL:
-                break
+    def scores(self, W: Floats) -> Floats:
+        return super().scores(W[:, :SCORES]) + W[:, SCORES:] @ self.t
 
-    def _newton_step(
-        self, T: Floats, Z: Floats, curve: Floats, g: Floats, penalty: Floats
-    ) -> Floats:
+    def products(self, U: Floats) -> Floats:
+        signs = U @ self.t.T
+        np.fill_diagonal(signs, 0.0)
+        return np.hstack([super().products(U), signs])
+
+    def step(self, gradient: Floats, bend: Floats, fixed: Any) -> Floats:
         """Solve the Newton equations of all labels by conjugate gradients."""
         # A product costs n c^2, and the large penalty of the signs makes a few of them suffice.
-        blocks: Any = np.linalg.inv(_score_blocks(Z, curve, penalty))
-        diagonal = curve.T @ np.abs(T) + penalty[-1] if self.with_labels_ else 1.0
+        blocks = np.linalg.inv(self.hessian(bend))
+        diagonal = bend @ np.abs(self.t).T + self.penalty[-1]
 
         def conditioned(r: Floats) -> Floats:
             first = (blocks @ r[:, :SCORES, None])[:, :, 0]
             return np.hstack([first, r[:, SCORES:] / diagonal])
 
-        x, r = np.zeros_like(g), g
+        x, r = np.zeros_like(gradient), -gradient
         d = conditioned(r)
         left = start = np.sum(r * d, axis=1)
         for _ in range(STEPS):
             if np.all(left <= EXACT * start):
                 break
-            along = self._gradient(T, Z, curve * self._margins(T, Z, d)) + penalty * d
+            along = self.products(bend * self.scores(d)) + self.penalty * d
             size = (left / np.maximum(np.sum(d * along, axis=1), 1e-300))[:, None]
             x, r = x + size * d, r - size * along
             z, last = conditioned(r), left
@@ -372,29 +336,6 @@ def _bare(F: Floats) -> tuple[Floats, Floats, Floats]:
 
 def _parts(eta: Floats, alone: Floats) -> tuple[Floats, ...]:
     return np.ones(eta.shape), eta, alone, np.maximum(eta, 0.0)
-
-
-def _score_blocks(Z: Floats, curve: Floats, penalty: Floats) -> Floats:
-    """Second derivatives (c, 4, 4) with respect to the weights of the scores."""
-    inputs = [np.ones(Z.shape[1:]), *Z]
-    H = np.empty((Z.shape[2], SCORES, SCORES))
-    for a, z in enumerate(inputs):
-        for b in range(a + 1):
-            H[:, a, b] = H[:, b, a] = np.einsum("nc,nc->c", curve * z, inputs[b])
-    return np.asarray(H + np.diag(penalty[:SCORES]))
-
-
-def _shared_step(H: Floats, g: Floats) -> Floats:
-    """Return the Newton step for one intercept per label and common slopes."""
-    across = H[:, 0, 1:] / H[:, 0, :1]
-    slopes = np.linalg.solve(
-        (H[:, 1:, 1:] - across[:, :, None] * H[:, :1, 1:]).sum(axis=0),
-        (g[:, 1:] - across * g[:, :1]).sum(axis=0),
-    )
-    step = np.empty_like(g)
-    step[:, 0] = g[:, 0] / H[:, 0, 0] - across @ slopes
-    step[:, 1:] = slopes
-    return step
 
 
 # In rows with more missing entries, only the most uncertain ones are used.

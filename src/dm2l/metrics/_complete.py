@@ -23,6 +23,7 @@ from scipy.special import logit
 
 from dm2l._utils.arrays import to_numpy
 from dm2l._utils.inputs import check_number
+from dm2l._utils.logistic import LogisticProblem, padded
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels, parse_sparse_labels
 
@@ -435,21 +436,19 @@ def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
     Z = (S - S.mean(axis=0)) / (spread if spread > 0 else 1.0)
     W = np.where(T != 0, weights, 0.0)
     W *= np.count_nonzero(T) / max(W.sum(), 1e-300)
-    yes = (T > 0).astype(np.float64)
-    overall = (W * yes).sum() / max(W.sum(), 1e-300)
-    share = ((W * yes).sum(axis=0) + overall + 1e-3) / (W.sum(axis=0) + 1.0 + 2e-3)
-    # Only the observed entries of each label are used, padded with weight 0 to equal length.
-    seen = W > 0
-    most = int(seen.sum(axis=0).max(initial=0))
-    rows = np.argsort(~seen, axis=0, kind="stable")[:most]
-    near, W, yes = (np.take_along_axis(part, rows, axis=0).T.copy() for part in (Z, W, yes))
-    curves = np.stack([logit(share), np.ones(T.shape[1])])
-    curves = _newton(curves, near, W, yes, steps=10)
+    overall = (W * (T > 0)).sum() / max(W.sum(), 1e-300)
+    share = ((W * (T > 0)).sum(axis=0) + overall + 1e-3) / (W.sum(axis=0) + 1.0 + 2e-3)
+    # Only the observed entries of each label are used.
+    rows = padded(W > 0)[0]
+    near, W, signs = (np.take_along_axis(part.T, rows, axis=1) for part in (Z, W, T))
+    inputs, signs = np.stack([np.ones_like(near), near], axis=1), signs.astype(np.float64)
+    curves = np.column_stack([logit(share), np.ones(T.shape[1])])
+    curves = _newton(curves, inputs, signs, W, steps=10)
     result = np.empty_like(Z)
     for fold in range(FOLDS):
-        others = W * (fold != rows.T % FOLDS)
-        own = _newton(curves, near, others, yes, steps=3)
-        result[fold::FOLDS] = _expit(own[0] + own[1] * Z[fold::FOLDS])
+        others = W * (fold != rows % FOLDS)
+        own = _newton(curves, inputs, signs, others, steps=3)
+        result[fold::FOLDS] = _expit(own[:, 0] + own[:, 1] * Z[fold::FOLDS])
     return np.clip(result, 1e-4, 1 - 1e-4)
 
 
@@ -458,22 +457,13 @@ def _expit(x: Array) -> Array:
     return 0.5 + 0.5 * np.tanh(0.5 * x)
 
 
-def _newton(curves: Array, Z: Array, W: Array, yes: Array, steps: int) -> Array:
-    """Take Newton steps for the curves of all labels; the entries of a label are a row."""
-    total = W.sum(axis=1) + 1e-9
-    prior = (1 / SPREAD**2)[:, None]
-    powers = np.stack([np.ones_like(Z), Z, Z * Z], axis=2)
+def _newton(curves: Array, inputs: Array, signs: Array, W: Array, steps: int) -> Array:
+    """Take Newton steps for the curves (c, 2) of all labels, which are shrunk to their mean."""
+    total, free = W.sum(axis=1) + 1e-9, np.zeros(curves.shape, dtype=bool)
+    problem = LogisticProblem(inputs, signs, W, 1 / SPREAD**2, curves)
     for _ in range(steps):
-        middle = (curves @ total)[:, None] / total.sum()
-        P = _expit(curves[0][:, None] + curves[1][:, None] * Z)
-        off = W * (yes - P)
-        P *= 1 - P
-        P *= W
-        # Sums over the entries, times powers of their scores.
-        slope = (off[:, None, :] @ powers)[:, 0, :2].T - prior * (curves - middle)
-        a, b, d = (P[:, None, :] @ powers)[:, 0, :].T
-        a, d = a + prior[0], d + prior[1]
-        step = np.stack([d * slope[0] - b * slope[1], a * slope[1] - b * slope[0]])
+        problem.goal = total @ curves / total.sum()
+        gradient, bend = problem.derivatives(curves, signs * problem.scores(curves))
         # Steps are bounded, since they diverge if scores separate the classes.
-        curves = curves + np.clip(step / (a * d - b * b), -1.0, 1.0)
+        curves = curves + np.clip(problem.step(gradient, bend, free), -1.0, 1.0)
     return curves
