@@ -88,7 +88,7 @@ LSMLClassifier dm2l.baselines._correlations: Classifier Model Estimator
   include Linear
 
 MLLRCClassifier dm2l.baselines._correlations: Classifier Model Estimator
-  lambda1 lambda2 lambda3 masked missing fit_intercept max_iter tol verbose: setting
+  lambda1 lambda2 lambda3 missing fit_intercept max_iter tol verbose: setting
   include Linear
 
 GLOCALClassifier dm2l.baselines._glocal: Classifier Model Estimator
