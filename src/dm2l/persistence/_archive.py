@@ -133,10 +133,7 @@ class Archive:
 
 
 def _count_members(file: IO[bytes], size: int) -> int:
-    """Return the number of members that is given at the end of the file.
-
-    zipfile reads the whole directory of members at once, so its size must be checked before.
-    """
+    """Return the number of members, after checking the directory that zipfile reads at once."""
 
     def unpack(form: struct.Struct, place: int) -> tuple[Any, ...]:
         file.seek(max(place, 0))
@@ -167,19 +164,16 @@ def _count_members(file: IO[bytes], size: int) -> int:
 
 def _check_info(info: zipfile.ZipInfo) -> None:
     """Reject kinds of members that model files do not have."""
-    # zipfile cuts names at a zero byte, so the original name is checked.
-    name = info.orig_filename
-    wrong = ""
-    if not _NAME.fullmatch(name) or ".." in name:
-        wrong = "has a name that is not allowed"
-    elif stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-        wrong = "is not a regular file"
-    elif info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-        wrong = "is compressed"
-    elif info.flag_bits:
-        wrong = "is encrypted or has other flags"
-    if wrong:
-        raise ModelFileError(f"its member {name!r} {wrong}.")
+    name = info.orig_filename  # zipfile cuts the other name at a zero byte
+    packed = info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size
+    for wrong, reason in (
+        (not _NAME.fullmatch(name) or ".." in name, "has a name that is not allowed"),
+        (stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG), "is not a regular file"),
+        (packed, "is compressed"),
+        (info.flag_bits, "is encrypted or has other flags"),
+    ):
+        if wrong:
+            raise ModelFileError(f"its member {name!r} {reason}.")
 
 
 def _read_header(

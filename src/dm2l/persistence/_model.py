@@ -256,11 +256,8 @@ def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
 
 
 def _check_manifest(text: bytes) -> None:
-    """Reject JSON that is too long, or that needs much more memory than its length.
-
-    Many empty lists are an example. Brackets inside texts are counted as well, which only matters
-    if they make up most of the file.
-    """
+    """Reject JSON that is too long, or that needs much more memory than its length."""
+    # Brackets inside texts count as well, which only matters if they make up most of the file.
     if len(text) > MAX_JSON:
         raise ModelFileError(f"its manifest has {len(text)} bytes, more than {MAX_JSON}.")
     values = text.count(b",") + text.count(b"[")

@@ -61,12 +61,10 @@ FUNCTIONS = {
 
 
 class Reader:
-    """Read and check values of a manifest.
+    """Read and check values of a manifest; ``array`` returns the array of a member."""
 
-    ``array`` returns the array of a member. A few lines of JSON could cause much work by referring
-    to the same array many times. Therefore ``budget`` limits the bytes of values and objects that
-    are made, and of arrays that are checked.
-    """
+    # A few lines of JSON could cause much work by referring to the same array many times. Therefore
+    # ``budget`` limits the bytes of values and objects that are made, and of arrays checked.
 
     def __init__(
         self,
@@ -269,13 +267,8 @@ class Reader:
     def _object(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if type(node) is Trusted:
             return node
-        if type(node) is Record:
-            record = node
-        elif _kind(node) == "object":
-            record = self._read_record(node, form, place)
-        else:
-            raise _MismatchError
-        if not _is_one(record.entry, form):
+        record = self._read_record(node, form, place) if _kind(node) == "object" else node
+        if type(record) is not Record or not _is_one(record.entry, form):
             raise _MismatchError
         if not record.sizes.keys() >= set(form.sizes):
             raise ModelFileError(f"{place}, a {record.entry.name}, is not fitted.")
