@@ -1,7 +1,6 @@
 """Read the first sheet of an Excel file as a data frame, change it, or write one."""
 
 import math
-import os
 import posixpath
 import warnings
 import zipfile
@@ -37,9 +36,7 @@ class Parts:
 
     # ``marks`` is the number of tags and attributes that even the smallest file may have,
     # ``factor`` the number of bytes of memory for a byte of XML.
-    def __init__(
-        self, path: str | os.PathLike[str], archive: zipfile.ZipFile, *, marks: int, factor: float
-    ) -> None:
+    def __init__(self, path: AnyPath, archive: zipfile.ZipFile, marks: int, factor: float) -> None:
         self.path, self.packed = path, check_regular(path)
         self._archive, self._factor, self._taken = archive, factor, 0.0
         self.members = {info.filename: info for info in archive.infolist()}

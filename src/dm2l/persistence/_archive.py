@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import numpy as np
@@ -200,18 +201,6 @@ def _read_header(
     return dtype, shape, found[2] == b"True", start
 
 
-class _Sink:
-    """A file for writing that computes the hash of its content."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.hash = hashlib.sha256()
-
-    def write(self, content: Any) -> int:
-        self.hash.update(content)
-        return self._file.write(content)
-
-
 def new_member(name: str) -> zipfile.ZipInfo:
     """Return the header of a member, without a time or system, for reproducible files."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
@@ -222,10 +211,16 @@ def new_member(name: str) -> zipfile.ZipInfo:
 
 def write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> str:
     """Write a member and return its SHA-256."""
+    digest = hashlib.sha256()
     with archive.open(new_member(name), "w", force_zip64=array.nbytes > _LARGE) as file:
-        sink = _Sink(file)
+
+        def write(part: bytes) -> None:
+            digest.update(part)
+            file.write(part)
+
+        sink: Any = SimpleNamespace(write=write)
         np.lib.format.write_array(sink, array, version=(1, 0), allow_pickle=False)
-    return sink.hash.hexdigest()
+    return digest.hexdigest()
 
 
 @contextmanager

@@ -25,10 +25,7 @@ _signature = cache(inspect.signature)  # needed for every tree of a forest
 
 
 class Builder:
-    """Build each object of a file once.
-
-    Arrays whose ids are in ``foreign`` move to the library and device of ``target``.
-    """
+    """Build each object of a file once, and move ``foreign`` arrays to the device of ``target``."""
 
     def __init__(self, target: Any, foreign: set[int]) -> None:
         self._target = target
