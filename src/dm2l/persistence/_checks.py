@@ -289,7 +289,8 @@ def _classifier(record: Record) -> None:
     if "dual_coef_" not in state or not state["_learnable"].any():
         _refuse(state["_learnable"].any() and "coef_" not in state, "has no coefficients")
         return
-    fourier, rows = state.get("_fourier_map"), state.get("X_fit_")
+    fourier: Any = state.get("_fourier_map")
+    rows: Any = state.get("X_fit_")
     if fourier is not None:
         frequencies, m = fourier.state.get("frequencies"), sizes["m"]
         width = None if frequencies is None else frequencies.shape[1]

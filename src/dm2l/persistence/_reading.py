@@ -8,7 +8,7 @@ records of objects. Objects are built from the records after the whole file is c
 import math
 import re
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -45,7 +45,7 @@ class Trusted:
     """The parts of an object of a class that the caller trusts."""
 
     name: str
-    parts: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, Any]
 
 
 class _MismatchError(Exception):
@@ -314,10 +314,9 @@ class Reader:
         if name not in self._trusted:
             self.untrusted.add(name)
         self._n_trusted += 1
-        value = Trusted(name)
-        for key in ("new", "arguments", "state", "items"):
-            if key in node:
-                value.parts[key] = self.read(node[key], _ANYTHING, f"{place}.{key}", {})
+        given = [key for key in ("new", "arguments", "state", "items") if key in node]
+        parts = {key: self.read(node[key], _ANYTHING, f"{place}.{key}", {}) for key in given}
+        value = Trusted(name, parts)
         self._records.append(value)
         return value
 

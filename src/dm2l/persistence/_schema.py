@@ -126,10 +126,8 @@ def _forms(node: ast.expr) -> Spec:
             return _forms(left) + _forms(right)
         case ast.Constant(str(text)):
             form = Alternative("text", text)
-        case ast.List([ast.Name(size), item]):
-            form = Alternative("list", "", (size,), (_forms(item),))
-        case ast.List([item]):
-            form = Alternative("list", "", (), (_forms(item),))
+        case ast.List([*sizes, item]):
+            form = Alternative("list", "", tuple(map(ast.unparse, sizes)), (_forms(item),))
         case ast.Tuple(items):
             form = Alternative("tuple", "", (), tuple(map(_forms, items)))
         case ast.Set([item]):
@@ -138,10 +136,10 @@ def _forms(node: ast.expr) -> Spec:
             form = Alternative("dict")
         case ast.Subscript(ast.Name("int"), bounds):
             form = Alternative("range", ast.unparse(bounds))
-        case ast.Subscript(ast.Name(name), sizes):
+        case ast.Subscript(ast.Name(name), size):
             other = "array" if len(name) <= 2 else "object"
             kind = name if name in ("size", "sparse") else other
-            form = Alternative(kind, name, tuple(ast.unparse(sizes).strip("()").split(", ")))
+            form = Alternative(kind, name, tuple(ast.unparse(size).strip("()").split(", ")))
         case ast.Name(name) if name.lstrip("_")[0].isupper():
             form = Alternative("object", name)
         case ast.Name(name):
