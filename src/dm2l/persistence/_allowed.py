@@ -68,7 +68,7 @@ LEMLClassifier dm2l.baselines._leml: Linear
 LSMLClassifier dm2l.baselines._correlations: Linear
   lambda1 lambda2 lambda3 lambda4 rho missing fit_intercept max_iter tol verbose: setting
 MLLRCClassifier dm2l.baselines._correlations: Linear
-  lambda1 lambda2 lambda3 missing fit_intercept max_iter tol verbose: setting
+  lambda1 lambda2 lambda3 masked? missing fit_intercept max_iter tol verbose: setting
 GLOCALClassifier dm2l.baselines._glocal: Linear
   lambda_ lambda1 lambda2 lambda3 lambda4 lambda5 n_components n_groups: setting
   fit_intercept max_iter tol random_state verbose: setting
