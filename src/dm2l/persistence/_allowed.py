@@ -109,9 +109,9 @@ ScoreClassifier dm2l._auto._score_classifier: Labelled
   n_features_in_: size[d]
   scale_: 'probability' | 'logit' | 'rank'
   stack_?: Stack
-  _rate? _mean?: f[...]
-  _cross?: f[...,...]
-  _quantiles?: f[q,...]
+  _rate? _mean?: f[k]
+  _cross?: f[k,k]
+  _quantiles?: f[q,k]
 
 CategoryEncoder dm2l._auto._columns
   categories: [none | [none | str | number]]

@@ -271,7 +271,7 @@ def _labels(record: Record) -> None:
 
 @_check("DM2LClassifier", "MaskedRidgeClassifier", "LEMLClassifier", "LSMLClassifier")
 @_check("MLLRCClassifier", "GLOCALClassifier", "ExtremeDM2LClassifier")
-@_check("MaskedOneVsRestClassifier", "AutoClassifier")
+@_check("MaskedOneVsRestClassifier", "AutoClassifier", "ScoreClassifier")
 def _labelled(record: Record) -> None:
     state = record.state
     if record.entry.name in ("DM2LClassifier", "MaskedRidgeClassifier"):
@@ -318,6 +318,19 @@ def _one_vs_rest(record: Record) -> None:
         _refuse(other, f"passes {count} columns to a model that takes {before}")
         other = getattr(model, "sizes", {}).get("k", 2) != 2
         _refuse(other, "has a model whose number of classes is not two")
+
+
+@_check("ScoreClassifier")
+def _scores(record: Record) -> None:
+    state, sizes, k = record.state, record.sizes, int(record.state["_learnable"].sum())
+    needed = {"stack_", "_rate", "_mean", "_cross"}
+    needed |= {"_quantiles"} if state["scale_"] == "rank" else set()
+    _refuse(k and needed - state.keys(), "has no weights of scores")
+    columns = np.arange(sizes["d"]) if state["columns"] is None else np.array(state["columns"])
+    inside = len(columns) == sizes["c"] and _inside(columns + sizes["d"], 2 * sizes["d"])
+    _refuse(not inside, "takes columns that do not exist, or not one for each label")
+    other = k and (state["stack_"].sizes["m"], state["stack_"].sizes["c"], sizes["k"]) != (1, k, k)
+    _refuse(other, "has weights of other scores")
 
 
 @_check("AutoClassifier")
