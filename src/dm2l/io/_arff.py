@@ -300,6 +300,7 @@ def _rows(
         text = line.strip()
         if not text or text[0] == "%":
             continue
+        entries: list[tuple[int, float]] = []
         try:
             if text[0] == "{":
                 sparse = True
@@ -307,19 +308,16 @@ def _rows(
                 listed = {j for j, _, _ in cells}
                 if len(listed) < len(cells):
                     raise ValueError("an attribute is listed twice")
-                for j in implied.keys() - listed:
-                    indices.append(implied[j][0])
-                    values.append(implied[j][1])
+                entries += [implied[j] for j in implied.keys() - listed]
             else:
                 cells = _dense_cells(text, size)
             for j, word, quoted in cells:
-                coding = codings.get(j)
-                if coding is not None:
-                    for column, value in coding.entries(word, quoted):
-                        indices.append(column)
-                        values.append(value)
+                if j in codings:
+                    entries += codings[j].entries(word, quoted)
         except ValueError as error:
             raise DataFileError(path, str(error), place=f"line {number}") from None
+        indices.extend(column for column, _ in entries)
+        values.extend(value for _, value in entries)
         if len(values) > most:
             reason = "it does not fit into memory"
             raise DataFileError(path, reason, place=f"line {number}", hint=MEMORY_HINT)

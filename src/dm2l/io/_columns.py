@@ -28,11 +28,7 @@ class LabelNames(tuple[str, ...]):
 
 
 def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) -> list[int]:
-    """Return the positions of the requested columns, in the order of the request.
-
-    A request is a name, a glob pattern such as ``tox_*``, a prefix that ends in a punctuation mark
-    such as ``tox_``, or a comma-separated list of these. An existing name takes precedence.
-    """
+    """Return the positions of columns by name, else by glob pattern, prefix or list of these."""
     places: dict[str, list[int]] = {}
     for j, name in enumerate(names):
         places.setdefault(name, []).append(j)

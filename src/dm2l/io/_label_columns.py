@@ -41,8 +41,6 @@ _SPELLINGS = (
 _NO = (-1.0, 0.0)
 _WHOLE = re.compile(r"[-+]?\d+")
 _FEWEST = 3  # the fewest values of a column that is read as a group of labels
-
-
 # The most values and tags of a column, and characters of one.
 MOST_VALUES, MOST_TAGS, MOST_CHARACTERS = 50, 1000, 100
 _POINT_ZERO = re.compile(r"([-+]?\d+)\.0+")
@@ -223,10 +221,9 @@ class LabelReader:
         found = (cutoffs_of(names, cutoffs, where), *given)
         options = [[one.get(j) for j in range(len(names))] for one in found]
         same = where, decimal, single, first_row, MissingMarkers(as_list(missing))
-        pairs = written or {}
         known = {group.column: group for group in groups}
         self._columns = [
-            _LabelColumn(name, *same, pairs.get(name), known.get(name), *by_place)
+            _LabelColumn(name, *same, (written or {}).get(name), known.get(name), *by_place)
             for name, *by_place in zip(names, *options, strict=True)
         ]
 

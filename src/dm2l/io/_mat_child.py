@@ -23,11 +23,9 @@ def limit(memory: int, seconds: int) -> None:
         return
     pages = Path("/proc/self/statm")
     used = int(pages.read_text().split()[0]) * resource.getpagesize() if pages.exists() else 2**30
-    for kind, bound in (
-        (resource.RLIMIT_AS, used + memory),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_CORE, 0),
-    ):
+    bounds = {"RLIMIT_AS": used + memory, "RLIMIT_CPU": seconds, "RLIMIT_CORE": 0}
+    for name, bound in bounds.items():
+        kind = getattr(resource, name)
         hard = resource.getrlimit(kind)[1]
         if hard == resource.RLIM_INFINITY or bound < hard:
             with suppress(ValueError, OSError):  # macOS rejects some limits

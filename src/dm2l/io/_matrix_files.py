@@ -278,11 +278,10 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
         if len(target) != n:
             raise DataFileError(path, f"X has {n} rows, but Y has {len(target)}")
         check_distinct(names or [], str(path), "labels")
-    for part in ("train_index", "test_index"):
-        rows = found.get(part, np.empty(0, int))
+    known: dict[str, Any] = {k: found[k] for k in ("train_index", "test_index") if k in found}
+    for part, rows in known.items():
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all():
             raise DataFileError(path, f"{part} must hold row numbers from 0 to {n - 1}")
-    known: dict[str, Any] = {part: found.get(part) for part in ("train_index", "test_index")}
     known["feature_names"] = _names(found, "feature_names", d, path)
     known["source"] = str(found["source"]) if "source" in found else None
     return make_bunch(data, target, target_names=names, **known)
@@ -326,7 +325,7 @@ def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
     """Return X, dense or sparse, as float64."""
     if "X" in found:
         return _numbers(found["X"], "X", path)
-    if not all(part in found for part in _SPARSE):
+    if not found.keys() >= set(_SPARSE):
         reason = f"it has neither X nor all of {', '.join(_SPARSE)}; it has {sorted(found)}"
         raise DataFileError(path, reason)
     try:
@@ -344,15 +343,11 @@ def _numbers(values: NDArray[Any], part: str, path: str | Path) -> NDArray[np.fl
     return values.astype(np.float64, copy=False)
 
 
-def _names(
-    found: dict[str, NDArray[Any]], part: str, size: int, path: str | Path
-) -> list[str] | None:
+def _names(found: dict[str, Any], part: str, size: int, path: AnyPath) -> list[str] | None:
     names = found.get(part)
-    if names is None:
-        return None
-    if names.shape != (size,):
+    if names is not None and names.shape != (size,):
         raise DataFileError(path, f"{part} has shape {names.shape}, but there are {size} columns")
-    return [str(name) for name in names]
+    return None if names is None else [str(name) for name in names]
 
 
 def read_members(path: AnyPath, wanted: Collection[str]) -> dict[str, NDArray[Any]]:

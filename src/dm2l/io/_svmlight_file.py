@@ -109,8 +109,7 @@ class SvmlightRows(io.RawIOBase):
     ) -> None:
         self._lines = enumerate(file, start=1)
         self._path, self._n_features, self._zero_based = path, n_features, zero_based
-        self._line = 0  # the current line
-        self._started = False
+        self._line, self._started = 0, False  # the current line, and whether a row came before it
         self._empty = 0  # the first empty line after the last row
 
     def take(self, rows: int | None = None) -> tuple[sp.csr_array, list[tuple[float, ...]], bool]:

@@ -505,19 +505,16 @@ def _bunch(
     target = reader.read([frame.iloc[:, j] for j in chosen])
     what = f"a matrix of {len(frame)} rows and {len(features)} columns"
     check_memory(path, 8 * len(frame) * len(features), what)
-    data = np.empty((len(frame), len(features)))
-    unusable = []
-    for position, j in enumerate(features):
-        column = frame.iloc[:, j]
-        if reason := _no_numbers(column):
-            unusable.append(f"{names[j]!r} {reason}")
-        else:
-            data[:, position] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    reasons = ((names[j], _no_numbers(frame.iloc[:, j])) for j in features)
+    unusable = [f"{name!r} {reason}" for name, reason in reasons if reason]
     if unusable:
         more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
         hint = "Convert them to numbers, list them in labels= if they are labels, or in drop=."
         reason = f"features must be numbers, but {'; '.join(unusable[:5])}{more}"
         raise DataFileError(path, reason, hint=hint)
+    data = np.empty((len(frame), len(features)))
+    for position, j in enumerate(features):
+        data[:, position] = frame.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan)
     return make_bunch(
         data,
         target if np.isnan(target).any() else target.astype(np.int8),

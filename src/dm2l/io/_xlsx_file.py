@@ -1,7 +1,6 @@
 """Read the first sheet of an Excel file as a data frame, change it, or write one."""
 
 import math
-import os
 import posixpath
 import warnings
 import zipfile
@@ -37,9 +36,7 @@ class Parts:
 
     # ``marks`` is the number of tags and attributes that even the smallest file may have,
     # ``factor`` the number of bytes of memory for a byte of XML.
-    def __init__(
-        self, path: str | os.PathLike[str], archive: zipfile.ZipFile, *, marks: int, factor: float
-    ) -> None:
+    def __init__(self, path: AnyPath, archive: zipfile.ZipFile, marks: int, factor: float) -> None:
         self.path, self.packed = path, check_regular(path)
         self._archive, self._factor, self._taken = archive, factor, 0.0
         self.members = {info.filename: info for info in archive.infolist()}
@@ -151,12 +148,11 @@ class _Sheet:
         number, digits = 0, ""
         row: list[Any] = []
         kind, style, place = "n", "", -1
-        within = False  # a value, or a text that is not a phonetic hint
-        hint = False
-        pieces: list[str] = []
+        pieces, open_tags, text = _collector()
 
         def start(tag: str, given: dict[str, str]) -> None:
-            nonlocal number, digits, kind, style, place, within, hint
+            nonlocal number, digits, kind, style, place
+            open_tags.add(tag)
             if tag == "c":
                 kind, style = given.get("t", "n"), given.get("s", "0")
                 pieces.clear()
@@ -165,10 +161,6 @@ class _Sheet:
                 place = place + 1 if reference is None else column_index(letters) - 1
                 if place >= MOST_COLUMNS:
                     raise ValueError(f"row {number} has a cell beyond the last column of Excel")
-            elif tag == "v" or tag == "t":
-                within = not hint
-            elif tag == "rPh":
-                hint = True
             elif tag == "row":
                 said = given.get("r")
                 if said is not None and not (said.isdecimal() and number < int(said)):
@@ -180,25 +172,17 @@ class _Sheet:
                 digits, place = str(number), -1
 
         def end(tag: str) -> None:
-            nonlocal within, hint
+            open_tags.discard(tag)
             if tag == "c":
-                text = "".join(pieces)
-                if text and (value := self._value(text, kind, style)) is not None:
+                content = "".join(pieces)
+                if content and (value := self._value(content, kind, style)) is not None:
                     if place < len(row):
                         raise ValueError(f"row {number} has two cells in the same column")
                     row.extend([None] * (place - len(row)))
                     row.append(value)
-            elif tag == "v" or tag == "t":
-                within = False
-            elif tag == "rPh":
-                hint = False
             elif tag == "row" and row:
                 self._add(f"row {number} of the sheet", row)
                 row.clear()
-
-        def text(data: str) -> None:
-            if within:
-                pieces.append(data)
 
         self._parts.parse(sheet, start, end, text)
 
@@ -296,11 +280,7 @@ def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dic
 def _strings(parts: Parts, name: str) -> list[str]:
     """Return the texts to which cells refer by their number."""
     found: list[str] = []
-    pieces: list[str] = []
-    open_tags: set[str] = set()
-
-    def start(tag: str, _: dict[str, str]) -> None:
-        open_tags.add(tag)
+    pieces, open_tags, text = _collector()
 
     def end(tag: str) -> None:
         open_tags.discard(tag)
@@ -308,12 +288,20 @@ def _strings(parts: Parts, name: str) -> list[str]:
             found.append("".join(pieces).replace("x005F_", ""))
             pieces.clear()
 
+    parts.parse(name, lambda tag, _: open_tags.add(tag), end, text)
+    return found
+
+
+def _collector() -> tuple[list[str], set[str], Callable[[str], None]]:
+    """Return pieces of text, the open tags, and a callback that collects values and texts."""
+    pieces: list[str] = []
+    open_tags: set[str] = set()
+
     def text(data: str) -> None:
-        if "t" in open_tags and "rPh" not in open_tags:  # rPh is a phonetic hint
+        if ("v" in open_tags or "t" in open_tags) and "rPh" not in open_tags:  # a phonetic hint
             pieces.append(data)
 
-    parts.parse(name, start, end, text)
-    return found
+    return pieces, open_tags, text
 
 
 def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
@@ -435,10 +423,9 @@ def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:
                 if isinstance(value, str):
                     cell.data_type = "s"
             sheet.append(cells)
-    except (fault, ValueError) as error:
+    except fault as error:
+        reason = f"Row {number} has a control character, which Excel rejects{instead}"
+        raise ValueError(reason) from error
+    finally:
         sheet.close()
-        if isinstance(error, fault):
-            reason = f"Row {number} has a control character, which Excel rejects{instead}"
-            raise ValueError(reason) from error
-        raise
     book.save(path)

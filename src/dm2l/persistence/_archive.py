@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import numpy as np
@@ -133,10 +134,7 @@ class Archive:
 
 
 def _count_members(file: IO[bytes], size: int) -> int:
-    """Return the number of members that is given at the end of the file.
-
-    zipfile reads the whole directory of members at once, so its size must be checked before.
-    """
+    """Return the number of members, after checking the directory that zipfile reads at once."""
 
     def unpack(form: struct.Struct, place: int) -> tuple[Any, ...]:
         file.seek(max(place, 0))
@@ -167,19 +165,16 @@ def _count_members(file: IO[bytes], size: int) -> int:
 
 def _check_info(info: zipfile.ZipInfo) -> None:
     """Reject kinds of members that model files do not have."""
-    # zipfile cuts names at a zero byte, so the original name is checked.
-    name = info.orig_filename
-    wrong = ""
-    if not _NAME.fullmatch(name) or ".." in name:
-        wrong = "has a name that is not allowed"
-    elif stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-        wrong = "is not a regular file"
-    elif info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-        wrong = "is compressed"
-    elif info.flag_bits:
-        wrong = "is encrypted or has other flags"
-    if wrong:
-        raise ModelFileError(f"its member {name!r} {wrong}.")
+    name = info.orig_filename  # zipfile cuts the other name at a zero byte
+    packed = info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size
+    for wrong, reason in (
+        (not _NAME.fullmatch(name) or ".." in name, "has a name that is not allowed"),
+        (stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG), "is not a regular file"),
+        (packed, "is compressed"),
+        (info.flag_bits, "is encrypted or has other flags"),
+    ):
+        if wrong:
+            raise ModelFileError(f"its member {name!r} {reason}.")
 
 
 def _read_header(
@@ -206,18 +201,6 @@ def _read_header(
     return dtype, shape, found[2] == b"True", start
 
 
-class _Sink:
-    """A file for writing that computes the hash of its content."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.hash = hashlib.sha256()
-
-    def write(self, content: Any) -> int:
-        self.hash.update(content)
-        return self._file.write(content)
-
-
 def new_member(name: str) -> zipfile.ZipInfo:
     """Return the header of a member, without a time or system, for reproducible files."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
@@ -228,10 +211,16 @@ def new_member(name: str) -> zipfile.ZipInfo:
 
 def write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> str:
     """Write a member and return its SHA-256."""
+    digest = hashlib.sha256()
     with archive.open(new_member(name), "w", force_zip64=array.nbytes > _LARGE) as file:
-        sink = _Sink(file)
+
+        def write(part: bytes) -> None:
+            digest.update(part)
+            file.write(part)
+
+        sink: Any = SimpleNamespace(write=write)
         np.lib.format.write_array(sink, array, version=(1, 0), allow_pickle=False)
-    return sink.hash.hexdigest()
+    return digest.hexdigest()
 
 
 @contextmanager

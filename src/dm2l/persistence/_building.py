@@ -25,10 +25,7 @@ _signature = cache(inspect.signature)  # needed for every tree of a forest
 
 
 class Builder:
-    """Build each object of a file once.
-
-    Arrays whose ids are in ``foreign`` move to the library and device of ``target``.
-    """
+    """Build each object of a file once, and move ``foreign`` arrays to the device of ``target``."""
 
     def __init__(self, target: Any, foreign: set[int]) -> None:
         self._target = target
@@ -64,9 +61,8 @@ class Builder:
         later = {"rules"} if value.entry.module.startswith("dm2l.") else parameters.keys()
         for name in value.entry.optional & later & (parameters.keys() - state.keys()):
             state[name] = parameters[name].default
-        missing = sorted(parameters.keys() - state.keys())
-        if missing:
-            lacks = f"it lacks the parameter {missing[0]!r} of {cls.__name__}"
+        for name in sorted(parameters.keys() - state.keys()):
+            lacks = f"it lacks the parameter {name!r} of {cls.__name__}"
             raise ModelFileError(f"{lacks}. {OTHER_VERSION}")
         if state.get("_home", "numpy") != "numpy":
             state["_home"] = device_name(self._target)
@@ -83,15 +79,14 @@ def class_of(entry: Entry) -> Any:
 
 
 def _plain(cls: Any, state: State) -> Any:
-    made = cls.__new__(cls)
-    _set(made, state)
-    return made
+    return _set(cls.__new__(cls), state)
 
 
-def _set(made: Any, state: State) -> None:
+def _set(made: Any, state: State) -> Any:
     """Set attributes like pickle, also of a frozen object."""
     for name, part in state.items():
         object.__setattr__(made, name, part)
+    return made
 
 
 def _set_requests(value: Any, requests: dict[str, dict[str, Any]]) -> None:
@@ -114,8 +109,7 @@ def _trusted(name: str, parts: dict[str, Any]) -> Any:
     if "items" in parts:
         made.update(parts["items"])
     if "state" in parts:
-        restore = getattr(made, "__setstate__", partial(_set, made))
-        restore(parts["state"])
+        getattr(made, "__setstate__", partial(_set, made))(parts["state"])
     return made
 
 
@@ -132,11 +126,9 @@ def named(name: str) -> Any:
 
 
 def _tree(cls: Any, state: State) -> Any:
-    n_classes = np.array([state["n_classes"]], dtype=np.intp)
-    made = cls(state["n_features"], n_classes, 1)
-    nodes = state["nodes"]
-    values = {"nodes": nodes, "values": np.ascontiguousarray(state["values"])}
-    made.__setstate__({"max_depth": state["max_depth"], "node_count": len(nodes), **values})
+    made = cls(state.pop("n_features"), np.array([state.pop("n_classes")], dtype=np.intp), 1)
+    values = np.ascontiguousarray(state["values"])
+    made.__setstate__(state | {"node_count": len(state["nodes"]), "values": values})
     return made
 
 
@@ -152,10 +144,6 @@ def _node_state(nodes: Any) -> State:
     for name in nodes.dtype.names:
         clean[name] = nodes[name]
     return {"fields": str(nodes.dtype.descr), "nodes": clean.view(np.uint8).reshape(len(nodes), -1)}
-
-
-def _predictor_state(value: Any) -> State:
-    return _attributes(value) | _node_state(value.nodes)
 
 
 def _boosting(cls: Any, state: State) -> Any:
@@ -175,10 +163,10 @@ def _vectoriser_state(value: Any) -> State:
     """Return attributes with the vocabulary as a list of words in the order of their columns."""
     state = _attributes(value)
     if "vocabulary_" in state:
-        words = {int(place): word for word, place in state["vocabulary_"].items()}
-        if sorted(words) != list(range(len(state["vocabulary_"]))):
+        words = sorted(state["vocabulary_"], key=state["vocabulary_"].__getitem__)
+        if [state["vocabulary_"][word] for word in words] != list(range(len(words))):
             raise TypeError("a vocabulary that does not number its words from 0 cannot be saved")
-        state["vocabulary_"] = [words[place] for place in range(len(words))]
+        state["vocabulary_"] = words
     return state
 
 
@@ -255,5 +243,5 @@ SPECIAL: dict[str, tuple[Callable[[Any], State], Callable[[Any, State], Any]]] =
     "RandomState": (_random_state_state, _random_state),
     "TfidfVectorizer": (_vectoriser_state, _vectorizer),
     "Tree": (_tree_state, _tree),
-    "TreePredictor": (_predictor_state, _plain),
+    "TreePredictor": (lambda value: _attributes(value) | _node_state(value.nodes), _plain),
 }

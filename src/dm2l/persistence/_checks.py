@@ -6,7 +6,7 @@ that these exist.
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,16 +20,12 @@ METHODS = (
     *("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function"),
     *("score", "split", "transform", "inverse_transform"),
 )
-_NODES = {
-    "Tree": ("sklearn.tree._tree", "NODE_DTYPE"),
-    "TreePredictor": ("sklearn.ensemble._hist_gradient_boosting.common", "PREDICTOR_RECORD_DTYPE"),
-}
 _NO_TREE = "has nodes that do not form a tree"
 _NO_FEATURE = "splits on a feature that does not exist"
 _CATEGORICAL = "has categorical features"
 _INFREQUENT = {"_default_to_infrequent_mappings", "_infrequent_indices"}
-CHECKS: dict[str, list[Callable[[Record], None]]] = {}
-_Check = TypeVar("_Check", bound=Callable[[Record], None])
+_Check = Callable[[Record], None]
+CHECKS: dict[str, list[_Check]] = {}
 
 
 class Wrong(Exception):  # noqa: N818 - its text is the predicate of a longer message
@@ -72,7 +68,7 @@ def depth_of(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -
 
 @_check("Tree")
 def _tree(record: Record) -> None:
-    state, nodes = record.state, _nodes(record)
+    state, nodes = record.state, _nodes(record, "sklearn.tree._tree", "NODE_DTYPE")
     left, right, feature = (nodes[k] for k in ("left_child", "right_child", "feature"))
     leaf = left == -1
     state["max_depth"] = depth_of(left, right, leaf)
@@ -83,7 +79,8 @@ def _tree(record: Record) -> None:
 
 @_check("TreePredictor")
 def _predictor(record: Record) -> None:
-    nodes = _nodes(record)
+    module = "sklearn.ensemble._hist_gradient_boosting.common"
+    nodes = _nodes(record, module, "PREDICTOR_RECORD_DTYPE")
     leaf = nodes["is_leaf"] != 0
     _refuse(depth_of(nodes["left"], nodes["right"], leaf) is None, _NO_TREE)
     _refuse(nodes["is_categorical"].any(), _CATEGORICAL)
@@ -93,9 +90,8 @@ def _predictor(record: Record) -> None:
     record.sizes["features"] = int(features.max(initial=-1)) + 1
 
 
-def _nodes(record: Record) -> NDArray[Any]:
+def _nodes(record: Record, module: str, name: str) -> NDArray[Any]:
     """Interpret the bytes of nodes with the fields of the installed scikit-learn."""
-    module, name = _NODES[record.entry.name]
     dtype = getattr(import_module(module), name)
     fields, raw = record.state.pop("fields"), record.state["nodes"]
     other = fields != str(dtype.descr) or raw.shape[1] != dtype.itemsize
@@ -112,14 +108,10 @@ def _boosting(record: Record) -> None:
         _refuse(tree.sizes["features"] > d, f"has a tree that {_NO_FEATURE}")
 
 
-@_check("_BinMapper")
-def _mapper(record: Record) -> None:
-    _refuse(record.state["is_categorical_"].any(), _CATEGORICAL)
-
-
-@_check("RandomForestClassifier", "ExtraTreesClassifier")
-def _forest(record: Record) -> None:
-    _refuse(not record.state["estimators_"], "has no trees")
+_check("_BinMapper")(lambda r: _refuse(r.state["is_categorical_"].any(), _CATEGORICAL))
+_check("RandomForestClassifier", "ExtraTreesClassifier")(
+    lambda r: _refuse(not r.state["estimators_"], "has no trees")
+)
 
 
 @_check("LogisticRegression")
@@ -279,7 +271,7 @@ def _labels(record: Record) -> None:
 
 @_check("DM2LClassifier", "MaskedRidgeClassifier", "LEMLClassifier", "LSMLClassifier")
 @_check("MLLRCClassifier", "GLOCALClassifier", "ExtremeDM2LClassifier")
-@_check("MaskedOneVsRestClassifier", "AutoClassifier")
+@_check("MaskedOneVsRestClassifier", "AutoClassifier", "ScoreClassifier")
 def _labelled(record: Record) -> None:
     state = record.state
     if record.entry.name in ("DM2LClassifier", "MaskedRidgeClassifier"):
@@ -326,6 +318,19 @@ def _one_vs_rest(record: Record) -> None:
         _refuse(other, f"passes {count} columns to a model that takes {before}")
         other = getattr(model, "sizes", {}).get("k", 2) != 2
         _refuse(other, "has a model whose number of classes is not two")
+
+
+@_check("ScoreClassifier")
+def _scores(record: Record) -> None:
+    state, sizes, k = record.state, record.sizes, int(record.state["_learnable"].sum())
+    needed = {"stack_", "_rate", "_mean", "_cross"}
+    needed |= {"_quantiles"} if state["scale_"] == "rank" else set()
+    _refuse(k and needed - state.keys(), "has no weights of scores")
+    columns = np.arange(sizes["d"]) if state["columns"] is None else np.array(state["columns"])
+    inside = len(columns) == sizes["c"] and _inside(columns + sizes["d"], 2 * sizes["d"])
+    _refuse(not inside, "takes columns that do not exist, or not one for each label")
+    other = k and (state["stack_"].sizes["m"], state["stack_"].sizes["c"], sizes["k"]) != (1, k, k)
+    _refuse(other, "has weights of other scores")
 
 
 @_check("AutoClassifier")

@@ -187,11 +187,10 @@ def load_model(
 def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     manifest = _read_manifest(archive)
     members = manifest["members"]
-    missing = sorted(members.keys() - archive.sizes.keys())
-    extra = sorted(archive.sizes.keys() - members.keys() - {MANIFEST, HASH})
-    if missing or extra:
-        what = f"no member {brief(missing[0])}" if missing else f"an extra member {extra[0]!r}"
-        raise ModelFileError(f"it has {what}.")
+    for missing in sorted(members.keys() - archive.sizes.keys()):
+        raise ModelFileError(f"it has no member {brief(missing)}.")
+    for extra in sorted(archive.sizes.keys() - members.keys() - {MANIFEST, HASH}):
+        raise ModelFileError(f"it has an extra member {extra!r}.")
     arrays: dict[str, NDArray[Any]] = {}
 
     def array(name: Any) -> NDArray[Any]:
@@ -213,9 +212,8 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
             f"it contains classes that are not trusted: {sorted(reader.untrusted)}. If you know "
             "the author of the file, pass these names as trusted."
         )
-    unused = sorted(members.keys() - arrays.keys())
-    if unused:
-        raise ModelFileError(f"its member {unused[0]!r} is not used.")
+    for unused in sorted(members.keys() - arrays.keys()):
+        raise ModelFileError(f"its member {unused!r} is not used.")
     libraries = manifest.get("libraries")
     version = libraries.get("scikit-learn") if isinstance(libraries, dict) else None
     known = isinstance(version, str) and re.fullmatch(r"[\w.+]{1,30}", version)
@@ -256,11 +254,8 @@ def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
 
 
 def _check_manifest(text: bytes) -> None:
-    """Reject JSON that is too long, or that needs much more memory than its length.
-
-    Many empty lists are an example. Brackets inside texts are counted as well, which only matters
-    if they make up most of the file.
-    """
+    """Reject JSON that is too long, or that needs much more memory than its length."""
+    # Brackets inside texts count as well, which only matters if they make up most of the file.
     if len(text) > MAX_JSON:
         raise ModelFileError(f"its manifest has {len(text)} bytes, more than {MAX_JSON}.")
     values = text.count(b",") + text.count(b"[")
@@ -311,8 +306,7 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    if len(found := dict(pairs)) != len(pairs):
         raise ValueError("an object has the same name twice")
     return found
 

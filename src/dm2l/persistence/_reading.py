@@ -7,8 +7,8 @@ records of objects. Objects are built from the records after the whole file is c
 
 import math
 import re
-from collections.abc import Callable, Container
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -45,7 +45,7 @@ class Trusted:
     """The parts of an object of a class that the caller trusts."""
 
     name: str
-    parts: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, Any]
 
 
 class _MismatchError(Exception):
@@ -61,12 +61,10 @@ FUNCTIONS = {
 
 
 class Reader:
-    """Read and check values of a manifest.
+    """Read and check values of a manifest; ``array`` returns the array of a member."""
 
-    ``array`` returns the array of a member. A few lines of JSON could cause much work by referring
-    to the same array many times. Therefore ``budget`` limits the bytes of values and objects that
-    are made, and of arrays that are checked.
-    """
+    # A few lines of JSON could cause much work by referring to the same array many times. Therefore
+    # ``budget`` limits the bytes of values and objects that are made, and of arrays checked.
 
     def __init__(
         self,
@@ -115,7 +113,7 @@ class Reader:
 
     def _size(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value = _scalar(node, "iu", int)
-        _bind(sizes, form.sizes[0], int(value), place)
+        _bind(sizes, form, [int(value)], place)
         return value
 
     def _plain(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
@@ -129,10 +127,7 @@ class Reader:
         if kind == "tuple":
             return tuple(self.read(item, inner, place, sizes) for item in _items(node, place))
         if kind == "dict":
-            return {
-                key: self.read(v, inner, place, sizes)
-                for key, v in _items(node, place, dict).items()
-            }
+            return self._dict(node, Alternative("dict", parts=(inner,)), place, sizes)
         if kind == "pandas" and node.get("name") in ("NA", "NaT"):
             return getattr(import_module("pandas"), node["name"])
         if kind == "objects":
@@ -157,16 +152,12 @@ class Reader:
     def _list(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> list[Any]:
         if type(node) is not list:
             raise _MismatchError
-        if form.sizes:
-            _bind(sizes, form.sizes[0], len(node), place)
-        (item,) = form.parts
-        return self._read_items(node, item, place, sizes)
+        _bind(sizes, form, [len(node)][: len(form.sizes)], place)
+        return self._read_items(node, form.parts[0], place, sizes)
 
     def _tuple(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if _kind(node) != "tuple":
-            raise _MismatchError
-        items = _items(node, place)
-        if len(items) != len(form.parts):
+        items = _items(node, place) if _kind(node) == "tuple" else None
+        if items is None or len(items) != len(form.parts):
             raise _MismatchError
         parts = zip(items, form.parts, strict=True)
         return tuple(
@@ -174,14 +165,12 @@ class Reader:
         )
 
     def _dict(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if _kind(node) != "dict":
+        items = _items(node, place, dict) if _kind(node) == "dict" else None
+        if items is None or (items and not form.parts):
             raise _MismatchError
-        items = _items(node, place, dict)
-        if items and not form.parts:
-            raise _MismatchError
-        item = form.parts[0] if form.parts else _PLAIN
         return {
-            key: self.read(v, item, f"{place}[{brief(key)}]", sizes) for key, v in items.items()
+            key: self.read(v, form.parts[0], f"{place}[{brief(key)}]", sizes)
+            for key, v in items.items()
         }
 
     def _any_array(self, node: Json) -> NDArray[Any]:
@@ -205,8 +194,7 @@ class Reader:
         )
         if not fits or not array.dtype.isnative or array.ndim != len(form.sizes):
             raise _MismatchError
-        for name, size in zip(form.sizes, array.shape, strict=True):
-            _bind(sizes, name, size, place)
+        _bind(sizes, form, array.shape, place)
         if letter == "f" and node["member"] not in self._known_finite:
             self.pay(array.nbytes)
             self._known_finite.add(node["member"])
@@ -264,8 +252,7 @@ class Reader:
 
     def _sparse(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value = self._any_sparse(node, place)
-        for name, size in zip(form.sizes, value.shape, strict=True):
-            _bind(sizes, name, size, place)
+        _bind(sizes, form, value.shape, place)
         return value
 
     def _earlier(self, node: Json) -> Any:
@@ -280,18 +267,12 @@ class Reader:
     def _object(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if type(node) is Trusted:
             return node
-        if type(node) is Record:
-            record = node
-        elif _kind(node) == "object":
-            record = self._read_record(node, form, place)
-        else:
+        record = self._read_record(node, form, place) if _kind(node) == "object" else node
+        if type(record) is not Record or not _is_one(record.entry, form):
             raise _MismatchError
-        if not _is_one(record.entry, form):
-            raise _MismatchError
-        for name in form.sizes:
-            if name not in record.sizes:
-                raise ModelFileError(f"{place}, a {record.entry.name}, is not fitted.")
-            _bind(sizes, name, record.sizes[name], place)
+        if not record.sizes.keys() >= set(form.sizes):
+            raise ModelFileError(f"{place}, a {record.entry.name}, is not fitted.")
+        _bind(sizes, form, [record.sizes[name] for name in form.sizes], place)
         return record
 
     def _read_record(self, node: Json, form: Alternative, place: str) -> Record:
@@ -307,24 +288,21 @@ class Reader:
         if entry.module.startswith("sklearn."):
             self.sklearn_classes.add(entry.name)
         specs = entry.attributes
-        unknown = sorted(nodes.keys() - specs.keys())
-        if unknown:
-            reason = f"has the attribute {brief(unknown[0])}, which is not allowed"
-            raise ModelFileError(f"{place}, a {name}, {reason}. {OTHER_VERSION}")
         record, before = Record(entry, {}, {}), self._n_trusted
-        for key, part in nodes.items():
-            record.state[key] = self.read(part, specs[key], f"{name}.{key}", record.sizes)
-        lacks = entry.lacks(set(nodes))
-        if lacks:
-            reason = f"has no attribute {lacks[0]!r}"
-            raise ModelFileError(f"{place}, a {name}, {reason}. {OTHER_VERSION}")
-        if self._n_trusted == before:
-            try:
+        try:
+            for unknown in sorted(nodes.keys() - specs.keys()):
+                reason = f"has the attribute {brief(unknown)}, which is not allowed"
+                raise Wrong(f"{reason}. {OTHER_VERSION}")
+            for key, part in nodes.items():
+                record.state[key] = self.read(part, specs[key], f"{name}.{key}", record.sizes)
+            for lacking in entry.lacks(set(nodes)):
+                raise Wrong(f"has no attribute {lacking!r}. {OTHER_VERSION}")
+            if self._n_trusted == before:
                 check_requests(record.state.get("_metadata_request"))
                 for check in CHECKS.get(name, ()) if entry.is_fitted(set(nodes)) else ():
                     check(record)
-            except Wrong as wrong:
-                raise ModelFileError(f"{place}, a {name}, {wrong}.") from None
+        except Wrong as wrong:
+            raise ModelFileError(f"{place}, a {name}, {str(wrong).rstrip('.')}.") from None
         self._records.append(record)
         return record
 
@@ -336,10 +314,9 @@ class Reader:
         if name not in self._trusted:
             self.untrusted.add(name)
         self._n_trusted += 1
-        value = Trusted(name)
-        for key in ("new", "arguments", "state", "items"):
-            if key in node:
-                value.parts[key] = self.read(node[key], _ANYTHING, f"{place}.{key}", {})
+        given = [key for key in ("new", "arguments", "state", "items") if key in node]
+        parts = {key: self.read(node[key], _ANYTHING, f"{place}.{key}", {}) for key in given}
+        value = Trusted(name, parts)
         self._records.append(value)
         return value
 
@@ -407,10 +384,12 @@ def _is_one(entry: Entry, form: Alternative) -> bool:
     return form.value in (entry.name, "Anything") or form.value in entry.groups
 
 
-def _bind(sizes: dict[str, int], name: str, size: int, place: str) -> None:
-    wanted = int(name) if name.isdigit() else sizes.setdefault(name, size)
-    if name != "..." and wanted != size:
-        raise ModelFileError(f"{place} has size {size}, but the other arrays require {wanted}.")
+def _bind(sizes: dict[str, int], form: Alternative, found: Sequence[int], place: str) -> None:
+    """Compare sizes with those of the dimensions of an object, or set dimensions without a size."""
+    for name, size in zip(form.sizes, found, strict=True):
+        wanted = int(name) if name.isdigit() else sizes.setdefault(name, size)
+        if name != "..." and wanted != size:
+            raise ModelFileError(f"{place} has size {size}, but the other arrays require {wanted}.")
 
 
 def _read_dtype(name: Any) -> np.dtype[Any]:

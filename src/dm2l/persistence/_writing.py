@@ -53,11 +53,10 @@ class Writer:
         if type(value) is tuple:
             return {"kind": "tuple", "items": self.write(list(value), place, inside=inside)}
         if type(value) is dict:
-            wrong = [key for key in value if type(key) is not str]
-            if wrong:
-                raise TypeError(
-                    f"{place} has the key {wrong[0]!r}, but only dicts with text keys can be saved."
-                )
+            for key in value:
+                if type(key) is not str:
+                    fault = f"{place} has the key {key!r}"
+                    raise TypeError(f"{fault}, but only dicts with text keys can be saved.")
             items = {k: self.write(v, f"{place}[{k!r}]", inside=inside) for k, v in value.items()}
             return {"kind": "dict", "items": items}
         entry = BY_CLASS.get((type(value).__module__, type(value).__name__))
