@@ -423,31 +423,22 @@ _CHECKS = [
     for name, check in vars(_Trial).items()
     if name.startswith("check_")
 ]
-_CHECKS += [
-    MissingLabelCheck(
-        f"check_{method}",
-        f"Every row and label gets {what}.",
-        partial(_Trial._require_method, method=method),
-    )
-    for method, what in {
-        "predict": "one of the two codes",
-        "decision_function": "a finite score",
-        "predict_proba": "a probability",
-    }.items()
-]
-_CHECKS += [
-    MissingLabelCheck(
-        f"check_coding_{name}",
-        "Labels in this coding give the same model, and predictions in this coding.",
-        partial(_Trial._require_coding, recode=recode, negative=negative),
-    )
-    for name, recode, negative in (
-        ("signs", lambda Y: 2 * Y - 1, -1),
-        ("bool_with_label_mask", lambda Y: Y == 1, 0),
-        ("object_with_none", lambda Y: np.where(np.isnan(Y), None, Y), 0),
-        ("nullable_frame", lambda Y: _frame(Y).astype("Int8"), 0),
-        # Masked entries are valid labels, so that ignoring the mask changes the model.
-        ("masked_array", lambda Y: np.ma.array(np.nan_to_num(Y, nan=1.0), mask=np.isnan(Y)), 0),
-        ("signed_csr", lambda Y: sp.csr_array(np.nan_to_num(2 * Y - 1).astype(np.int8)), -1),
-    )
-]
+for name, what in {
+    "predict": "one of the two codes",
+    "decision_function": "a finite score",
+    "predict_proba": "a probability",
+}.items():
+    check = partial(_Trial._require_method, method=name)
+    _CHECKS.append(MissingLabelCheck(f"check_{name}", f"Every row and label gets {what}.", check))
+for name, recode, negative in (
+    ("signs", lambda Y: 2 * Y - 1, -1),
+    ("bool_with_label_mask", lambda Y: Y == 1, 0),
+    ("object_with_none", lambda Y: np.where(np.isnan(Y), None, Y), 0),
+    ("nullable_frame", lambda Y: _frame(Y).astype("Int8"), 0),
+    # Masked entries are valid labels, so that ignoring the mask changes the model.
+    ("masked_array", lambda Y: np.ma.array(np.nan_to_num(Y, nan=1.0), mask=np.isnan(Y)), 0),
+    ("signed_csr", lambda Y: sp.csr_array(np.nan_to_num(2 * Y - 1).astype(np.int8)), -1),
+):
+    check = partial(_Trial._require_coding, recode=recode, negative=negative)
+    what = "Labels in this coding give the same model, and predictions in this coding."
+    _CHECKS.append(MissingLabelCheck(f"check_coding_{name}", what, check))

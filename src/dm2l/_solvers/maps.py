@@ -63,9 +63,7 @@ class KernelColumns(FeatureMap):
 class KernelMap(KernelColumns):
     """``K ~ Phi Phi'`` with ``Phi[pivots] = L``, exactly or with ``n_components`` columns."""
 
-    def __init__(
-        self, kernel: Kernel, n_components: int | None = None, random_state: Any = None
-    ) -> None:
+    def __init__(self, kernel: Kernel, n_components: Any = None, random_state: Any = None) -> None:
         super().__init__(kernel)
         self._n_components, self._random_state = n_components, random_state
 

@@ -95,21 +95,19 @@ def check_rows(X: Any) -> None:
     """Raise an error if X is not a sequence of rows of equal length."""
     if sp.issparse(X):  # a DOK matrix is a mapping
         return
-    name = type(X).__name__
+    what = f"X is a {type(X).__name__}"
     if hasattr(X, "iloc") and not hasattr(X, "columns"):
         raise ValueError(
-            f"X is a {name}, not a 2-dimensional container. Pass a data frame with one row per "
+            f"{what}, not a 2-dimensional container. Pass a data frame with one row per "
             "sample, such as X.to_frame()."
         )
     if isinstance(X, (Mapping, Set, ValuesView)):
         raise TypeError(
-            f"X is a {name}, not a table of numbers. Pass an array or a data frame with one row "
+            f"{what}, not a table of numbers. Pass an array or a data frame with one row "
             "per sample, such as pandas.DataFrame(X) for a dict of columns."
         )
     if isinstance(X, Iterator):
-        raise TypeError(
-            f"X is a {name}, which can be read only once. Pass an array or a list: list(X)."
-        )
+        raise TypeError(f"{what}, which can be read only once. Pass an array or a list: list(X).")
     kind = getattr(X, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind == "V":
         fields = f" with the fields {', '.join(map(repr, kind.names))}" if kind.names else ""
@@ -129,9 +127,8 @@ def check_rows(X: Any) -> None:
             )
         lengths.append(_length(row))
         if lengths[-1] != lengths[0]:
-            first, other = (
-                "is not a list" if n is None else f"has {n}" for n in (lengths[0], lengths[-1])
-            )
+            sizes = (lengths[0], lengths[-1])
+            first, other = ("is not a list" if n is None else f"has {n}" for n in sizes)
             raise ValueError(
                 f"Rows of X differ in their number of values: row 0 {first}, row {i} {other}. Each "
                 "row needs one value for each feature."

@@ -171,12 +171,7 @@ def fit_source(
 
 
 def fit_arrays(
-    fitting: Trainer,
-    X: Any,
-    T: Signs,
-    strategy: str,
-    last: WarmStart | None,
-    weights: NDArray[np.float64] | None = None,
+    fitting: Trainer, X: Any, T: Signs, strategy: str, last: WarmStart | None, weights: Any
 ) -> SolverResult:
     """Fit to rows in memory by statistics or by passes."""
     if is_non_numpy(X):

@@ -156,16 +156,13 @@ class RowSample:
     def state(self) -> dict[str, Any]:
         """The sample as a dictionary of arrays."""
         self._settle()
-        state: dict[str, Any] = {"sample_limits": np.array([self.most, self.below])}
-        if self._parts:
-            (part,) = self._parts
-            inputs: dict[str, Any] = {"X": part.X}
+        state: dict[str, Any] = {"limits": np.array([self.most, self.below])}
+        for part in self._parts:  # one part, or none
+            state |= {"X": part.X, "T": part.T, "ranks": part.ranks, "weights": part.weights}
             if sp.issparse(part.X):
-                inputs = {name: getattr(part.X, name) for name in _CSR}
-                inputs["shape"] = np.array(part.X.shape)
-            inputs |= {"T": part.T, "ranks": part.ranks, "weights": part.weights}
-            state |= {f"sample_{name}": value for name, value in inputs.items()}
-        return state
+                X = state.pop("X")
+                state |= {name: getattr(X, name) for name in _CSR} | {"shape": np.array(X.shape)}
+        return {f"sample_{name}": value for name, value in state.items()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

@@ -384,9 +384,10 @@ class ReliabilityDisplay(Display):
         """
         probabilities = estimator.predict_proba(X)
         if isinstance(probabilities, list):  # one array per label, as in sklearn.multioutput
-            probabilities = np.column_stack(
-                [_of_yes(*part) for part in zip(probabilities, estimator.classes_, strict=True)]
-            )
+            parts = zip(map(np.asarray, probabilities), estimator.classes_, strict=True)
+            # A label that was never 1 in the training data has no column of class 1.
+            positive = [part[:, np.asarray(classes) == 1].sum(axis=1) for part, classes in parts]
+            probabilities = np.column_stack(positive)
         elif np.ndim(Y) == 1 and np.shape(probabilities)[1] == 2:  # both classes of one label
             probabilities = probabilities[:, 1:]
         return cls.from_predictions(
@@ -436,13 +437,6 @@ class ReliabilityDisplay(Display):
             margin.yaxis.set_minor_formatter(NullFormatter())
             margin.tick_params(labelbottom=False)
         return self
-
-
-def _of_yes(probabilities: Any, classes: Any) -> Numbers:
-    """Return the column of class 1, or zeros if the label was never 1 in the training data."""
-    yes = np.flatnonzero(np.asarray(classes) == 1)
-    table = np.asarray(probabilities, dtype=np.float64)
-    return table[:, yes[0]] if len(yes) else np.zeros(len(table))
 
 
 @dataclass(eq=False, repr=False)
