@@ -64,14 +64,7 @@ def solve_cccp(
         if gain <= tol * abs(history[-1]) or not problem.concave:
             converged = True
             break
-    return Solution(
-        W=W,
-        objective=history[-1],
-        n_iter=max(1, len(history) - 1),
-        converged=converged,
-        history=history,
-        n_evaluations=problem.n_evaluations - evaluations,
-    )
+    return Solution(W, history[-1], history, converged, problem.n_evaluations - evaluations)
 
 
 def solve_published(
@@ -98,14 +91,7 @@ def solve_published(
             report(len(history) - 1, history[-1])
         if not steepest and history[-2] - history[-1] <= RELATIVE_CHANGE * abs(history[-2]):
             break
-    return Solution(
-        W=weights(w),
-        objective=history[-1],
-        n_iter=max(1, len(history) - 1),
-        converged=True,
-        history=history,
-        n_evaluations=problem.n_evaluations,
-    )
+    return Solution(weights(w), history[-1], history, n_evaluations=problem.n_evaluations)
 
 
 class _Surrogate:

@@ -94,15 +94,10 @@ def solve_lbfgs(
     seen = descent.bent  # the last evaluation with curvature
     if seen is not None:
         seen = best.at._replace(curvature=seen.curvature)
-    return Solution(
-        W=preconditioner.to_weights(best.V),
-        objective=best.exact,
-        n_iter=max(1, descent.n_iter),
-        converged=converged,
-        history=descent.history,
-        n_evaluations=problem.n_evaluations - evaluations,
-        known=None if seen is None else Known(seen, best.mu),
-    )
+    W, evaluations = preconditioner.to_weights(best.V), problem.n_evaluations - evaluations
+    solution = Solution(W, best.exact, descent.history, converged, evaluations)
+    solution.known = None if seen is None else Known(seen, best.mu)
+    return solution
 
 
 @dataclass

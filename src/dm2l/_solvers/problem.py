@@ -54,13 +54,17 @@ class Solution:
 
     W: Any
     objective: float  # the exact objective at W
-    n_iter: int
-    converged: bool
     history: list[float]  # the exact objective at the start and after every iteration
+    converged: bool = True
     n_evaluations: int = 0
     factor: Preconditioner | None = None  # the preconditioner of the problem
     ridge: Any = None  # the solution without norms, if the solver started from it
     known: Known | None = None  # the evaluation at W
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations, at least one."""
+        return max(1, len(self.history) - 1)
 
 
 class SmoothProblem(Protocol):

@@ -211,7 +211,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             with checked_numbers(X):
                 head = fit_head(self, X, labels, learnable, rows)
         else:
-            solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
+            solution = Solution(None, 0.0, [0.0])
             head = solution, np.zeros((1, d)), np.zeros(1), np.zeros((n_labels, 1))
         solution, self.coef_, self.intercept_, self.label_vectors_ = head
         if not solution.converged:

@@ -401,7 +401,7 @@ def fit_head(
         else:
             W = preconditioner.to_weights(V)
             value = problem.exact(W)
-            solution = Solution(W, value, n_iter=1, converged=True, history=[value])
+            solution = Solution(W, value, [value])
     W = problem.to_original(solution.W)
     coef, b = feature_map.on_inputs(W, intercept)
     check_finite(coef, "Weights")

@@ -20,6 +20,7 @@ from dm2l.outofcore._sample import MAX_ROWS, MEMBERS, RowSample
 
 _EPS = float(np.finfo(np.float64).eps)
 _FORMAT = 2
+_FOREIGN = "so these statistics do not contain the block. Subtract only rows that were added."
 _ROWS = ("rows", "positive_rows")
 _PARTS = ("gram", "counted", "patterns", "pending")
 _NAMES = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
@@ -133,11 +134,8 @@ class RowStatistics:
         if sign < 0:
             more = (other.positives > self.positives) | (other.negatives > self.negatives)
             if more.any():
-                raise ValueError(
-                    f"Label {np.argmax(more)} has fewer positives or negatives than the block, so "
-                    "these statistics do not contain the block. Subtract only rows that were "
-                    "added."
-                )
+                what = f"Label {np.argmax(more)} has fewer positives or negatives than the block"
+                raise ValueError(f"{what}, {_FOREIGN}")
         if not self._begun:
             self.offset, self._begun = other.offset.copy(), other._begun
         elif other._begun and not np.array_equal(self.offset, other.offset):
@@ -185,10 +183,7 @@ class RowStatistics:
         if (excess > 0).any():
             column = int(np.argmax(excess))
             name = "the column of ones" if column == self.n_features else f"feature {column}"
-            raise ValueError(
-                f"The sum of squares of {name} would be negative, so these statistics do not "
-                "contain the block. Subtract only rows that were added."
-            )
+            raise ValueError(f"The sum of squares of {name} would be negative, {_FOREIGN}")
         kept = np.maximum(left[:-1], 0.0)
         # Add roughly the default alpha. A single row that is left may equal the offset.
         kept += kept.sum() / max(float(left[-1]), 1.0)

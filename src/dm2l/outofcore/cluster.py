@@ -92,10 +92,8 @@ class DaskBlocks(RemoteBlocks):
         """Tasks that return checked blocks; the first call runs the checks on the workers."""
         if self._blocks is None:
             n_features = self.n_features
-            checked = [
-                delayed(_read)(place, self._form, n_features, *parts)
-                for place, parts in enumerate(self._parts)
-            ]
+            parts, read = enumerate(self._parts), delayed(_read)
+            checked = [read(place, self._form, n_features, *part) for place, part in parts]
             with _LARGE_GRAPHS():
                 if self.keep:
                     checked = self.client.persist(checked)
