@@ -184,10 +184,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         from dm2l.outofcore import GramStatistics
 
         if not self._has_statistics:
-            raise AttributeError(
-                f"{type(self).__name__} has no statistics_. Call partial_fit, or fit with "
-                "strategy='statistics'."
-            )
+            what = f"{type(self).__name__} has no statistics_."
+            raise AttributeError(f"{what} Call partial_fit, or fit with strategy='statistics'.")
         return deepcopy(GramStatistics.from_state(self._statistics))
 
     @property

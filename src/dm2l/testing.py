@@ -164,10 +164,8 @@ def _require_all(good: NDArray[np.bool_], found: Any, expected: Any, what: str) 
         at = tuple(np.argwhere(~good)[0].tolist())
         wanted = expected if isinstance(expected, str) else expected[at]
         got = repr(str(found[at])) if isinstance(found[at], str) else found[at]
-        raise AssertionError(
-            f"{what}: expected {wanted} at {list(at)}, got {got} "
-            f"({(~good).sum()} of {good.size} entries differ)."
-        )
+        text = f"{what}: expected {wanted} at {list(at)},"
+        raise AssertionError(f"{text} got {got} ({(~good).sum()} of {good.size} entries differ).")
 
 
 def _require_shape(found: NDArray[Any], shape: tuple[int, ...], what: str) -> None:
@@ -281,10 +279,8 @@ class _Trial:
         except ValueError as error:
             _require(named in str(error), f"Expected a message that names {named}, got: {error}")
         else:
-            raise AssertionError(
-                f"fit must raise a ValueError{named and f' that names {named}'}, but raised no "
-                "error."
-            )
+            what = f"fit must raise a ValueError{named and f' that names {named}'},"
+            raise AssertionError(f"{what} but raised no error.")
 
     def _require_coding(self, recode: Callable[[Any], Any], negative: int) -> None:
         labels, expected = recode(self.Y), self.outputs()

@@ -143,9 +143,8 @@ class FourierMap(FeatureMap):
             xp = array_namespace(X)
             frequencies = asarray_like(frequencies, X)
         if X.shape[1] != frequencies.shape[0]:
-            raise ValueError(
-                f"X has {X.shape[1]} columns, but FourierMap was fitted on {frequencies.shape[0]}."
-            )
+            what = f"X has {X.shape[1]} columns,"
+            raise ValueError(f"{what} but FourierMap was fitted on {frequencies.shape[0]}.")
         n, m = X.shape[0], frequencies.shape[1]
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         Phi = xp.empty((n, self.n_components), dtype=dtype, device=device(frequencies))

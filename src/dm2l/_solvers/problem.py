@@ -211,10 +211,8 @@ class Preconditioner:
             if R is not None:
                 break
         else:
-            raise np.linalg.LinAlgError(
-                "The Gram matrix of the features is not positive definite. Scale the features, or "
-                "raise alpha."
-            )
+            what = "The Gram matrix of the features is not positive definite."
+            raise np.linalg.LinAlgError(f"{what} Scale the features, or raise alpha.")
         self._R = R
         # Accelerators multiply many times faster than they solve triangular systems.
         self._inverse = invert_triangular(self._R) if is_non_numpy(self._R) else None

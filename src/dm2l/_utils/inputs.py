@@ -37,10 +37,8 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         check_magnitude(X, getattr(model, "feature_names_in_", None))
         model._home = device_name(X)
     elif device_name(X) != model._home:
-        raise ValueError(
-            f"The model was fitted to arrays of {model._home}, but X is one of {device_name(X)}. "
-            "Move X to the device of the model, or fit a new model."
-        )
+        what = f"The model was fitted to arrays of {model._home}, but X is one of {device_name(X)}."
+        raise ValueError(f"{what} Move X to the device of the model, or fit a new model.")
     return X
 
 
@@ -97,10 +95,8 @@ def check_rows(X: Any) -> None:
         return
     what = f"X is a {type(X).__name__}"
     if hasattr(X, "iloc") and not hasattr(X, "columns"):
-        raise ValueError(
-            f"{what}, not a 2-dimensional container. Pass a data frame with one row per "
-            "sample, such as X.to_frame()."
-        )
+        text = f"{what}, not a 2-dimensional container."
+        raise ValueError(f"{text} Pass a data frame with one row per sample, such as X.to_frame().")
     if isinstance(X, (Mapping, Set, ValuesView)):
         raise TypeError(
             f"{what}, not a table of numbers. Pass an array or a data frame with one row "
@@ -129,10 +125,8 @@ def check_rows(X: Any) -> None:
         if lengths[-1] != lengths[0]:
             sizes = (lengths[0], lengths[-1])
             first, other = ("is not a list" if n is None else f"has {n}" for n in sizes)
-            raise ValueError(
-                f"Rows of X differ in their number of values: row 0 {first}, row {i} {other}. Each "
-                "row needs one value for each feature."
-            )
+            text = f"Rows of X differ in their number of values: row 0 {first}, row {i} {other}."
+            raise ValueError(f"{text} Each row needs one value for each feature.")
     if objects and lengths and lengths[0] is not None:
         raise ValueError("X is an array of arrays. Pass one array: numpy.stack(X).")
     try:
@@ -207,9 +201,8 @@ def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
             f"X has NaN{where}{more}. Impute missing values, for instance with "
             f"sklearn.impute.SimpleImputer {_ALTERNATIVES}"
         )
-    raise ValueError(
-        f"X has {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."
-    )
+    what = f"X has {'-' if value < 0 else ''}infinity (inf){where}{more}."
+    raise ValueError(f"{what} Replace or drop such values.")
 
 
 def check_number(name: str, value: Any, *, positive: bool = False, words: Any = ()) -> None:

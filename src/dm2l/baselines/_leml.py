@@ -271,10 +271,8 @@ class LEMLClassifier(IterativeBaseline):
         check_choice("loss", self.loss, *LOSSES)
         check_choice("missing", self.missing, "ignore", "neutral", "negative")
         if self.loss != "squared" and self.missing != "ignore":
-            raise ValueError(
-                f"missing={self.missing!r} requires loss='squared', got loss={self.loss!r}. Change "
-                "one of them."
-            )
+            what = f"missing={self.missing!r} requires loss='squared', got loss={self.loss!r}."
+            raise ValueError(f"{what} Change one of them.")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries

@@ -120,10 +120,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         T, entries = labels.signs, labels.entries
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
-            raise ValueError(
-                f"{type(self.estimator).__name__} does not accept sample_weight in fit. Use "
-                "another estimator, or fit without weights."
-            )
+            what = f"{type(self.estimator).__name__} does not accept sample_weight in fit."
+            raise ValueError(f"{what} Use another estimator, or fit without weights.")
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         regressor = _estimator_type(self.estimator) == "regressor"
         targets = T.astype(np.float64) if regressor else (T > 0).astype(np.int64)

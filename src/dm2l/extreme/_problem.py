@@ -348,10 +348,8 @@ def check_memory(rank: int, max_memory: float, **sizes: Any) -> None:
         return
     low = bisect_right(range(1, rank), limit, key=lambda r: bytes_needed(rank=r, **sizes))
     advice = f"use rank={low} or less" if low else "use fewer rows or features, as no rank fits"
-    raise ValueError(
-        f"With rank={rank}, this fit needs about {needed / (1 - SHARE):.3g} bytes, but max_memory "
-        f"is {max_memory:.3g}. Raise max_memory, or {advice}."
-    )
+    what = f"With rank={rank}, this fit needs about {needed / (1 - SHARE):.3g} bytes,"
+    raise ValueError(f"{what} but max_memory is {max_memory:.3g}. Raise max_memory, or {advice}.")
 
 
 def absent_target(labels: SparseLabelMatrix) -> float:

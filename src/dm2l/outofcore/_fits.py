@@ -96,10 +96,8 @@ def seen_rows(X: Any, T: Signs) -> Any:
 def _check_observed(labels: LabelMatrix, *, stacklevel: int) -> None:
     """Raise an error if no label is observed, and warn about constant labels."""
     if not labels.signs.any():
-        raise ValueError(
-            "All labels are missing in all blocks, but at least one must be observed. Check "
-            "missing_label and label_mask."
-        )
+        what = "All labels are missing in all blocks, but at least one must be observed."
+        raise ValueError(f"{what} Check missing_label and label_mask.")
     labels.warn_constant(stacklevel=stacklevel)
 
 
@@ -125,9 +123,8 @@ class Stream:
         """Continue the stream of a fitted estimator."""
         feature_map = fitting.stored_map(weights, n_features)
         if feature_map is None:
-            raise NotFittedError(
-                "The kernel approximation has no features yet. Call partial_fit with a first block."
-            )
+            what = "The kernel approximation has no features yet."
+            raise NotFittedError(f"{what} Call partial_fit with a first block.")
         if feature_map.n_coefficients != statistics.n_features:
             raise ValueError(
                 f"The statistics have {statistics.n_features} features, but the kernel "
@@ -332,7 +329,5 @@ def source_strategy(
 def refuse(reason: str) -> None:
     """Raise an error if there is a reason why a model cannot be fitted block by block."""
     if reason:
-        raise ValueError(
-            f"This model cannot be fitted block by block: {reason}. To read all rows into memory, "
-            "use strategy='memory'."
-        )
+        what = f"This model cannot be fitted block by block: {reason}."
+        raise ValueError(f"{what} To read all rows into memory, use strategy='memory'.")

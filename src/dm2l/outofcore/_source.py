@@ -139,10 +139,8 @@ class RowBlocks:
         ahead: bool = True,
     ) -> None:
         if not callable(read):
-            raise TypeError(
-                f"read must be a function that returns blocks, got {type(read).__name__}. Wrap an "
-                "iterable in a function: RowBlocks(lambda: ...)."
-            )
+            what = f"read must be a function that returns blocks, got {type(read).__name__}."
+            raise TypeError(f"{what} Wrap an iterable in a function: RowBlocks(lambda: ...).")
         self._read = read
         self.missing_label = missing_label
         self.missing_as = missing_as

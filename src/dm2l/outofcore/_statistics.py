@@ -124,10 +124,8 @@ class RowStatistics:
 
     def _combine(self, other: Self, sign: int) -> Self:
         if type(other) is not type(self):
-            raise TypeError(
-                f"{type(self).__name__} can only be combined with its own type, got "
-                f"{type(other).__name__}."
-            )
+            text = f"{type(self).__name__} can only be combined with its own type,"
+            raise TypeError(f"{text} got {type(other).__name__}.")
         for name in ("n_features", "n_labels"):
             if (mine := getattr(self, name)) != (its := getattr(other, name)):
                 raise ValueError(f"Statistics with {name}={mine} and {its} cannot be combined.")
@@ -370,10 +368,8 @@ class GramStatistics(RowStatistics):
             state |= {name: _whole(state[name], size) for name in filter(_symmetric, state)}
             return cls.from_state(state)._checked()
         except FAULTS as error:
-            raise ValueError(
-                f"{path} is not a valid file of GramStatistics: {error}. Gather the statistics "
-                "again and save them."
-            ) from error
+            what = f"{path} is not a valid file of GramStatistics: {error}."
+            raise ValueError(f"{what} Gather the statistics again and save them.") from error
 
     def _checked(self) -> Self:
         size, c = self.n_features + 1, self.n_labels

@@ -179,10 +179,8 @@ def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
             part = part.rechunk(dict.fromkeys(range(1, part.ndim), -1) | same)
         lists[name] = list(np.ravel(part.to_delayed()))
         if len(lists[name]) != len(lists["X"]):
-            raise ValueError(
-                f"X has {len(lists['X'])} blocks of rows, but {name} has {len(lists[name])}. Give "
-                "both the same partitions."
-            )
+            what = f"X has {len(lists['X'])} blocks of rows, but {name} has {len(lists[name])}."
+            raise ValueError(f"{what} Give both the same partitions.")
     return [list(parts) for parts in zip(*lists.values(), strict=True)]
 
 

@@ -178,10 +178,8 @@ class PathDisplay(Display):
         params = fnmatch.filter(cv_results, "param_*")
         by_step = {key.removeprefix("param_").split("__")[-1]: key for key in params}
         if "lambda_d" not in by_step:
-            raise ValueError(
-                "cv_results_ has no param_lambda_d. Pass a search over lambda_d, such as "
-                "DM2LClassifierCV."
-            )
+            what = "cv_results_ has no param_lambda_d."
+            raise ValueError(f"{what} Pass a search over lambda_d, such as DM2LClassifierCV.")
         splits = fnmatch.filter(cv_results, "split*_test_score")
         if not splits:
             raise ValueError("cv_results_ has no split0_test_score. Pass a search with one metric.")
