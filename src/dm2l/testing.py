@@ -7,8 +7,6 @@ General requirements, such as pickling and unchanged parameters, are tested by
 :func:`sklearn.utils.estimator_checks.check_estimator`.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Iterable
@@ -49,7 +47,7 @@ class MissingLabelCheck:
 
     name: str
     requirement: str
-    _run: Callable[[_Trial], None] = field(repr=False)
+    _run: Callable[[Any], None] = field(repr=False)
 
     def __call__(self, estimator: Any) -> None:
         """Raise AssertionError if the check fails, and SkipTest if it does not apply."""

@@ -5,8 +5,6 @@ factor of the kernel matrix, ``K = Phi Phi'``, so that ``||W||_F^2 = tr(A'KA)`` 
 model is the linear model on ``Phi``: see :mod:`dm2l._solvers.maps`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from copy import copy
@@ -70,7 +68,7 @@ class Features:
         self._square = square
         self._workers = workers if is_numpy_array(Phi) else 1
 
-    def centre(self, mean: Any = None, *, in_place: bool = False) -> Features:
+    def centre(self, mean: Any = None, *, in_place: bool = False) -> "Features":
         """Features minus their column means, or minus ``mean``, if they have an intercept."""
         if not self.intercept or self.mean is not None:
             return self
@@ -285,7 +283,7 @@ class FeatureMap:
         """The paper's start: feature weights of ``A = I``."""
         return self.weights(asarray_like(np.eye(self.n_coefficients, n_labels), self.example))
 
-    def fixed(self, X: Any) -> FeatureMap:
+    def fixed(self, X: Any) -> "FeatureMap":
         """The map from any rows to these features, after a fit to ``X``."""
         return self
 

@@ -9,8 +9,6 @@ With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, which has
 * :class:`KernelColumns`: ``Phi = K``, the variables of the published solver.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The problems that solvers minimize, their preconditioners, and masked ridge solutions."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,7 +55,7 @@ class Solution:
     history: list[float]  # the exact objective at the start and after every iteration
     converged: bool = True
     n_evaluations: int = 0
-    factor: Preconditioner | None = None  # the preconditioner of the problem
+    factor: "Preconditioner | None" = None  # the preconditioner of the problem
     ridge: Any = None  # the solution without norms, if the solver started from it
     known: Known | None = None  # the evaluation at W
 
@@ -213,9 +211,12 @@ class Preconditioner:
         else:
             what = "The Gram matrix of the features is not positive definite."
             raise np.linalg.LinAlgError(f"{what} Scale the features, or raise alpha.")
+        self._keep(R)
+
+    def _keep(self, R: Any) -> None:
         self._R = R
         # Accelerators multiply many times faster than they solve triangular systems.
-        self._inverse = invert_triangular(self._R) if is_non_numpy(self._R) else None
+        self._inverse = invert_triangular(R) if is_non_numpy(R) else None
 
     def to_weights(self, V: Any) -> Any:
         """``W = R'^-1 V``."""

@@ -11,12 +11,10 @@ orthonormal columns, and ``t_0`` the target of an entry that is not stored. Ther
 the first sum is ``||G||_F^2``.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.linalg
@@ -62,7 +60,7 @@ class SharedRows:
     @classmethod
     def gather(
         cls, positives: Any, rank: int, min_rows: int = 2, *, size: int = STACK, rows: Any = None
-    ) -> SharedRows:
+    ) -> Self:
         """Groups of a boolean sparse matrix, in stacks of at most ``size`` numbers."""
         positives = positives.tocsc()
         counts = np.diff(positives.indptr)

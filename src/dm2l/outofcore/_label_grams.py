@@ -1,10 +1,8 @@
 """Gram matrices of the rows of every label, computed from products that labels share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -147,7 +145,7 @@ class LearnableRows:
                 self.gram += self.pending.pop(pattern)
                 self.counted |= labels
 
-    def combine(self, other: LearnableRows, sign: float, learnable: Mask) -> None:
+    def combine(self, other: Self, sign: float, learnable: Mask) -> None:
         """Add or subtract all rows of another object."""
         self.gram += sign * other.gram
         if sign > 0:

@@ -1,7 +1,5 @@
 """A random sample of the rows of a stream, from which label correlations are estimated."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,7 +29,7 @@ class _Rows(NamedTuple):
     ranks: NDArray[np.float64]
     weights: NDArray[np.float64]
 
-    def take(self, rows: NDArray[np.intp]) -> _Rows:
+    def take(self, rows: NDArray[np.intp]) -> "_Rows":
         others = self.T[rows], self.ids[rows], self.ranks[rows], self.weights[rows]
         return _Rows(take_rows(self.X, rows), *others)
 
@@ -84,7 +82,7 @@ class RowSample:
             for part in self._parts
         ]
 
-    def combine(self, other: RowSample, sign: int) -> bool:
+    def combine(self, other: Self, sign: int) -> bool:
         """Add or subtract a sample; if a row is not found, empty the sample and return False."""
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)

@@ -1,7 +1,5 @@
 """Row blocks: sources of rows for repeated passes, and checks of each block."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -236,7 +234,7 @@ class RowBlocks:
         source.feature_names = np.array(names, dtype=object) if names else None
         return source
 
-    def head(self, rows: int) -> RowBlocks:
+    def head(self, rows: int) -> "RowBlocks":
         """Return row blocks of the first ``rows`` rows."""
         check_count("rows", rows)
         classes = self._form.labels.classes if self._form.labels is not None else None

@@ -1,7 +1,5 @@
 """Displays of missing labels, of the co-occurrence of labels and of their singular values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self

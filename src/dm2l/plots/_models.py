@@ -1,7 +1,5 @@
 """Displays of convergence, of a search over ``lambda_d``, of calibration and of correlation."""
 
-from __future__ import annotations
-
 import fnmatch
 import math
 from collections.abc import Mapping, Sequence
