@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._solvers.features import Features
@@ -28,6 +29,7 @@ from dm2l.labels._entries import EntryWeights
 
 Array = NDArray[Any]
 Report = Callable[[int, float], None]
+Map = Callable[[Array], Array]
 
 
 class Known(NamedTuple):
@@ -282,6 +284,22 @@ def conjugate_gradients(
         direction = turned + share * direction
         size = fresh
     return V
+
+
+def solve_by_cg(
+    product: Map, right: Array, start: Array, tol: float, inverse: Map | None = None, **limits: Any
+) -> Array:
+    """Solve ``product(A) = right`` for a matrix ``A``, where ``inverse`` is nearly the inverse."""
+
+    def flat(function: Map) -> LinearOperator:
+        size = right.size
+        return LinearOperator(
+            (size, size), lambda a: np.ravel(function(a.reshape(right.shape))), dtype=np.float64
+        )
+
+    M = None if inverse is None else flat(inverse)
+    found, _ = cg(flat(product), right.ravel(), start.ravel(), rtol=tol, M=M, **limits)
+    return np.asarray(found.reshape(right.shape))
 
 
 def masked_ridge(

@@ -21,12 +21,11 @@ import scipy.linalg
 import scipy.sparse as sp
 from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
 from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm
-from dm2l._solvers.problem import Preconditioner, Solution
+from dm2l._solvers.problem import Preconditioner, Solution, solve_by_cg
 from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
 from dm2l.labels._parsing import SparseLabelMatrix
 from dm2l.metrics import propensities
@@ -252,14 +251,8 @@ def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: fl
     right = np.asarray(preconditioner.to_gradient(problem.right()))
     if problem.uniform and preconditioner.rho == 1.0:
         return right
-
-    def hessian(v: Array) -> Array:
-        W = preconditioner.to_weights(v.reshape(right.shape))
-        return np.ravel(preconditioner.to_gradient(problem.product(W) + problem.penalty * W))
-
-    operator = LinearOperator((right.size, right.size), matvec=hessian, dtype=np.float64)
-    flat = right.ravel()
-    return np.asarray(cg(operator, flat, x0=flat, rtol=tol, maxiter=500)[0]).reshape(right.shape)
+    product = partial(preconditioner.hessian, problem)
+    return solve_by_cg(product, right, right, tol, maxiter=500)
 
 
 def label_basis(features: Any, stored: Any, ridge: Any, rank: int, *, block: int = 1024) -> Array:
