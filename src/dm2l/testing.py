@@ -137,10 +137,8 @@ def _outputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
     methods = ("decision_function", "predict_proba", "predict")
     # Methods that write into X get a copy, so that they do not affect other checks.
     found = {name: getattr(model, name)(X.copy()) for name in methods if hasattr(model, name)}
-    return {
-        name: values.toarray() if sp.issparse(values) else np.asarray(values)
-        for name, values in found.items()
-    }
+    dense = (v.toarray() if sp.issparse(v) else np.asarray(v) for v in found.values())
+    return dict(zip(found, dense, strict=True))
 
 
 def _frame(Y: NDArray[Any]) -> Any:

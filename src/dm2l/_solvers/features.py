@@ -36,8 +36,7 @@ from dm2l._utils.arrays import (
 from dm2l.labels._matrix import LearnableMask
 
 Floats = NDArray[np.float64]
-# Dense matrices with fewer entries are not checked for zeros.
-WORTH_SPARSE = 2**16
+WORTH_SPARSE = 2**16  # dense matrices with fewer entries are not checked for zeros
 # Up to this share of nonzero entries, products of sparse matrices are faster (benchmarks/blas.py).
 FEW = 0.1
 # Up to this share, the product of a sparse matrix with its own transpose is faster.
@@ -47,9 +46,7 @@ FEW_IN_GRAM = 0.04
 class Features:
     """A matrix ``Phi``, with an implicit last column of ones for the intercept."""
 
-    def __init__(
-        self, Phi: Any, intercept: bool, square: Callable[[], Any] | None = None, workers: int = 1
-    ) -> None:
+    def __init__(self, Phi: Any, intercept: bool, square: Any = None, workers: int = 1) -> None:
         self.xp = namespace(Phi)
         # An array with the library, device and dtype of the scores.
         self.example = np.empty(0, dtype=Phi.dtype) if sp.issparse(Phi) else Phi

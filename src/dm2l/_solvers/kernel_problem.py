@@ -24,8 +24,7 @@ from dm2l._solvers.features import Features
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
 from dm2l._utils.arrays import add_diagonal, asarray_like, cholesky, is_non_numpy, solve_triangular
 
-# Columns of the inverse of the factor that are computed together.
-_WIDTH = 256
+_WIDTH = 256  # columns of the inverse of the factor that are computed together
 
 
 class KernelOperator(Features):

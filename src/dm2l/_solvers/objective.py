@@ -26,8 +26,7 @@ from dm2l._solvers.nuclear import Evaluation, Norm, nuclear_norm, thresholded_nu
 from dm2l._utils.arrays import WORTH_SHARING, asarray_like, float64, one_blas_thread, pool, to_numpy
 from dm2l.labels._entries import EntryWeights, Signs
 
-# Up to this number of columns, padding rows of a stack cost less than another stack.
-FEW = 64
+FEW = 64  # up to this number of columns, padding rows of a stack cost less than another stack
 
 
 class Groups:

@@ -22,8 +22,7 @@ from dm2l.baselines._linear import Array, IterativeBaseline, weighted_grams
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 
-# Gradient steps for the correlations of a group in each round, as in the released code.
-STEPS = 60
+STEPS = 60  # gradient steps for the correlations of a group in each round, as in the released code
 
 
 class Glocal:

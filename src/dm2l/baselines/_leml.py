@@ -14,8 +14,7 @@ from dm2l.baselines._linear import Array, ImputedTargets, Inputs, IterativeBasel
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 
-# Maximum number of products with the Hessian in a Newton step for W.
-MOST_PRODUCTS = 20
+MOST_PRODUCTS = 20  # maximum number of products with the Hessian in a Newton step for W
 
 
 class Loss(NamedTuple):

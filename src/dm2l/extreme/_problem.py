@@ -33,8 +33,7 @@ from dm2l.metrics._complete import check_propensities
 
 Array = NDArray[np.float64]
 
-# Numbers in the largest stack (32 MB); larger stacks are not faster.
-STACK = 2**22
+STACK = 2**22  # numbers in the largest stack (32 MB); larger stacks are not faster
 # A stack holds groups whose sizes differ by at most this factor, or that have at most this many
 # rows.
 PADDING, SMALL = 1.1, 8
@@ -121,17 +120,14 @@ class SharedRows:
         return total
 
 
-# Share of the memory limit that temporary blocks may use.
-SHARE = 1 / 4
-# Number of stored entries whose scores are computed at a time, times the rank.
-CHUNK = 2**22
+SHARE = 1 / 4  # share of the memory limit that temporary blocks may use
+CHUNK = 2**22  # number of stored entries whose scores are computed at a time, times the rank
 # Number of arrays of weights that the solver holds, including its memory of steps and gradients.
 REMEMBERED = 2 * 20 + 10
 # Number of arrays of scores during an evaluation, and of squares of the features before the fit.
 SCORES = 8
 SQUARES = 4
-# Bytes per stored label: two CSR matrices, its row number, weights and score.
-STORED = 120
+STORED = 120  # bytes per stored label: two CSR matrices, its row number, weights and score
 
 
 class LowRankProblem:

@@ -24,18 +24,13 @@ from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 
 Strategy = Literal["memory", "statistics", "passes"]
 
-# Number of candidate rows per landmark of a Nystroem approximation.
-CANDIDATES = 4
-# Number of evaluations of the objective in a typical fit.
-EVALUATIONS = 40
-# Work per label for its Gram matrices, relative to one Gram matrix of all rows.
-LABEL_SHARE = 0.2
+CANDIDATES = 4  # number of candidate rows per landmark of a Nystroem approximation
+EVALUATIONS = 40  # number of evaluations of the objective in a typical fit
+LABEL_SHARE = 0.2  # work per label for its Gram matrices, relative to one Gram matrix of all rows
 # Rows in memory are fitted in memory unless statistics save this factor and this much work.
 FACTOR, MULTIPLICATIONS = 3.0, 1e10
-# Numbers in a block and in its temporaries.
-BLOCK = 6 * 8_000_000
-# Bytes that are assumed to be free if the system does not report them.
-UNKNOWN = 4 * 2**30
+BLOCK = 6 * 8_000_000  # numbers in a block and in its temporaries
+UNKNOWN = 4 * 2**30  # bytes that are assumed to be free if the system does not report them
 
 
 def fit_sums(

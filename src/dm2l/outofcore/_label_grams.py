@@ -17,10 +17,8 @@ Mask = NDArray[np.bool_]
 # Minimum number of rows in a block, and number of labels that then share products. Products of
 # fewer than a few hundred rows are slow (benchmarks/blocks.py --tune).
 SHARING = ((12_000, 3), (1_500, 2), (0, 1))
-# Number of rows that are gathered and multiplied together.
-PIECE = 1024
-# Maximum number of label patterns whose rows wait in a separate Gram matrix.
-MAX_PENDING = 16
+PIECE = 1024  # number of rows that are gathered and multiplied together
+MAX_PENDING = 16  # maximum number of label patterns whose rows wait in a separate Gram matrix
 
 
 def square(Phi: Any) -> Array:

@@ -17,8 +17,7 @@ from dm2l.outofcore._source import Block, RemoteBlocks, naming_block, read_block
 
 __all__ = ["DaskBlocks"]
 
-# Number of results that one task adds up.
-FAN_IN = 8
+FAN_IN = 8  # number of results that one task adds up
 # Graphs contain the weights of the model, which are large if there are many labels.
 _LARGE_GRAPHS = partial(config.set, {"distributed.admin.large-graph-warning-threshold": "10GB"})
 
