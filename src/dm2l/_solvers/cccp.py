@@ -17,7 +17,7 @@ from scipy.optimize import OptimizeResult, line_search, minimize
 
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import thresholded_nuclear_norm
-from dm2l._solvers.problem import Preconditioner, Problem, Report, Solution
+from dm2l._solvers.problem import Problem, Report, Solution
 from dm2l._utils.arrays import asarray_like, to_numpy
 
 DELTA = 0.005  # threshold of Algorithm 2
@@ -30,13 +30,7 @@ _norm = partial(thresholded_nuclear_norm, delta=DELTA)
 
 
 def solve_cccp(
-    problem: Any,
-    preconditioner: Preconditioner,
-    W: Any,
-    *,
-    tol: float,
-    max_iter: int,
-    report: Report | None = None,
+    problem: Any, preconditioner: Any, W: Any, *, tol: float, max_iter: int, report: Any = None
 ) -> Solution:
     """Linearize the concave part at ``W_t`` and minimize the surrogate, until ``J`` converges."""
     # The problem is a SmoothProblem that can linearize its global norm.

@@ -187,18 +187,14 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     for suffix in reversed(_READERS):
         present |= {path.stem: path for path in paths if path.suffix.lower() == suffix}
     if name not in present:
-        text = (
-            f"The environment variable {_VARIABLE} is not set. Set it to a folder of NAME.npz "
-            f"archives, for example: export {_VARIABLE}=/path/to/datasets"
-        )
-        if folder:
-            listing = ", ".join(sorted(present)) or "none"
-            text = f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}."
+        listing = ", ".join(sorted(present)) or "none"
+        text = f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}."
+        if not folder:
+            text = f"The environment variable {_VARIABLE} is not set. Set it to a folder of "
+            text += f"NAME.npz archives, for example: export {_VARIABLE}=/path/to/datasets"
         if card is not None:
-            text += (
-                f" Get {name} from {card.home} and save it there as {name}.npz, {name}.arff with "
-                f"{name}.xml, or {name}.mat."
-            )
+            text += f" Get {name} from {card.home} and save it there as {name}.npz, "
+            text += f"{name}.arff with {name}.xml, or {name}.mat."
         raise FileNotFoundError(text)
     path = present[name]
     bunch: Bunch = _READERS[path.suffix.lower()](path)

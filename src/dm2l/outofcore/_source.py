@@ -59,9 +59,8 @@ def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) ->
 
 def _indexable(part: Any) -> Any:
     """Convert an array-like so that its rows can be sliced."""
-    if part is None or hasattr(part, "iloc") or hasattr(part, "shape"):
-        return part.tocsr() if sp.issparse(part) else part
-    return np.asarray(part)
+    part = part if part is None or hasattr(part, "shape") else np.asarray(part)
+    return part.tocsr() if sp.issparse(part) else part
 
 
 def _first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:
