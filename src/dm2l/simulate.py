@@ -189,10 +189,8 @@ def simulate_truncated(
         order = (T > 0).sum(axis=0) if order == "popularity" else np.zeros(T.shape[1])
     first = np.asarray(order, dtype=np.float64)
     if first.shape not in (T.shape, T.shape[1:]) or not np.isfinite(first).all():
-        raise ValueError(
-            f"order must have one finite number per label, or the shape {T.shape} of Y; got shape "
-            f"{first.shape}."
-        )
+        what = f"order must have one finite number per label, or the shape {T.shape} of Y;"
+        raise ValueError(f"{what} got shape {first.shape}.")
     score = np.where(T > 0, np.broadcast_to(first, T.shape), -np.inf)
     best = np.lexsort((keys, -score), axis=1)[:, : int(k)]
     kept = np.zeros(T.shape, dtype=bool)
@@ -232,19 +230,16 @@ def _signs_and_keys(Y: Any, random_state: Any) -> tuple[Signs, NDArray[np.intp]]
     """Signs, and a random permutation of the numbers of the entries."""
     labels = parse_labels(Y)
     if labels.kind != "multilabel":
-        raise ValueError(
-            "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1, got a 1-D y."
-        )
+        what = "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1,"
+        raise ValueError(f"{what} got a 1-D y.")
     T = labels.signs
     return T, check_random_state(random_state).permutation(T.size).reshape(T.shape)
 
 
 def _share(rho: float) -> float:
     if isinstance(rho, bool) or not isinstance(rho, Real) or not 0 <= rho <= 1:
-        raise ValueError(
-            "rho, the share of entries that stay observed, must be a number from 0 to 1; got "
-            f"{rho!r}."
-        )
+        what = "rho, the share of entries that stay observed, must be a number from 0 to 1;"
+        raise ValueError(f"{what} got {rho!r}.")
     return float(rho)
 
 

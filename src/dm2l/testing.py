@@ -47,7 +47,7 @@ class MissingLabelCheck:
 
     name: str
     requirement: str
-    _run: Callable[..., None] = field(repr=False)
+    _run: Callable[[Any], None] = field(repr=False)
 
     def __call__(self, estimator: Any) -> None:
         """Raise AssertionError if the check fails, and SkipTest if it does not apply."""
@@ -137,10 +137,8 @@ def _outputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
     methods = ("decision_function", "predict_proba", "predict")
     # Methods that write into X get a copy, so that they do not affect other checks.
     found = {name: getattr(model, name)(X.copy()) for name in methods if hasattr(model, name)}
-    return {
-        name: values.toarray() if sp.issparse(values) else np.asarray(values)
-        for name, values in found.items()
-    }
+    dense = (v.toarray() if sp.issparse(v) else np.asarray(v) for v in found.values())
+    return dict(zip(found, dense, strict=True))
 
 
 def _frame(Y: NDArray[Any]) -> Any:
@@ -162,10 +160,8 @@ def _require_all(good: NDArray[np.bool_], found: Any, expected: Any, what: str) 
         at = tuple(np.argwhere(~good)[0].tolist())
         wanted = expected if isinstance(expected, str) else expected[at]
         got = repr(str(found[at])) if isinstance(found[at], str) else found[at]
-        raise AssertionError(
-            f"{what}: expected {wanted} at {list(at)}, got {got} "
-            f"({(~good).sum()} of {good.size} entries differ)."
-        )
+        text = f"{what}: expected {wanted} at {list(at)},"
+        raise AssertionError(f"{text} got {got} ({(~good).sum()} of {good.size} entries differ).")
 
 
 def _require_shape(found: NDArray[Any], shape: tuple[int, ...], what: str) -> None:
@@ -279,10 +275,8 @@ class _Trial:
         except ValueError as error:
             _require(named in str(error), f"Expected a message that names {named}, got: {error}")
         else:
-            raise AssertionError(
-                f"fit must raise a ValueError{named and f' that names {named}'}, but raised no "
-                "error."
-            )
+            what = f"fit must raise a ValueError{named and f' that names {named}'},"
+            raise AssertionError(f"{what} but raised no error.")
 
     def _require_coding(self, recode: Callable[[Any], Any], negative: int) -> None:
         labels, expected = recode(self.Y), self.outputs()
@@ -421,31 +415,22 @@ _CHECKS = [
     for name, check in vars(_Trial).items()
     if name.startswith("check_")
 ]
-_CHECKS += [
-    MissingLabelCheck(
-        f"check_{method}",
-        f"Every row and label gets {what}.",
-        partial(_Trial._require_method, method=method),
-    )
-    for method, what in {
-        "predict": "one of the two codes",
-        "decision_function": "a finite score",
-        "predict_proba": "a probability",
-    }.items()
-]
-_CHECKS += [
-    MissingLabelCheck(
-        f"check_coding_{name}",
-        "Labels in this coding give the same model, and predictions in this coding.",
-        partial(_Trial._require_coding, recode=recode, negative=negative),
-    )
-    for name, recode, negative in (
-        ("signs", lambda Y: 2 * Y - 1, -1),
-        ("bool_with_label_mask", lambda Y: Y == 1, 0),
-        ("object_with_none", lambda Y: np.where(np.isnan(Y), None, Y), 0),
-        ("nullable_frame", lambda Y: _frame(Y).astype("Int8"), 0),
-        # Masked entries are valid labels, so that ignoring the mask changes the model.
-        ("masked_array", lambda Y: np.ma.array(np.nan_to_num(Y, nan=1.0), mask=np.isnan(Y)), 0),
-        ("signed_csr", lambda Y: sp.csr_array(np.nan_to_num(2 * Y - 1).astype(np.int8)), -1),
-    )
-]
+for name, what in {
+    "predict": "one of the two codes",
+    "decision_function": "a finite score",
+    "predict_proba": "a probability",
+}.items():
+    check = partial(_Trial._require_method, method=name)
+    _CHECKS.append(MissingLabelCheck(f"check_{name}", f"Every row and label gets {what}.", check))
+for name, recode, negative in (
+    ("signs", lambda Y: 2 * Y - 1, -1),
+    ("bool_with_label_mask", lambda Y: Y == 1, 0),
+    ("object_with_none", lambda Y: np.where(np.isnan(Y), None, Y), 0),
+    ("nullable_frame", lambda Y: _frame(Y).astype("Int8"), 0),
+    # Masked entries are valid labels, so that ignoring the mask changes the model.
+    ("masked_array", lambda Y: np.ma.array(np.nan_to_num(Y, nan=1.0), mask=np.isnan(Y)), 0),
+    ("signed_csr", lambda Y: sp.csr_array(np.nan_to_num(2 * Y - 1).astype(np.int8)), -1),
+):
+    check = partial(_Trial._require_coding, recode=recode, negative=negative)
+    what = "Labels in this coding give the same model, and predictions in this coding."
+    _CHECKS.append(MissingLabelCheck(f"check_coding_{name}", what, check))

@@ -17,7 +17,7 @@ from scipy.optimize import OptimizeResult, line_search, minimize
 
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import thresholded_nuclear_norm
-from dm2l._solvers.problem import Preconditioner, Problem, Report, Solution
+from dm2l._solvers.problem import Problem, Report, Solution
 from dm2l._utils.arrays import asarray_like, to_numpy
 
 DELTA = 0.005  # threshold of Algorithm 2
@@ -30,13 +30,7 @@ _norm = partial(thresholded_nuclear_norm, delta=DELTA)
 
 
 def solve_cccp(
-    problem: Any,
-    preconditioner: Preconditioner,
-    W: Any,
-    *,
-    tol: float,
-    max_iter: int,
-    report: Report | None = None,
+    problem: Any, preconditioner: Any, W: Any, *, tol: float, max_iter: int, report: Any = None
 ) -> Solution:
     """Linearize the concave part at ``W_t`` and minimize the surrogate, until ``J`` converges."""
     # The problem is a SmoothProblem that can linearize its global norm.
@@ -64,14 +58,7 @@ def solve_cccp(
         if gain <= tol * abs(history[-1]) or not problem.concave:
             converged = True
             break
-    return Solution(
-        W=W,
-        objective=history[-1],
-        n_iter=max(1, len(history) - 1),
-        converged=converged,
-        history=history,
-        n_evaluations=problem.n_evaluations - evaluations,
-    )
+    return Solution(W, history[-1], history, converged, problem.n_evaluations - evaluations)
 
 
 def solve_published(
@@ -98,14 +85,7 @@ def solve_published(
             report(len(history) - 1, history[-1])
         if not steepest and history[-2] - history[-1] <= RELATIVE_CHANGE * abs(history[-2]):
             break
-    return Solution(
-        W=weights(w),
-        objective=history[-1],
-        n_iter=max(1, len(history) - 1),
-        converged=True,
-        history=history,
-        n_evaluations=problem.n_evaluations,
-    )
+    return Solution(weights(w), history[-1], history, n_evaluations=problem.n_evaluations)
 
 
 class _Surrogate:

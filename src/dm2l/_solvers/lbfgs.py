@@ -23,24 +23,18 @@ FAR = 2e-2
 PATIENCE = 7e-6
 # The solver has converged only if the previous smoothing ended within this multiple of ``tol``.
 NEARLY = 2.0
-# Pairs of steps and gradient changes that are stored.
-MEMORY = 20
+MEMORY = 20  # pairs of steps and gradient changes that are stored
 FEW = 8  # number of pairs for which memory is allocated at a time, because most fits need few
-# Iterations between two evaluations of the curvature of the norms.
-REFRESH = 2
+REFRESH = 2  # iterations between two evaluations of the curvature of the norms
 # A step is shortened if it gains less than this share of the gain that the slope predicts.
 SUFFICIENT = 1e-4
 SHORTENINGS = 20
-# Smaller relative differences of the objective are rounding errors.
-ROUNDING = 1e-14
-# For tolerances below this, values of the objective are not precise enough.
-ROUNDING_OF_J = 1e-12
+ROUNDING = 1e-14  # smaller relative differences of the objective are rounding errors
+ROUNDING_OF_J = 1e-12  # for tolerances below this, values of the objective are not precise enough
 # The rate at which predicted gains fall is measured over WINDOW steps, and is at most SLOWEST.
 WINDOW, SLOWEST = 5, 0.95
-# The step after a shortened one may be longer by at most this factor.
-LENGTHENING = 1.5
-# A start is shortened if its best multiple is below this value.
-SHORTER = 0.9
+LENGTHENING = 1.5  # the step after a shortened one may be longer by at most this factor
+SHORTER = 0.9  # a start is shortened if its best multiple is below this value
 
 
 def solve_lbfgs(
@@ -94,15 +88,10 @@ def solve_lbfgs(
     seen = descent.bent  # the last evaluation with curvature
     if seen is not None:
         seen = best.at._replace(curvature=seen.curvature)
-    return Solution(
-        W=preconditioner.to_weights(best.V),
-        objective=best.exact,
-        n_iter=max(1, descent.n_iter),
-        converged=converged,
-        history=descent.history,
-        n_evaluations=problem.n_evaluations - evaluations,
-        known=None if seen is None else Known(seen, best.mu),
-    )
+    W, evaluations = preconditioner.to_weights(best.V), problem.n_evaluations - evaluations
+    solution = Solution(W, best.exact, descent.history, converged, evaluations)
+    solution.known = None if seen is None else Known(seen, best.mu)
+    return solution
 
 
 @dataclass

@@ -9,8 +9,6 @@ With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, which has
 * :class:`KernelColumns`: ``Phi = K``, the variables of the published solver.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -63,9 +61,7 @@ class KernelColumns(FeatureMap):
 class KernelMap(KernelColumns):
     """``K ~ Phi Phi'`` with ``Phi[pivots] = L``, exactly or with ``n_components`` columns."""
 
-    def __init__(
-        self, kernel: Kernel, n_components: int | None = None, random_state: Any = None
-    ) -> None:
+    def __init__(self, kernel: Kernel, n_components: Any = None, random_state: Any = None) -> None:
         super().__init__(kernel)
         self._n_components, self._random_state = n_components, random_state
 
@@ -145,9 +141,8 @@ class FourierMap(FeatureMap):
             xp = array_namespace(X)
             frequencies = asarray_like(frequencies, X)
         if X.shape[1] != frequencies.shape[0]:
-            raise ValueError(
-                f"X has {X.shape[1]} columns, but FourierMap was fitted on {frequencies.shape[0]}."
-            )
+            what = f"X has {X.shape[1]} columns,"
+            raise ValueError(f"{what} but FourierMap was fitted on {frequencies.shape[0]}.")
         n, m = X.shape[0], frequencies.shape[1]
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         Phi = xp.empty((n, self.n_components), dtype=dtype, device=device(frequencies))

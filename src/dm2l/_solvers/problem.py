@@ -1,7 +1,5 @@
 """The problems that solvers minimize, their preconditioners, and masked ridge solutions."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._solvers.features import Features
@@ -30,6 +29,7 @@ from dm2l.labels._entries import EntryWeights
 
 Array = NDArray[Any]
 Report = Callable[[int, float], None]
+Map = Callable[[Array], Array]
 
 
 class Known(NamedTuple):
@@ -54,13 +54,17 @@ class Solution:
 
     W: Any
     objective: float  # the exact objective at W
-    n_iter: int
-    converged: bool
     history: list[float]  # the exact objective at the start and after every iteration
+    converged: bool = True
     n_evaluations: int = 0
-    factor: Preconditioner | None = None  # the preconditioner of the problem
+    factor: "Preconditioner | None" = None  # the preconditioner of the problem
     ridge: Any = None  # the solution without norms, if the solver started from it
     known: Known | None = None  # the evaluation at W
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations, at least one."""
+        return max(1, len(self.history) - 1)
 
 
 class SmoothProblem(Protocol):
@@ -207,13 +211,14 @@ class Preconditioner:
             if R is not None:
                 break
         else:
-            raise np.linalg.LinAlgError(
-                "The Gram matrix of the features is not positive definite. Scale the features, or "
-                "raise alpha."
-            )
+            what = "The Gram matrix of the features is not positive definite."
+            raise np.linalg.LinAlgError(f"{what} Scale the features, or raise alpha.")
+        self._keep(R)
+
+    def _keep(self, R: Any) -> None:
         self._R = R
         # Accelerators multiply many times faster than they solve triangular systems.
-        self._inverse = invert_triangular(self._R) if is_non_numpy(self._R) else None
+        self._inverse = invert_triangular(R) if is_non_numpy(R) else None
 
     def to_weights(self, V: Any) -> Any:
         """``W = R'^-1 V``."""
@@ -279,6 +284,22 @@ def conjugate_gradients(
         direction = turned + share * direction
         size = fresh
     return V
+
+
+def solve_by_cg(
+    product: Map, right: Array, start: Array, tol: float, inverse: Map | None = None, **limits: Any
+) -> Array:
+    """Solve ``product(A) = right`` for a matrix ``A``, where ``inverse`` is nearly the inverse."""
+
+    def flat(function: Map) -> LinearOperator:
+        size = right.size
+        return LinearOperator(
+            (size, size), lambda a: np.ravel(function(a.reshape(right.shape))), dtype=np.float64
+        )
+
+    M = None if inverse is None else flat(inverse)
+    found, _ = cg(flat(product), right.ravel(), start.ravel(), rtol=tol, M=M, **limits)
+    return np.asarray(found.reshape(right.shape))
 
 
 def masked_ridge(

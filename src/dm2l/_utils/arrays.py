@@ -226,9 +226,8 @@ def cholesky(A: Any, *, overwrite: bool = False) -> Any:
 def solve_triangular(L: Any, B: Any, *, transpose: bool = False) -> Any:
     """Solve ``L Z = B``, or ``L'Z = B``, with a lower triangular ``L``."""
     if is_numpy_array(L):
-        return scipy.linalg.solve_triangular(
-            L, B, lower=True, trans=int(transpose), check_finite=False
-        )
+        trans = int(transpose)
+        return scipy.linalg.solve_triangular(L, B, lower=True, trans=trans, check_finite=False)
     xp = array_namespace(L)
     A = L.T if transpose else L
     if is_torch_array(L):
@@ -293,8 +292,7 @@ def sparse_from_parts(
     return (sp.csr_array if layout == "csr" else sp.csc_array)(parts, shape=tuple(sizes))
 
 
-# Number of multiplications above which several threads are faster than one.
-WORTH_SHARING = 1e8
+WORTH_SHARING = 1e8  # number of multiplications above which several threads are faster than one
 # The limit for factorizing kernel matrices, which happens often. On a busy machine, threads for
 # smaller matrices can make a fit many times slower.
 WORTH_FACTORING = 1e10

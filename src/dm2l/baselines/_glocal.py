@@ -1,7 +1,6 @@
 """GLOCAL: latent labels with global and local label correlations."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -10,22 +9,20 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from dm2l._base import FitResult
 from dm2l._solvers.features import Features, LinearMap
+from dm2l._solvers.problem import solve_by_cg
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.inputs import check_counts, check_numbers
 from dm2l.baselines._linear import Array, IterativeBaseline, weighted_grams
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 
-Map = Callable[[Array], Array]
-# Gradient steps for the correlations of a group in each round, as in the released code.
-STEPS = 60
+STEPS = 60  # gradient steps for the correlations of a group in each round, as in the released code
 
 
 class Glocal:
@@ -119,7 +116,7 @@ class Glocal:
         blocks += sum(middles)  # since rows of Z_m have length one
         inverse = np.linalg.inv(blocks)
         product = partial(self._curve_U, V=V, middles=middles, Z=Z)
-        return _conjugate_gradients(product, right, U, lambda R: (inverse @ R[:, :, None])[:, :, 0])
+        return solve_by_cg(product, right, U, 1e-8, lambda R: (inverse @ R[:, :, None])[:, :, 0])
 
     def step_V(self, U: Array, V: Array, W: Array) -> Array:
         """Minimum over ``V``, by blocks of rows, since each row has its own k x k matrix."""
@@ -152,7 +149,7 @@ class Glocal:
         right = self.lam * self.features.adjoint(self._rows * V)
         if not Z:
             return precondition(right)
-        return _conjugate_gradients(lambda A: self._curve_W(A, sides), right, W, precondition)
+        return solve_by_cg(partial(self._curve_W, sides=sides), right, W, 1e-8, precondition)
 
     def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = STEPS) -> Array:
         """Take projected gradient steps for ``Z_m`` that never raise the objective."""
@@ -173,19 +170,6 @@ def _solve_blocks(blocks: Array, right: Array) -> Array:
     if len(blocks) == 1:
         return np.asarray(np.linalg.solve(blocks[0], right.T).T)
     return np.asarray(np.linalg.solve(blocks, right[:, :, None])[:, :, 0])
-
-
-def _conjugate_gradients(product: Map, right: Array, start: Array, precondition: Map) -> Array:
-    """Solve ``product(A) = right`` for a matrix ``A``."""
-
-    def flat(function: Map) -> LinearOperator:
-        def apply(a: Array) -> Array:
-            return np.ravel(function(a.reshape(right.shape)))
-
-        return LinearOperator((right.size, right.size), matvec=apply, dtype=np.float64)
-
-    found, _ = cg(flat(product), right.ravel(), start.ravel(), rtol=1e-8, M=flat(precondition))
-    return np.asarray(found.reshape(right.shape))
 
 
 def unit_rows(A: Array) -> Array:

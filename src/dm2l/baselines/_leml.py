@@ -14,8 +14,7 @@ from dm2l.baselines._linear import Array, ImputedTargets, Inputs, IterativeBasel
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 
-# Maximum number of products with the Hessian in a Newton step for W.
-MOST_PRODUCTS = 20
+MOST_PRODUCTS = 20  # maximum number of products with the Hessian in a Newton step for W
 
 
 class Loss(NamedTuple):
@@ -271,10 +270,8 @@ class LEMLClassifier(IterativeBaseline):
         check_choice("loss", self.loss, *LOSSES)
         check_choice("missing", self.missing, "ignore", "neutral", "negative")
         if self.loss != "squared" and self.missing != "ignore":
-            raise ValueError(
-                f"missing={self.missing!r} requires loss='squared', got loss={self.loss!r}. Change "
-                "one of them."
-            )
+            what = f"missing={self.missing!r} requires loss='squared', got loss={self.loss!r}."
+            raise ValueError(f"{what} Change one of them.")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries

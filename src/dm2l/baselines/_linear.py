@@ -161,22 +161,16 @@ class IterativeBaseline(LinearBaseline):
             sys.stderr.write(f"[{name}] iteration {iteration:4d}  objective {value:.6g}\n")
 
     def _finish(
-        self,
-        X: Any,
-        history: list[float],
-        coef: NDArray[Any],
-        intercept: NDArray[Any],
-        correlations: NDArray[Any] | None = None,
-        n_starts: int = 0,
+        self, X: Any, history: Any, coef: Any, intercept: Any, C: Any = None, n_starts: int = 0
     ) -> FitResult:
         """Store coefficients, and the objectives of the start, if any, and of each iteration."""
         self._store(X, coef, intercept)
         self.n_iter_ = max(1, len(history) - n_starts)
         self.objective_history_ = np.array(history)
         self.objective_ = history[-1] if history else 0.0
-        if correlations is not None:
+        if C is not None:
             self.correlations_ = np.zeros((len(self._learnable), len(self._learnable)))
-            self.correlations_[np.ix_(self._learnable, self._learnable)] = correlations
+            self.correlations_[np.ix_(self._learnable, self._learnable)] = C
         return FitResult()
 
 

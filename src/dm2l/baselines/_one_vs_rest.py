@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
+from itertools import starmap
 from typing import Any, Self
 
 import numpy as np
@@ -119,10 +120,8 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         T, entries = labels.signs, labels.entries
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
-            raise ValueError(
-                f"{type(self.estimator).__name__} does not accept sample_weight in fit. Use "
-                "another estimator, or fit without weights."
-            )
+            what = f"{type(self.estimator).__name__} does not accept sample_weight in fit."
+            raise ValueError(f"{what} Use another estimator, or fit without weights.")
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         regressor = _estimator_type(self.estimator) == "regressor"
         targets = T.astype(np.float64) if regressor else (T > 0).astype(np.int64)
@@ -131,18 +130,14 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         columns: list[Any] = rows if pairwise else [None] * len(rows)
         learnable = np.flatnonzero(self._learnable)
         jobs = min(effective_n_jobs(self.n_jobs), max(1, len(learnable)))
-        found = Parallel(n_jobs=jobs, verbose=self.verbose, return_as="generator")(
-            delayed(_fit_label)(
-                clone(self.estimator),
-                X,
-                targets[observed[:, j], j],
-                rows[j],
-                columns[j],
-                self.label_names_[k],
-                None if weights is None else weights[observed[:, j], j],
-            )
-            for j, k in enumerate(learnable)
-        )
+
+        def task(j: int, k: int) -> Any:
+            seen, name = observed[:, j], self.label_names_[k]
+            y, w = targets[seen, j], None if weights is None else weights[seen, j]
+            return delayed(_fit_label)(clone(self.estimator), X, y, rows[j], columns[j], name, w)
+
+        parallel = Parallel(n_jobs=jobs, verbose=self.verbose, return_as="generator")
+        found = parallel(starmap(task, enumerate(learnable)))
         for done, (k, model) in enumerate(zip(learnable, found, strict=True), 1):
             self.estimators_[k] = model
             if after_label is not None:

@@ -55,10 +55,8 @@ def content_hash(X: Any, Y: Any) -> str:
     X = _features(X)
     Y = label_targets(Y.toarray() if sp.issparse(Y) else Y, None, "Y")
     if Y.ndim != 2 or len(Y) != X.shape[0]:
-        raise ValueError(
-            f"X and Y must be matrices with the same number of rows; got the shapes {X.shape} and "
-            f"{Y.shape}."
-        )
+        what = "X and Y must be matrices with the same number of rows;"
+        raise ValueError(f"{what} got the shapes {X.shape} and {Y.shape}.")
     digest = sha256(b"dm2l-content-1\n")
     digest.update(np.array([*X.shape, Y.shape[1]], dtype="<i8").tobytes())
     blocks = list(_canonical_blocks(X))
@@ -100,10 +98,8 @@ def count_shared(X_train: Any, X_test: Any) -> int:
     """
     X_train, X_test = _features(X_train), _features(X_test)
     if X_train.shape[1] != X_test.shape[1]:
-        raise ValueError(
-            f"X_train has {X_train.shape[1]} columns, but X_test has {X_test.shape[1]}. Pass the "
-            "same features."
-        )
+        what = f"X_train has {X_train.shape[1]} columns, but X_test has {X_test.shape[1]}."
+        raise ValueError(f"{what} Pass the same features.")
     known = set(_row_keys(X_train))
     return sum(key in known for key in _row_keys(X_test))
 
@@ -183,27 +179,22 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
         raise ValueError(f"{name!r} is not in the catalogue, so its hash cannot be checked.")
     folder = os.environ.get(_VARIABLE)
     if folder and not Path(folder).is_dir():
-        raise FileNotFoundError(
-            f"{_VARIABLE}={folder} is not a folder. Set it to a folder of NAME.npz archives."
-        )
+        what = f"{_VARIABLE}={folder} is not a folder."
+        raise FileNotFoundError(f"{what} Set it to a folder of NAME.npz archives.")
     # Only listed files can be loaded, so a name can neither leave the folder nor differ in case.
     present: dict[str, Path] = {}
     paths = sorted(Path(folder).glob("[!.]*.*")) if folder else []
     for suffix in reversed(_READERS):
         present |= {path.stem: path for path in paths if path.suffix.lower() == suffix}
     if name not in present:
-        text = (
-            f"The environment variable {_VARIABLE} is not set. Set it to a folder of NAME.npz "
-            f"archives, for example: export {_VARIABLE}=/path/to/datasets"
-        )
-        if folder:
-            listing = ", ".join(sorted(present)) or "none"
-            text = f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}."
+        listing = ", ".join(sorted(present)) or "none"
+        text = f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}."
+        if not folder:
+            text = f"The environment variable {_VARIABLE} is not set. Set it to a folder of "
+            text += f"NAME.npz archives, for example: export {_VARIABLE}=/path/to/datasets"
         if card is not None:
-            text += (
-                f" Get {name} from {card.home} and save it there as {name}.npz, {name}.arff with "
-                f"{name}.xml, or {name}.mat."
-            )
+            text += f" Get {name} from {card.home} and save it there as {name}.npz, "
+            text += f"{name}.arff with {name}.xml, or {name}.mat."
         raise FileNotFoundError(text)
     path = present[name]
     bunch: Bunch = _READERS[path.suffix.lower()](path)
@@ -349,9 +340,8 @@ def make_missing_multilabel(
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
     most = (n_labels // 2) * (n_labels - n_labels // 2)
     if n_implications > most:
-        raise ValueError(
-            f"n_implications must be at most {most} for {n_labels} labels, got {n_implications}."
-        )
+        what = f"n_implications must be at most {most} for {n_labels} labels,"
+        raise ValueError(f"{what} got {n_implications}.")
     check_number("noise", noise)
     check_choice("mask", mask, *_MASKS)
     rng = check_random_state(random_state)

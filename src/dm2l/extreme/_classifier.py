@@ -180,10 +180,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         if y is None:
             parse_labels(y)
         if label_weight is not None:
-            raise ValueError(
-                "ExtremeDM2LClassifier does not support label_weight. Use sample_weight, or "
-                "propensities for positives."
-            )
+            what = "ExtremeDM2LClassifier does not support label_weight."
+            raise ValueError(f"{what} Use sample_weight, or propensities for positives.")
         X = self._check_X(X, reset=True).astype(np.float64, copy=False)
         form, labels = self._read_labels(y, label_mask)
         check_consistent_length(X, labels.signed)
@@ -211,7 +209,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             with checked_numbers(X):
                 head = fit_head(self, X, labels, learnable, rows)
         else:
-            solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
+            solution = Solution(None, 0.0, [0.0])
             head = solution, np.zeros((1, d)), np.zeros(1), np.zeros((n_labels, 1))
         solution, self.coef_, self.intercept_, self.label_vectors_ = head
         if not solution.converged:
@@ -265,9 +263,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         check_is_fitted(self)
         c = len(self.offset_)
         if not isinstance(k, Integral) or not 1 <= k <= c:
-            raise ValueError(
-                f"k must be an integer from 1 to {c}, the number of labels, got {k!r}."
-            )
+            what = f"k must be an integer from 1 to {c}, the number of labels,"
+            raise ValueError(f"{what} got {k!r}.")
         parts = [top_k(S, int(k)) for _, S in self._score_blocks(X)]
         return TopK(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
@@ -318,10 +315,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         """
         check_is_fitted(self)
         if max_error_rate is not None or return_summary:
-            raise ValueError(
-                "ExtremeDM2LClassifier does not support max_error_rate and return_summary, which "
-                "need coupling. Use DM2LClassifier."
-            )
+            what = "ExtremeDM2LClassifier does not support max_error_rate and return_summary,"
+            raise ValueError(f"{what} which need coupling. Use DM2LClassifier.")
         if not sp.issparse(Y):
             dense = copy(self)  # read and return arrays like the other estimators
             dense._dense, dense.missing_as = True, None
@@ -358,9 +353,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
     def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> Any:
         """Not supported by this estimator."""
-        raise ValueError(
-            "ExtremeDM2LClassifier does not support find_label_errors. Use DM2LClassifier."
-        )
+        what = "ExtremeDM2LClassifier does not support find_label_errors."
+        raise ValueError(f"{what} Use DM2LClassifier.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
         """Return one minus the Hamming loss of the observed labels; for a 1-D ``y``, the accuracy.
@@ -382,7 +376,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             wrong += weights[rows] @ ((T != 0) & ((S > 0) != (T > 0))).sum(axis=1)
             total += weights[rows] @ (T != 0).sum(axis=1)
         if not total:
-            raise ValueError(
-                "All labels in y are missing, but score needs at least one observed label."
-            )
+            what = "All labels in y are missing,"
+            raise ValueError(f"{what} but score needs at least one observed label.")
         return float(1.0 - wrong / total)

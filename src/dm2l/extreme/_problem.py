@@ -11,24 +11,21 @@ orthonormal columns, and ``t_0`` the target of an entry that is not stored. Ther
 the first sum is ``||G||_F^2``.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
 from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm
-from dm2l._solvers.problem import Preconditioner, Solution
+from dm2l._solvers.problem import Preconditioner, Solution, solve_by_cg
 from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
 from dm2l.labels._parsing import SparseLabelMatrix
 from dm2l.metrics import propensities
@@ -36,8 +33,7 @@ from dm2l.metrics._complete import check_propensities
 
 Array = NDArray[np.float64]
 
-# Numbers in the largest stack (32 MB); larger stacks are not faster.
-STACK = 2**22
+STACK = 2**22  # numbers in the largest stack (32 MB); larger stacks are not faster
 # A stack holds groups whose sizes differ by at most this factor, or that have at most this many
 # rows.
 PADDING, SMALL = 1.1, 8
@@ -62,7 +58,7 @@ class SharedRows:
     @classmethod
     def gather(
         cls, positives: Any, rank: int, min_rows: int = 2, *, size: int = STACK, rows: Any = None
-    ) -> SharedRows:
+    ) -> Self:
         """Groups of a boolean sparse matrix, in stacks of at most ``size`` numbers."""
         positives = positives.tocsc()
         counts = np.diff(positives.indptr)
@@ -124,17 +120,14 @@ class SharedRows:
         return total
 
 
-# Share of the memory limit that temporary blocks may use.
-SHARE = 1 / 4
-# Number of stored entries whose scores are computed at a time, times the rank.
-CHUNK = 2**22
+SHARE = 1 / 4  # share of the memory limit that temporary blocks may use
+CHUNK = 2**22  # number of stored entries whose scores are computed at a time, times the rank
 # Number of arrays of weights that the solver holds, including its memory of steps and gradients.
 REMEMBERED = 2 * 20 + 10
 # Number of arrays of scores during an evaluation, and of squares of the features before the fit.
 SCORES = 8
 SQUARES = 4
-# Bytes per stored label: two CSR matrices, its row number, weights and score.
-STORED = 120
+STORED = 120  # bytes per stored label: two CSR matrices, its row number, weights and score
 
 
 class LowRankProblem:
@@ -254,14 +247,8 @@ def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: fl
     right = np.asarray(preconditioner.to_gradient(problem.right()))
     if problem.uniform and preconditioner.rho == 1.0:
         return right
-
-    def hessian(v: Array) -> Array:
-        W = preconditioner.to_weights(v.reshape(right.shape))
-        return np.ravel(preconditioner.to_gradient(problem.product(W) + problem.penalty * W))
-
-    operator = LinearOperator((right.size, right.size), matvec=hessian, dtype=np.float64)
-    flat = right.ravel()
-    return np.asarray(cg(operator, flat, x0=flat, rtol=tol, maxiter=500)[0]).reshape(right.shape)
+    product = partial(preconditioner.hessian, problem)
+    return solve_by_cg(product, right, right, tol, maxiter=500)
 
 
 def label_basis(features: Any, stored: Any, ridge: Any, rank: int, *, block: int = 1024) -> Array:
@@ -348,10 +335,8 @@ def check_memory(rank: int, max_memory: float, **sizes: Any) -> None:
         return
     low = bisect_right(range(1, rank), limit, key=lambda r: bytes_needed(rank=r, **sizes))
     advice = f"use rank={low} or less" if low else "use fewer rows or features, as no rank fits"
-    raise ValueError(
-        f"With rank={rank}, this fit needs about {needed / (1 - SHARE):.3g} bytes, but max_memory "
-        f"is {max_memory:.3g}. Raise max_memory, or {advice}."
-    )
+    what = f"With rank={rank}, this fit needs about {needed / (1 - SHARE):.3g} bytes,"
+    raise ValueError(f"{what} but max_memory is {max_memory:.3g}. Raise max_memory, or {advice}.")
 
 
 def absent_target(labels: SparseLabelMatrix) -> float:
@@ -401,7 +386,7 @@ def fit_head(
         else:
             W = preconditioner.to_weights(V)
             value = problem.exact(W)
-            solution = Solution(W, value, n_iter=1, converged=True, history=[value])
+            solution = Solution(W, value, [value])
     W = problem.to_original(solution.W)
     coef, b = feature_map.on_inputs(W, intercept)
     check_finite(coef, "Weights")

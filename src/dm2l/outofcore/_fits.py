@@ -24,18 +24,13 @@ from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 
 Strategy = Literal["memory", "statistics", "passes"]
 
-# Number of candidate rows per landmark of a Nystroem approximation.
-CANDIDATES = 4
-# Number of evaluations of the objective in a typical fit.
-EVALUATIONS = 40
-# Work per label for its Gram matrices, relative to one Gram matrix of all rows.
-LABEL_SHARE = 0.2
+CANDIDATES = 4  # number of candidate rows per landmark of a Nystroem approximation
+EVALUATIONS = 40  # number of evaluations of the objective in a typical fit
+LABEL_SHARE = 0.2  # work per label for its Gram matrices, relative to one Gram matrix of all rows
 # Rows in memory are fitted in memory unless statistics save this factor and this much work.
 FACTOR, MULTIPLICATIONS = 3.0, 1e10
-# Numbers in a block and in its temporaries.
-BLOCK = 6 * 8_000_000
-# Bytes that are assumed to be free if the system does not report them.
-UNKNOWN = 4 * 2**30
+BLOCK = 6 * 8_000_000  # numbers in a block and in its temporaries
+UNKNOWN = 4 * 2**30  # bytes that are assumed to be free if the system does not report them
 
 
 def fit_sums(
@@ -96,10 +91,8 @@ def seen_rows(X: Any, T: Signs) -> Any:
 def _check_observed(labels: LabelMatrix, *, stacklevel: int) -> None:
     """Raise an error if no label is observed, and warn about constant labels."""
     if not labels.signs.any():
-        raise ValueError(
-            "All labels are missing in all blocks, but at least one must be observed. Check "
-            "missing_label and label_mask."
-        )
+        what = "All labels are missing in all blocks, but at least one must be observed."
+        raise ValueError(f"{what} Check missing_label and label_mask.")
     labels.warn_constant(stacklevel=stacklevel)
 
 
@@ -125,9 +118,8 @@ class Stream:
         """Continue the stream of a fitted estimator."""
         feature_map = fitting.stored_map(weights, n_features)
         if feature_map is None:
-            raise NotFittedError(
-                "The kernel approximation has no features yet. Call partial_fit with a first block."
-            )
+            what = "The kernel approximation has no features yet."
+            raise NotFittedError(f"{what} Call partial_fit with a first block.")
         if feature_map.n_coefficients != statistics.n_features:
             raise ValueError(
                 f"The statistics have {statistics.n_features} features, but the kernel "
@@ -171,12 +163,7 @@ def fit_source(
 
 
 def fit_arrays(
-    fitting: Trainer,
-    X: Any,
-    T: Signs,
-    strategy: str,
-    last: WarmStart | None,
-    weights: NDArray[np.float64] | None = None,
+    fitting: Trainer, X: Any, T: Signs, strategy: str, last: WarmStart | None, weights: Any
 ) -> SolverResult:
     """Fit to rows in memory by statistics or by passes."""
     if is_non_numpy(X):
@@ -337,7 +324,5 @@ def source_strategy(
 def refuse(reason: str) -> None:
     """Raise an error if there is a reason why a model cannot be fitted block by block."""
     if reason:
-        raise ValueError(
-            f"This model cannot be fitted block by block: {reason}. To read all rows into memory, "
-            "use strategy='memory'."
-        )
+        what = f"This model cannot be fitted block by block: {reason}."
+        raise ValueError(f"{what} To read all rows into memory, use strategy='memory'.")

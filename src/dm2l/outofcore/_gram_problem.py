@@ -237,9 +237,7 @@ class StatisticsProblem(GramProblem):
         return W
 
 
-def sum_over_blocks(
-    blocks: Iterable[Any], change: Callable[[Any], Any] | None, function: Callable[[Any], Part]
-) -> Part:
+def sum_over_blocks(blocks: Iterable[Any], change: Any, function: Callable[[Any], Part]) -> Part:
     """Sum of ``function(change(block))`` over blocks."""
     total: Part = ()
     for block in blocks if change is None else map(change, blocks):

@@ -1,10 +1,8 @@
 """Gram matrices of the rows of every label, computed from products that labels share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,10 +17,8 @@ Mask = NDArray[np.bool_]
 # Minimum number of rows in a block, and number of labels that then share products. Products of
 # fewer than a few hundred rows are slow (benchmarks/blocks.py --tune).
 SHARING = ((12_000, 3), (1_500, 2), (0, 1))
-# Number of rows that are gathered and multiplied together.
-PIECE = 1024
-# Maximum number of label patterns whose rows wait in a separate Gram matrix.
-MAX_PENDING = 16
+PIECE = 1024  # number of rows that are gathered and multiplied together
+MAX_PENDING = 16  # maximum number of label patterns whose rows wait in a separate Gram matrix
 
 
 def square(Phi: Any) -> Array:
@@ -147,7 +143,7 @@ class LearnableRows:
                 self.gram += self.pending.pop(pattern)
                 self.counted |= labels
 
-    def combine(self, other: LearnableRows, sign: float, learnable: Mask) -> None:
+    def combine(self, other: Self, sign: float, learnable: Mask) -> None:
         """Add or subtract all rows of another object."""
         self.gram += sign * other.gram
         if sign > 0:

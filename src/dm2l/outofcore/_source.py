@@ -1,7 +1,5 @@
 """Row blocks: sources of rows for repeated passes, and checks of each block."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -61,9 +59,8 @@ def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) ->
 
 def _indexable(part: Any) -> Any:
     """Convert an array-like so that its rows can be sliced."""
-    if part is None or hasattr(part, "iloc") or hasattr(part, "shape"):
-        return part.tocsr() if sp.issparse(part) else part
-    return np.asarray(part)
+    part = part if part is None or hasattr(part, "shape") else np.asarray(part)
+    return part.tocsr() if sp.issparse(part) else part
 
 
 def _first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:
@@ -139,10 +136,8 @@ class RowBlocks:
         ahead: bool = True,
     ) -> None:
         if not callable(read):
-            raise TypeError(
-                f"read must be a function that returns blocks, got {type(read).__name__}. Wrap an "
-                "iterable in a function: RowBlocks(lambda: ...)."
-            )
+            what = f"read must be a function that returns blocks, got {type(read).__name__}."
+            raise TypeError(f"{what} Wrap an iterable in a function: RowBlocks(lambda: ...).")
         self._read = read
         self.missing_label = missing_label
         self.missing_as = missing_as
@@ -238,7 +233,7 @@ class RowBlocks:
         source.feature_names = np.array(names, dtype=object) if names else None
         return source
 
-    def head(self, rows: int) -> RowBlocks:
+    def head(self, rows: int) -> "RowBlocks":
         """Return row blocks of the first ``rows`` rows."""
         check_count("rows", rows)
         classes = self._form.labels.classes if self._form.labels is not None else None

@@ -20,6 +20,7 @@ from dm2l.outofcore._sample import MAX_ROWS, MEMBERS, RowSample
 
 _EPS = float(np.finfo(np.float64).eps)
 _FORMAT = 2
+_FOREIGN = "so these statistics do not contain the block. Subtract only rows that were added."
 _ROWS = ("rows", "positive_rows")
 _PARTS = ("gram", "counted", "patterns", "pending")
 _NAMES = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
@@ -123,21 +124,16 @@ class RowStatistics:
 
     def _combine(self, other: Self, sign: int) -> Self:
         if type(other) is not type(self):
-            raise TypeError(
-                f"{type(self).__name__} can only be combined with its own type, got "
-                f"{type(other).__name__}."
-            )
+            text = f"{type(self).__name__} can only be combined with its own type,"
+            raise TypeError(f"{text} got {type(other).__name__}.")
         for name in ("n_features", "n_labels"):
             if (mine := getattr(self, name)) != (its := getattr(other, name)):
                 raise ValueError(f"Statistics with {name}={mine} and {its} cannot be combined.")
         if sign < 0:
             more = (other.positives > self.positives) | (other.negatives > self.negatives)
             if more.any():
-                raise ValueError(
-                    f"Label {np.argmax(more)} has fewer positives or negatives than the block, so "
-                    "these statistics do not contain the block. Subtract only rows that were "
-                    "added."
-                )
+                what = f"Label {np.argmax(more)} has fewer positives or negatives than the block"
+                raise ValueError(f"{what}, {_FOREIGN}")
         if not self._begun:
             self.offset, self._begun = other.offset.copy(), other._begun
         elif other._begun and not np.array_equal(self.offset, other.offset):
@@ -185,10 +181,7 @@ class RowStatistics:
         if (excess > 0).any():
             column = int(np.argmax(excess))
             name = "the column of ones" if column == self.n_features else f"feature {column}"
-            raise ValueError(
-                f"The sum of squares of {name} would be negative, so these statistics do not "
-                "contain the block. Subtract only rows that were added."
-            )
+            raise ValueError(f"The sum of squares of {name} would be negative, {_FOREIGN}")
         kept = np.maximum(left[:-1], 0.0)
         # Add roughly the default alpha. A single row that is left may equal the offset.
         kept += kept.sum() / max(float(left[-1]), 1.0)
@@ -375,10 +368,8 @@ class GramStatistics(RowStatistics):
             state |= {name: _whole(state[name], size) for name in filter(_symmetric, state)}
             return cls.from_state(state)._checked()
         except FAULTS as error:
-            raise ValueError(
-                f"{path} is not a valid file of GramStatistics: {error}. Gather the statistics "
-                "again and save them."
-            ) from error
+            what = f"{path} is not a valid file of GramStatistics: {error}."
+            raise ValueError(f"{what} Gather the statistics again and save them.") from error
 
     def _checked(self) -> Self:
         size, c = self.n_features + 1, self.n_labels

@@ -17,8 +17,7 @@ from dm2l.outofcore._source import Block, RemoteBlocks, naming_block, read_block
 
 __all__ = ["DaskBlocks"]
 
-# Number of results that one task adds up.
-FAN_IN = 8
+FAN_IN = 8  # number of results that one task adds up
 # Graphs contain the weights of the model, which are large if there are many labels.
 _LARGE_GRAPHS = partial(config.set, {"distributed.admin.large-graph-warning-threshold": "10GB"})
 
@@ -92,10 +91,8 @@ class DaskBlocks(RemoteBlocks):
         """Tasks that return checked blocks; the first call runs the checks on the workers."""
         if self._blocks is None:
             n_features = self.n_features
-            checked = [
-                delayed(_read)(place, self._form, n_features, *parts)
-                for place, parts in enumerate(self._parts)
-            ]
+            parts, read = enumerate(self._parts), delayed(_read)
+            checked = [read(place, self._form, n_features, *part) for place, part in parts]
             with _LARGE_GRAPHS():
                 if self.keep:
                     checked = self.client.persist(checked)
@@ -181,10 +178,8 @@ def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
             part = part.rechunk(dict.fromkeys(range(1, part.ndim), -1) | same)
         lists[name] = list(np.ravel(part.to_delayed()))
         if len(lists[name]) != len(lists["X"]):
-            raise ValueError(
-                f"X has {len(lists['X'])} blocks of rows, but {name} has {len(lists[name])}. Give "
-                "both the same partitions."
-            )
+            what = f"X has {len(lists['X'])} blocks of rows, but {name} has {len(lists[name])}."
+            raise ValueError(f"{what} Give both the same partitions.")
     return [list(parts) for parts in zip(*lists.values(), strict=True)]
 
 

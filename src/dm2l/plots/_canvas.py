@@ -112,9 +112,7 @@ def axes_above(ax: Any, height: float, *, gap: float = 0.0, **options: Any) -> A
     return ax.inset_axes((0.0, gap, 1.0, height), transform=place, **options)
 
 
-def legend_above(
-    ax: Any, handles: Sequence[Any], names: Sequence[str], *, columns: int, gap: float = 0.0
-) -> Any:
+def legend_above(ax: Any, handles: Any, names: Any, *, columns: int, gap: float = 0.0) -> Any:
     """Draw a legend ``gap`` inches above the axes, where it covers nothing."""
     height = 1.15 * LINE * math.ceil(len(names) / columns) + 0.06
     holder = axes_above(ax, height, gap=gap)

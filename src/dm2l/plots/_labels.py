@@ -1,7 +1,5 @@
 """Displays of missing labels, of the co-occurrence of labels and of their singular values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
@@ -217,10 +215,8 @@ class CooccurrenceDisplay(Display):
         """
         T, names = canvas.read_labels(Y, label_names)
         if T.shape[1] < 2 or max_labels < 2:
-            raise ValueError(
-                f"Co-occurrence needs two labels or more, got {T.shape[1]} and "
-                f"max_labels={max_labels}."
-            )
+            what = "Co-occurrence needs two labels or more,"
+            raise ValueError(f"{what} got {T.shape[1]} and max_labels={max_labels}.")
         frequent = np.sort(np.argsort(-(T > 0).sum(axis=0), kind="stable")[:max_labels])
         found = Cooccurrence.of(T[:, frequent])
         return cls(

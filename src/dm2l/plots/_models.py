@@ -1,7 +1,5 @@
 """Displays of convergence, of a search over ``lambda_d``, of calibration and of correlation."""
 
-from __future__ import annotations
-
 import fnmatch
 import math
 from collections.abc import Mapping, Sequence
@@ -178,10 +176,8 @@ class PathDisplay(Display):
         params = fnmatch.filter(cv_results, "param_*")
         by_step = {key.removeprefix("param_").split("__")[-1]: key for key in params}
         if "lambda_d" not in by_step:
-            raise ValueError(
-                "cv_results_ has no param_lambda_d. Pass a search over lambda_d, such as "
-                "DM2LClassifierCV."
-            )
+            what = "cv_results_ has no param_lambda_d."
+            raise ValueError(f"{what} Pass a search over lambda_d, such as DM2LClassifierCV.")
         splits = fnmatch.filter(cv_results, "split*_test_score")
         if not splits:
             raise ValueError("cv_results_ has no split0_test_score. Pass a search with one metric.")
@@ -384,9 +380,10 @@ class ReliabilityDisplay(Display):
         """
         probabilities = estimator.predict_proba(X)
         if isinstance(probabilities, list):  # one array per label, as in sklearn.multioutput
-            probabilities = np.column_stack(
-                [_of_yes(*part) for part in zip(probabilities, estimator.classes_, strict=True)]
-            )
+            parts = zip(map(np.asarray, probabilities), estimator.classes_, strict=True)
+            # A label that was never 1 in the training data has no column of class 1.
+            positive = [part[:, np.asarray(classes) == 1].sum(axis=1) for part, classes in parts]
+            probabilities = np.column_stack(positive)
         elif np.ndim(Y) == 1 and np.shape(probabilities)[1] == 2:  # both classes of one label
             probabilities = probabilities[:, 1:]
         return cls.from_predictions(
@@ -436,13 +433,6 @@ class ReliabilityDisplay(Display):
             margin.yaxis.set_minor_formatter(NullFormatter())
             margin.tick_params(labelbottom=False)
         return self
-
-
-def _of_yes(probabilities: Any, classes: Any) -> Numbers:
-    """Return the column of class 1, or zeros if the label was never 1 in the training data."""
-    yes = np.flatnonzero(np.asarray(classes) == 1)
-    table = np.asarray(probabilities, dtype=np.float64)
-    return table[:, yes[0]] if len(yes) else np.zeros(len(table))
 
 
 @dataclass(eq=False, repr=False)
