@@ -37,17 +37,14 @@ MANY = 1000  # rows from which a factor costs more than a few steps, and threads
 
 def score_paths(
     fitting: Trainer,
-    X: Any,
-    X_test: Any,
-    labels: LabelMatrix,
-    labels_test: LabelMatrix,
-    alphas: list[float],
-    lambdas: list[float],
+    inputs: tuple[Any, Any],
+    both: list[LabelMatrix],
     metric: Callable[..., float],
-    *,
+    *grid: list[float],
     safe: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores and seconds of all alphas and lambdas on one fold; a ``safe`` ``X`` is not checked."""
+    (X, X_test), (labels, labels_test), (alphas, lambdas) = inputs, both, grid
     if labels_test.entries is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=labels_test.entries.rows)
     scores, seconds = (np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2))
@@ -62,13 +59,13 @@ def score_paths(
         prepared = fitting.prepare(
             X, kept.signs, kept.entries, scratch=not selection.keep.all(), safe=safe, alphas=alphas
         )
-        grid = Grid(fitting, prepared, alphas, lambdas)
+        paths = Grid(fitting, prepared, alphas, lambdas)
         score: Any = None
         device, last, scored = arrays.is_non_numpy(X), None, []
-        for batch in grid.batches():
+        for batch in paths.batches():
             weights = [last, *(fit.W for fit in batch)]
             fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
-            found = grid.scores(X, X_test, selection, fresh)
+            found = paths.scores(X, X_test, selection, fresh)
             for fit in batch:
                 if fit.W is not last:
                     # A device continues with the path while the host computes scores.

@@ -93,9 +93,9 @@ class RuleLogic:
         _limit("labels in rules", m, _MOST_LABELS)
         _limit("pairs of labels in groups", sum(len(at) ** 2 for _, at in self.rules), _MOST_PAIRS)
         self._refuse_cycles()
-        self.implications = self._pairs("implications")
-        self.exclusive = self._pairs("exclusions", "at_most_one", "exactly_one")
-        (child, parent), (one, other) = self.implications.T, self.exclusive.T
+        implications = self._pairs("implications")
+        child, parent = implications.T
+        one, other = self._pairs("exclusions", "at_most_one", "exactly_one").T
         # Without one label of a group of two, the other one holds.
         pairs = [group for group in exact if len(group) == 2]
         this, that = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
@@ -107,7 +107,7 @@ class RuleLogic:
             for rule, at in self.rules
             if rule.field != "implications"
         ]
-        self.coherence = Coherence(m, self.implications, groups, _closed(child, parent, m))
+        self.coherence = Coherence(m, implications, groups, _closed(child, parent, m))
         self.groups = self.coherence.A[self.coherence.low == 1].astype(np.float32)
         self._always = np.zeros(m, dtype=bool)
         self._probe()
