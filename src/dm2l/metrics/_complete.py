@@ -292,15 +292,15 @@ class CompleteRows:
     @cached_property
     def positives(self) -> Inverse:
         """Nodes and weights for 1 over the number of positives."""
-        return self._one_over(True)
+        return self._one_over(self.T > 0, positive=True)
 
     @cached_property
     def negatives(self) -> Inverse:
         """Nodes and weights for 1 over the number of negatives."""
-        return self._one_over(False)
+        return self._one_over(self.T < 0, positive=False)
 
-    def _one_over(self, positive: bool) -> Inverse:
-        side, c = self.T > 0 if positive else self.T < 0, self.q.shape[1]
+    def _one_over(self, side: NDArray[np.bool_], *, positive: bool) -> Inverse:
+        c = self.q.shape[1]
         if self.rates[side].min(initial=1.0) >= 0.5:
             return exact_inverse(c)
         return self._inverse(positive, 1 / np.arange(1, c + 1), _one_of)
