@@ -77,9 +77,8 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     probabilities = graph("Sigmoid", odds) if odds else _probabilities(graph, scores, curves)
     by_probability = completer.calibrator is not None and last.threshold is None
     decided = (probabilities, 0.5) if by_probability else (scores, last.thresholds_)
-    labels = graph(
-        "Where", graph("Greater", *decided), np.int64(1), np.int64(last._labels.negative)
-    )
+    codes = np.int64(1), np.int64(last._labels.negative)
+    labels = graph("Where", graph("Greater", *decided), *codes)
     if graph.n_bytes > max_bytes:
         raise ValueError(
             f"{type(last).__name__} cannot be exported: its graph has {graph.n_bytes} bytes, more "

@@ -495,11 +495,6 @@ class LabelForm:
                 )
             self._coding = self._coding if coding is None else coding
             dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)
-        self.labels = replace(
-            known,
-            signs=known.signs[:0].copy(),
-            entries=None,
-            negative=self._coding or 0,
-            dtype=dtype,
-            names=found.names if known.names is None else known.names,
-        )
+        kept = found.names if known.names is None else known.names
+        known = replace(known, signs=known.signs[:0].copy(), entries=None, names=kept)
+        self.labels = replace(known, negative=self._coding or 0, dtype=dtype)
