@@ -160,8 +160,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _read(self, X: Any, y: Any, label_mask: Any) -> tuple[Any, LabelMatrix]:
-        if y is None:
-            parse_labels(y)  # raises the error
         X = self._check_X(X, reset=True)
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         labels = parse_labels(y, label_mask=label_mask, **marks)
@@ -289,8 +287,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
                 found = (learnt or self._score_labels)(X)
                 arrays.check_finite(found, "Scores")
         if arrays.is_non_numpy(X) and learnable.all():
-            xp = arrays.namespace(found)
-            return xp.astype(found, xp.float64, copy=False)
+            return arrays.float64(found)
         columns = np.tile(self._on_own_scale(self._constant), (_num_samples(X), 1))
         if found is not None:
             columns[:, learnable] = arrays.to_numpy(found)

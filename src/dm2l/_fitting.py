@@ -164,8 +164,7 @@ class Trainer:
         X, labels = mask.rows(X, pairwise=self.kernel == "precomputed"), mask.labels(labels)
         T, entries = labels.signs, labels.entries
         with self.blas_threads(X):
-            own = self.class_prior is not None
-            chosen = replace(self, class_prior=mask.of_labels(self.class_prior)) if own else self
+            chosen = replace(self, class_prior=mask.of_labels(self.class_prior))
             # X is a copy, and may be overwritten, if rows were left out.
             work = chosen.prepare(X, T, entries, scratch=not mask.keep.all())
             rows, alpha = work.objective.rows, self.alpha
@@ -183,7 +182,7 @@ class Trainer:
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(arrays.asarray_like(W, problem.example))
 
-            start = None if last is None else self._start(problem, work.feature_map, last, mask)
+            start = self.start(problem, work.feature_map, last, mask)
             unseen = None
             if self.solver == "published":
                 W = self._identity(problem, work.feature_map) if start is None else start
@@ -251,22 +250,6 @@ class Trainer:
             solution = self.solve(problem, feature_map, lambda: W, norms, factor)
             norms = solution.W
         return solution, unseen
-
-    def fit_problem(
-        self,
-        problem: SmoothProblem,
-        feature_map: FeatureMap,
-        mask: LearnableMask,
-        ridge: Callable[[], Any],
-        X: Any,
-        last: WarmStart | None = None,
-    ) -> SolverResult:
-        """Fit a problem with rows in blocks; ``X`` determines the array library and dtype."""
-        start = None if last is None else self._start(problem, feature_map, last, mask)
-        solution = self.solve(problem, feature_map, ridge, start)
-        W = problem.to_original(solution.W)
-        weights = self.weights(feature_map.inputs(X), W, feature_map, mask)
-        return SolverResult(mask=mask, solution=solution, weights=weights)
 
     def nothing(self, X: Any, mask: LearnableMask) -> SolverResult:
         """Return the result of a fit in which no label can be learnt."""
@@ -440,31 +423,29 @@ class Trainer:
         n_labels = problem.n_labels
         return self._with_intercept(problem, feature_map.identity(n_labels), np.zeros(n_labels))
 
-    def _start(
-        self, problem: SmoothProblem, feature_map: FeatureMap, last: WarmStart, mask: LearnableMask
+    def start(
+        self, problem: SmoothProblem, feature_map: FeatureMap, last: Any, mask: LearnableMask
     ) -> Any:
-        """Weights of the last fit, if their shape fits this problem."""
+        """Weights of the last fit, if there was one and their shape fits this problem."""
+        if last is None:
+            return None
         learnable, A = mask.learnable, last.coefficients
         if A.shape != (feature_map.n_coefficients, len(learnable)):
             return None
         if arrays.device_name(A) != arrays.device_name(problem.example):
             return None
-        xp = arrays.namespace(A)
-        A = xp.astype(
-            xp.take(A, arrays.asarray_like(np.flatnonzero(learnable), A), axis=1),
-            xp.float64,
-            copy=False,
-        )
+        columns = arrays.asarray_like(np.flatnonzero(learnable), A)
+        A = arrays.float64(arrays.namespace(A).take(A, columns, axis=1))
         b = arrays.to_numpy(last.intercept)[learnable]
         if feature_map.offset is not None:
             b = b + arrays.to_numpy(feature_map.offset @ A)
         return self._with_intercept(problem, feature_map.weights(A), b)
 
     def _with_intercept(self, problem: SmoothProblem, W: Any, b: NDArray[Any]) -> Any:
-        xp = problem.xp
-        W = xp.astype(W, xp.float64, copy=False)
+        W = arrays.float64(W)
         if self.fit_intercept:
-            W = xp.concat([W, arrays.asarray_like(b.astype(np.float64), W)[None, :]], axis=0)
+            row = arrays.asarray_like(b.astype(np.float64), W)[None, :]
+            W = problem.xp.concat([W, row], axis=0)
         return problem.from_original(W)
 
     def _report(self, iteration: int, value: float) -> None:

@@ -35,7 +35,7 @@ def _by_blocks(model: StreamingClassifier) -> bool:
 class StreamingClassifier(PositiveUnlabelledClassifier):
     """Base of classifiers that can be fitted by blocks of rows."""
 
-    _statistics: Any  # state of the statistics of all blocks; None after other fits
+    _statistics: Any = None  # state of the statistics of all blocks; None after other fits
     _last: Any
     _keep_result: Any
 
@@ -130,7 +130,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         >>> model = DM2LClassifier().partial_fit(X, Y).unlearn(X[200:], Y[200:])
         """
         self._check_parameters()
-        if not self._has_statistics:
+        if self._statistics is None:
             raise NotFittedError(
                 "unlearn needs the Gram statistics of earlier rows. Call partial_fit first, or fit "
                 "with strategy='statistics'."
@@ -183,14 +183,12 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         """A copy of the sufficient statistics of all rows; absent after a fit in memory."""
         from dm2l.outofcore import GramStatistics
 
-        if not self._has_statistics:
-            what = f"{type(self).__name__} has no statistics_."
-            raise AttributeError(f"{what} Call partial_fit, or fit with strategy='statistics'.")
+        if self._statistics is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no statistics_. Call partial_fit, or fit with "
+                "strategy='statistics'."
+            )
         return deepcopy(GramStatistics.from_state(self._statistics))
-
-    @property
-    def _has_statistics(self) -> bool:
-        return getattr(self, "_statistics", None) is not None
 
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
         """The stream of the blocks so far, optionally with other statistics."""
@@ -211,7 +209,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
 
         if is_non_numpy(X):
             raise TypeError("Fits by blocks of rows need numpy arrays. Convert X to numpy first.")
-        first = not self._has_statistics
+        first = self._statistics is None
         X = check_inputs(self, X, reset=first, follows=False)
         check_magnitude(X)
         stream = None if first else self._resumed()
@@ -241,7 +239,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return self
 
     def _check_fitted(self) -> None:
-        if self._has_statistics and not hasattr(self, "_learnable"):
+        if self._statistics is not None and not hasattr(self, "_learnable"):
             raise NotFittedError(
                 "This model has statistics but is not fitted, because partial_fit was called with "
                 "solve=False. Call partial_fit with solve=True, or "

@@ -534,13 +534,9 @@ def get_scorer(name: str, **options: Any) -> Any:
     """
     if name not in _METRICS:
         raise ValueError(f"{name!r} is not a scorer. Use one of: {', '.join(sorted(_METRICS))}.")
-    return make_scorer(
-        _metric,
-        greater_is_better=not name.startswith("neg_"),
-        response_method="predict" if name in _OF_DECISIONS else "decision_function",
-        name=name,
-        **options,
-    )
+    method = "predict" if name in _OF_DECISIONS else "decision_function"
+    signs: Any = {"greater_is_better": not name.startswith("neg_"), "response_method": method}
+    return make_scorer(_metric, name=name, **signs, **options)
 
 
 def _metric(y_true: Any, y_score: Any, *, name: str, **options: Any) -> float:

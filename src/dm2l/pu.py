@@ -398,13 +398,7 @@ class PUCompleter(LabelCompleter):
         )
 
     def _impute(
-        self,
-        X: Any,
-        T: Signs,
-        missing: NDArray[np.bool_],
-        scores: Floats,
-        probabilities: Floats | None,
-        max_error_rate: Any,
+        self, X: Any, T: Signs, missing: Any, scores: Floats, probabilities: Any, _: Any
     ) -> _completer.Imputation:
         """Imputation without rules, if missing entries are unlabelled."""
         if self.training_rows is not None and len(self.training_rows.scores):

@@ -37,17 +37,14 @@ MANY = 1000  # rows from which a factor costs more than a few steps, and threads
 
 def score_paths(
     fitting: Trainer,
-    X: Any,
-    X_test: Any,
-    labels: LabelMatrix,
-    labels_test: LabelMatrix,
-    alphas: list[float],
-    lambdas: list[float],
+    inputs: tuple[Any, Any],
+    both: list[LabelMatrix],
     metric: Callable[..., float],
-    *,
+    *grid: list[float],
     safe: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores and seconds of all alphas and lambdas on one fold; a ``safe`` ``X`` is not checked."""
+    (X, X_test), (labels, labels_test), (alphas, lambdas) = inputs, both, grid
     if labels_test.entries is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=labels_test.entries.rows)
     scores, seconds = (np.full((len(alphas), len(lambdas)), np.nan) for _ in range(2))
@@ -62,13 +59,13 @@ def score_paths(
         prepared = fitting.prepare(
             X, kept.signs, kept.entries, scratch=not selection.keep.all(), safe=safe, alphas=alphas
         )
-        grid = Grid(fitting, prepared, alphas, lambdas)
+        paths = Grid(fitting, prepared, alphas, lambdas)
         score: Any = None
         device, last, scored = arrays.is_non_numpy(X), None, []
-        for batch in grid.batches():
+        for batch in paths.batches():
             weights = [last, *(fit.W for fit in batch)]
             fresh = [W for before, W in itertools.pairwise(weights) if W is not before]
-            found = grid.scores(X, X_test, selection, fresh)
+            found = paths.scores(X, X_test, selection, fresh)
             for fit in batch:
                 if fit.W is not last:
                     # A device continues with the path while the host computes scores.
@@ -142,19 +139,13 @@ class Grid(NamedTuple):
         begin = time.perf_counter()
         alpha = self.alphas[a]
         problem = self.prepared.problem(alpha, 0.0)
-        precise = 0.0 in self.lambdas
+        tol, most = (PRECISE * self.fitting.tol**0.5, 200) if 0.0 in self.lambdas else (0.03, 10)
         with arrays.one_blas_thread():
             start = None
             if isinstance(preconditioner, KernelPreconditioner) and preconditioner.alpha != alpha:
                 # With the factor of another alpha, a single step does not solve complete labels.
                 start = preconditioner.step(problem.right()) if preconditioner.rho == 1.0 else None
-            V = conjugate_gradients(
-                problem,
-                preconditioner,
-                tol=PRECISE * self.fitting.tol**0.5 if precise else 0.03,
-                max_iter=200 if precise else 10,
-                start=start,
-            )
+            V = conjugate_gradients(problem, preconditioner, tol=tol, max_iter=most, start=start)
         W = plain = known = None
         # largest lambda_d for which the last weights suffice, and lambda_d of these weights
         enough, last = -np.inf, 0.0
@@ -167,16 +158,13 @@ class Grid(NamedTuple):
                 if known is not None and plain is not None:
                     near = lambda_d <= FAR * last
                     known = known.reweighed(plain, lambda_d / last) if near else None
+                # the number of usual steps of a path since the last solved lambda_d
+                steps = np.log(lambda_d / max(last, FIRST / STEP)) / np.log(STEP)
+                most = self.fitting.max_iter * int(np.clip(np.ceil(steps - 1e-9), 1, 100))
+                tol, finest = self.fitting.tol, SMOOTHING if self.fitting.tol >= 1e-5 else 0.0
+                limits: Any = {"tol": tol, "max_iter": most, "finest": finest}
                 with arrays.one_blas_thread():
-                    solution = solve_lbfgs(
-                        problem,
-                        preconditioner,
-                        V,
-                        tol=self.fitting.tol,
-                        max_iter=self.fitting.max_iter * _steps(lambda_d, last),
-                        finest=SMOOTHING if self.fitting.tol >= 1e-5 else 0.0,
-                        known=known,
-                    )
+                    solution = solve_lbfgs(problem, preconditioner, V, known=known, **limits)
                 if W is None or solution.n_evaluations > (known is None):
                     W, plain = solution.W, None
                     V = preconditioner.to_variables(W)
@@ -221,9 +209,3 @@ def _alike(alphas: list[float]) -> list[list[int]]:
             groups.append([])
         groups[-1].append(a)
     return groups
-
-
-def _steps(lambda_d: float, last: float) -> int:
-    """Number of usual steps of a path since the last solved ``lambda_d``."""
-    ratio = lambda_d / max(last, FIRST / STEP)
-    return int(np.clip(np.ceil(np.log(ratio) / np.log(STEP) - 1e-9), 1, 100))

@@ -24,7 +24,7 @@ from dm2l._search._path import score_paths
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
 from dm2l._utils.inputs import check_counts, check_number, check_numbers
-from dm2l.labels._entries import Signs
+from dm2l.labels._entries import Mask, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import check_pu_scoring, get_scorer_names, label_folds, selection_score
 
@@ -236,11 +236,10 @@ verbose
             tasks = (
                 delayed(score_paths)(
                     fitting,
-                    *fold_inputs(inputs, *fold, pairwise, scratch),
-                    labels[fold[0]],
-                    labels[fold[1]],
-                    *grid,
+                    fold_inputs(inputs, *fold, pairwise, scratch),
+                    [labels[rows] for rows in fold],
                     metric,
+                    *grid,
                     safe=safe,
                 )
                 for fold in folds
@@ -324,9 +323,7 @@ def search_stage(
     return clone(search).set_params(**stage).fit(X, Y)
 
 
-def usual_scoring(
-    positive: NDArray[np.bool_], negative: NDArray[np.bool_], *, unlabelled: bool = False
-) -> str:
+def usual_scoring(positive: Mask, negative: Mask, *, unlabelled: bool = False) -> str:
     """Default metric, "label_discrimination" unless rows have both classes on average."""
     if unlabelled:
         return "neg_ranking_loss" if positive.shape[1] > 1 else "label_auc"

@@ -177,8 +177,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Not supported, because it would be an array of all entries.
         """
         self._check_parameters()
-        if y is None:
-            parse_labels(y)
         if label_weight is not None:
             what = "ExtremeDM2LClassifier does not support label_weight."
             raise ValueError(f"{what} Use sample_weight, or propensities for positives.")
@@ -328,13 +326,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         check_choice("method", method, "predict", "predict_proba", "decision_function")
         # If the training labels were signed, entries that are not stored are missing.
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
-        labels = parse_sparse_labels(
-            Y,
-            label_mask=label_mask,
-            missing_label=self.missing_label,
-            missing_as="missing" if alone else self.missing_as,
-            allow_empty=True,
-        )
+        meaning = "missing" if alone else self.missing_as
+        marks = {"missing_label": self.missing_label, "missing_as": meaning}
+        labels = parse_sparse_labels(Y, label_mask=label_mask, allow_empty=True, **marks)
         signed, certain = labels.signed, labels.missing_as == "negative"  # nothing is missing
         if method == "predict":
             positive, predicted = _ones(signed > 0), self._positives(X)

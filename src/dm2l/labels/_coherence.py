@@ -17,9 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dm2l.labels._entries import Floats, Signs
-
-Mask = NDArray[np.bool_]
+from dm2l.labels._entries import Floats, Mask, Signs
 
 # Replaces 0 and 1 of known labels, so that an average with any other number is out of range too.
 _FAR = 1e3

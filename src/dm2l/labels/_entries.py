@@ -12,6 +12,7 @@ from dm2l._utils.arrays import to_numpy
 
 Signs = NDArray[np.int8]
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -57,20 +58,15 @@ class EntryWeights:
 
 
 def checked_weights(
-    name: str,
-    given: Any,
-    shape: tuple[int, ...],
-    used: NDArray[np.bool_] | None = None,
-    *,
-    allow_zero: bool = False,
+    name: str, given: Any, shape: tuple[int, ...], use: Mask | None = None, allow_zero: bool = False
 ) -> Floats:
-    """Return weights as float64, checked to be finite and >= 0 where ``used``, and 0 elsewhere."""
+    """Return weights as float64, checked to be finite and >= 0 where ``use``, and 0 elsewhere."""
     given = given.toarray() if sp.issparse(given) else to_numpy(given)
     values = np.asarray(given, dtype=np.float64)
     if values.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {values.shape}.")
-    if used is not None:
-        values = np.where(used, values, 0.0)
+    if use is not None:
+        values = np.where(use, values, 0.0)
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError(f"{name} has a negative, NaN or infinite value: weights must be >= 0.")
     if len(values) and not (allow_zero or values.any()):

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from dm2l._utils.arrays import take_block, take_rows
 from dm2l.labels import _parsing
-from dm2l.labels._entries import EntryWeights, Signs, checked_weights
+from dm2l.labels._entries import EntryWeights, Mask, Signs, checked_weights
 from dm2l.labels._parsing import SparseLabelMatrix, column_text
 
 Kind = Literal["multilabel", "binary", "multiclass"]
@@ -120,9 +120,7 @@ class LabelMatrix:
         return cls(signs, "multilabel", None, None, negative, np.dtype(np.int64))
 
     @classmethod
-    def of_classes(
-        cls, classes: NDArray[Any], codes: NDArray[np.intp], observed: NDArray[np.bool_]
-    ) -> Self:
+    def of_classes(cls, classes: NDArray[Any], codes: NDArray[np.intp], observed: Mask) -> Self:
         """Labels of a 1-D ``y``; ``codes`` are the indices in ``classes`` of observed entries."""
         binary = len(classes) <= 2
         matrix = np.zeros((len(observed), 1 if binary else len(classes)), dtype=np.int8)
@@ -209,7 +207,7 @@ class LabelMatrix:
         entries = None if plain else EntryWeights.of(T, held.targets, weights)
         return replace(self, signs=T, entries=entries)
 
-    def decode(self, positive: NDArray[np.bool_]) -> NDArray[Any]:
+    def decode(self, positive: Mask) -> NDArray[Any]:
         """Convert decisions to the coding of the input."""
         dtype = np.dtype(self.dtype)  # a model file may hold the type of the numbers
         dtype = np.dtype(np.int64) if dtype.kind == "u" and self.negative < 0 else dtype
@@ -338,7 +336,7 @@ def parse_new_rows(
 
 
 def fill_with_labels(
-    given: LabelMatrix, positive: Any, left: NDArray[np.bool_], missing_label: Any
+    given: LabelMatrix, positive: Any, left: Mask, missing_label: Any
 ) -> NDArray[Any]:
     """Return labels in their coding, with decisions at missing entries that are not ``left``."""
     filled = given.decode(np.where(given.signs == 0, positive, given.signs > 0))
@@ -371,9 +369,9 @@ def constant_scores(positives: Any, negatives: Any) -> NDArray[np.float64]:
 class LearnableMask(NamedTuple):
     """Learnable labels, constant scores of the other labels, and rows that affect a fit."""
 
-    learnable: NDArray[np.bool_]  # labels of which both classes were observed
+    learnable: Mask  # labels of which both classes were observed
     constant: NDArray[np.float64]  # from the observed rates, see constant_scores
-    keep: NDArray[np.bool_]  # rows with an observed entry in a learnable label
+    keep: Mask  # rows with an observed entry in a learnable label
 
     @classmethod
     def of(cls, T: Signs, entries: EntryWeights | None = None) -> Self:
@@ -497,11 +495,6 @@ class LabelForm:
                 )
             self._coding = self._coding if coding is None else coding
             dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)
-        self.labels = replace(
-            known,
-            signs=known.signs[:0].copy(),
-            entries=None,
-            negative=self._coding or 0,
-            dtype=dtype,
-            names=found.names if known.names is None else known.names,
-        )
+        kept = found.names if known.names is None else known.names
+        known = replace(known, signs=known.signs[:0].copy(), entries=None, names=kept)
+        self.labels = replace(known, negative=self._coding or 0, dtype=dtype)

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from dm2l._utils.arrays import is_non_numpy, to_numpy
-from dm2l.labels._entries import Signs
+from dm2l.labels._entries import Mask, Signs
 
 MissingAs = Literal["missing", "negative", "unlabelled"]
+Names = NDArray[np.object_] | None
 
 _MEANINGS = (
     "'missing' (unknown), 'negative' (an observed negative) or 'unlabelled' (negative, or a "
@@ -22,7 +23,7 @@ _MEANINGS = (
 
 def read_values(
     Y: Any, label_mask: Any = None, missing_label: Any = np.nan
-) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.object_] | None]:
+) -> tuple[NDArray[Any], Mask, Names]:
     """Values of labels, a mask of the observed ones, and column names or None."""
     values, null, names = open_container(Y)
     if values.ndim not in (1, 2) or 0 in values.shape[1:]:
@@ -50,7 +51,7 @@ def read_values(
     return values, observed, names
 
 
-def open_container(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.object_] | None]:
+def open_container(Y: Any) -> tuple[NDArray[Any], Mask, Names]:
     """Values, a mask of the null entries, and column names or None."""
     if is_non_numpy(Y):
         Y = to_numpy(Y)
@@ -83,7 +84,7 @@ def _asarray(Y: Any) -> NDArray[Any]:
     return data
 
 
-def _open_frame(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.object_]]:
+def _open_frame(Y: Any) -> tuple[NDArray[Any], Mask, NDArray[np.object_]]:
     names = np.empty(len(Y.columns), dtype=object)
     names[:] = [None if is_null(name) else name for name in Y.columns]  # NaN is not equal to NaN
     # By position, because pandas allows two columns of one name; polars has no iloc.
@@ -102,7 +103,7 @@ def _open_frame(Y: Any) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.obj
     return values, nulls, names
 
 
-def _open_series(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _open_series(column: Any) -> tuple[NDArray[Any], Mask]:
     null = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=bool)
     values = np.asarray(column.to_numpy())
     present = values
@@ -118,10 +119,10 @@ def _open_series(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     return values, null | null_entries(values)
 
 
-def null_entries(values: NDArray[Any]) -> NDArray[np.bool_]:
+def null_entries(values: NDArray[Any]) -> Mask:
     """Entries that are NaN, None or NA."""
     if values.dtype.kind == "f":
-        return cast("NDArray[np.bool_]", np.isnan(values))
+        return cast("Mask", np.isnan(values))
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=bool)
     return np.asarray(np.frompyfunc(is_null, 1, 1)(values), dtype=bool)
@@ -135,7 +136,7 @@ def is_null(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def equals(values: NDArray[Any], mark: Any) -> NDArray[np.bool_]:
+def equals(values: NDArray[Any], mark: Any) -> Mask:
     """Mask of the entries equal to ``mark``; text and numbers are never equal."""
     text = isinstance(mark, str)
     if values.dtype.kind == "O":
@@ -147,11 +148,7 @@ def equals(values: NDArray[Any], mark: Any) -> NDArray[np.bool_]:
 
 
 def check_mask(
-    label_mask: Any,
-    shape: tuple[int, ...],
-    names: NDArray[np.object_] | None = None,
-    *,
-    sparse: bool = False,
+    label_mask: Any, shape: tuple[int, ...], names: Any = None, *, sparse: bool = False
 ) -> Any:
     """Checked label_mask of the shape of ``Y``; with ``sparse`` a sparse mask stays sparse."""
     null: Any = np.False_
@@ -185,9 +182,7 @@ def refuse_shuffled(names: Any, others: Any, what: str) -> None:
             )
 
 
-def parse_matrix(
-    values: NDArray[Any], observed: NDArray[np.bool_], names: NDArray[np.object_] | None
-) -> tuple[Signs, int]:
+def parse_matrix(values: NDArray[Any], observed: Mask, names: Names) -> tuple[Signs, int]:
     """Signs of a label matrix, and its code of a negative, 0 or -1."""
     numbers = values
     if values.dtype.kind not in "biuf":
@@ -214,9 +209,7 @@ def parse_matrix(
     return signs, -1 if minus.any() else 0
 
 
-def _refuse_value(
-    values: NDArray[Any], bad: NDArray[np.bool_], names: NDArray[np.object_] | None
-) -> None:
+def _refuse_value(values: NDArray[Any], bad: Mask, names: Names) -> None:
     row, column = np.argwhere(bad)[0]
     value = values[row, column]
     shown = value.item() if isinstance(value, np.generic) else value
@@ -245,9 +238,7 @@ def _refuse_value(
     )
 
 
-def parse_classes(
-    values: NDArray[Any], observed: NDArray[np.bool_]
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def parse_classes(values: NDArray[Any], observed: Mask) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Classes of a 1-D ``y``, and the index of the class of each observed entry."""
     seen = values[observed]
     if not len(seen):
@@ -264,7 +255,7 @@ def parse_classes(
     return classes, codes
 
 
-def column_text(column: int, names: Sequence[Any] | NDArray[np.object_] | None) -> str:
+def column_text(column: int, names: Sequence[Any] | Names) -> str:
     """Name of a column in messages: its number if there are no names."""
     return f"column {column}" if names is None else f"column {names[column]!r}"
 

@@ -198,14 +198,11 @@ def _chosen(result: Mapping[str, Any], kind: str) -> list[ChoicePath]:
 
 
 def prediction_of(
-    probabilities: NDArray[np.float64],
-    known: NDArray[np.bool_],
-    label_names: list[str],
-    controls: Iterable[Control],
-    version: str,
+    row: tuple[Any, NDArray[np.bool_]], names: list[str], controls: Iterable[Control], version: str
 ) -> dict[str, Any]:
     """Prediction of all choices with a probability of at least 0.5, and its mean confidence."""
-    p = dict(zip(label_names, probabilities.tolist(), strict=True))
+    probabilities, known = row
+    p = dict(zip(names, probabilities.tolist(), strict=True))
     results = []
     for control in controls:
         paths = [list(path) for path, label in control.labels.items() if p[label] >= 0.5]
@@ -225,12 +222,12 @@ def export_tasks(session: AnnotationSession, output: str | Path, top: int | None
     open_rows = session.open_rows()
     tasks = []
     for row in [*open_rows[:top], *(r for r in session.journal.rows() if r not in open_rows)]:
-        p, known = session.row_probabilities(row)
-        predicted = prediction_of(p, known, table.label_names, controls, version)
+        found = session.row_probabilities(row)
+        predicted = prediction_of(found, table.label_names, controls, version)
         columns = {column.name: column.text for column in row_columns(table, row, None)}
         data = {COLUMNS: columns, ROW: row, TABLE: session.journal.digest[:12]}
         done = {"annotations": [{"result": predicted["result"]}]}
-        tasks.append({"data": data, **(done if known.all() else {"predictions": [predicted]})})
+        tasks.append({"data": data, **(done if found[1].all() else {"predictions": [predicted]})})
     with atomic_write(Path(output)) as unfinished:
         unfinished.write_text(json.dumps(tasks, ensure_ascii=False), encoding="utf-8")
     return len(tasks)
@@ -288,14 +285,9 @@ def predict_tasks(
     rows = [row_of(task, session) for task in tasks]
     others = [task for row, task in zip(rows, tasks, strict=True) if row is None]
     p_others = iter(_by_columns(session.model, others) if others else ())
-    found = []
-    for row in rows:
-        if row is None:
-            p, known = next(p_others), np.zeros(len(names), dtype=bool)
-        else:
-            p, known = session.row_probabilities(row)
-        found.append(prediction_of(p, known, names, controls, version))
-    return found
+    none = np.zeros(len(names), dtype=bool)
+    found = (session.row_probabilities(row) if row else (next(p_others), none) for row in rows)
+    return [prediction_of(mine, names, controls, version) for mine in found]
 
 
 def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:

@@ -202,12 +202,6 @@ _gauss = lru_cache(maxsize=100)(np.polynomial.legendre.leggauss)
 Inverse = list[tuple[float, float]]
 
 
-def exact_inverse(n_labels: int) -> Inverse:
-    """Gauss-Legendre nodes: unbiased, but of high variance with low rates and many positives."""
-    x, w = _gauss((n_labels + 2) // 2)
-    return list(zip((x + 1) / 2, w / 2, strict=True))
-
-
 class CompleteRows:
     """Unbiased estimates of the complete labels of rows, sorted by descending score."""
 
@@ -293,17 +287,19 @@ class CompleteRows:
     @cached_property
     def positives(self) -> Inverse:
         """Nodes and weights for 1 over the number of positives."""
-        return self._one_over(True)
+        return self._one_over(self.T > 0, positive=True)
 
     @cached_property
     def negatives(self) -> Inverse:
         """Nodes and weights for 1 over the number of negatives."""
-        return self._one_over(False)
+        return self._one_over(self.T < 0, positive=False)
 
-    def _one_over(self, positive: bool) -> Inverse:
-        side, c = self.T > 0 if positive else self.T < 0, self.q.shape[1]
+    def _one_over(self, side: NDArray[np.bool_], *, positive: bool) -> Inverse:
+        c = self.q.shape[1]
         if self.rates[side].min(initial=1.0) >= 0.5:
-            return exact_inverse(c)
+            # Gauss-Legendre nodes are unbiased, but have a high variance with lower rates.
+            x, w = _gauss((c + 2) // 2)
+            return list(zip((x + 1) / 2, w / 2, strict=True))
         return self._inverse(positive, 1 / np.arange(1, c + 1), _one_of)
 
     def _inverse(self, positive: bool, target: Array, added: Callable[..., Array]) -> Inverse:

@@ -65,7 +65,7 @@ def evaluate(
     if y_pred is not None:
         options["estimate"] = False
         P = _reading.read_decisions(y_true, y_pred, **options).S
-    chosen = {} if convention is None else {"convention": convention}
+    chosen: Any = {} if convention is None else {"convention": convention}
     within = [at for at in k if at <= given.T.shape[1]]
     tasks: dict[str, Callable[[], Any]] = {
         **{name: partial(getattr(_ranking, name), given, None, **chosen) for name in _RANKING},

@@ -251,9 +251,7 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
     return given.average(values, o.n_observed, o.n_positive > 0)
 
 
-def label_discrimination(
-    y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
-) -> float | MetricValue:
+def label_discrimination(y_true: Any, y_score: Any, **options: Any) -> float | MetricValue:
     """Weighted mean over labels of the average of correlation and ``2 AUC - 1``; 0 for chance."""
     # Neither term is squared, because squares would make rare and difficult labels irrelevant.
     options["estimate"] = False
@@ -263,9 +261,7 @@ def label_discrimination(
     return given.average(value, seen, weight > 0, unit="labels", weights=weight)
 
 
-def ranking_and_discrimination(
-    y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
-) -> float | MetricValue:
+def ranking_and_discrimination(y_true: Any, y_score: Any, **options: Any) -> float | MetricValue:
     """Mean of :func:`label_ranking_average_precision` and :func:`label_discrimination`."""
     # With missing labels both are noisy, but their errors differ, so that their mean selects better
     # hyperparameters than either (benchmarks/selection.py).

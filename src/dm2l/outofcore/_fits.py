@@ -52,7 +52,11 @@ def fit_sums(
     with blas_threads(selection.learnable.sum() * size**2):
         alpha = fitting.ridge(statistics.variances())
         problem = make(fitting.lambda_d, alpha, **terms)
-        fit = fitting.fit_problem(problem, feature_map, selection, problem.ridge, X, last)
+        start = fitting.start(problem, feature_map, last, selection)
+        solution = fitting.solve(problem, feature_map, problem.ridge, start)
+        W = problem.to_original(solution.W)
+        weights = fitting.weights(feature_map.inputs(X), W, feature_map, selection)
+        fit = SolverResult(mask=selection, solution=solution, weights=weights)
         if fitting.coupling != "residual":
             return fit
         rows = statistics.sample.rows(0 if feature_map.plain else feature_map.n_coefficients)

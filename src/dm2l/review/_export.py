@@ -66,9 +66,8 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
     )
     # Without a file for details, the table would get more columns.
     with tempfile.TemporaryDirectory() as folder:
-        write_completion(
-            completion, table, output, missing=marks, details=Path(folder, "details.csv")
-        )
+        details = Path(folder, "details.csv")
+        write_completion(completion, table, output, missing=marks, details=details)
     return int(given.sum())
 
 

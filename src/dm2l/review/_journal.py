@@ -6,7 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -54,8 +54,12 @@ def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, byt
     found: list[dict[str, Any]] = []
     seal, lines = "", data.splitlines(keepends=True)
     for number, raw in enumerate(lines, 1):
-        if number == len(lines) and not raw.endswith(b"\n") and _incomplete(raw):
-            return found, seal, raw
+        if number == len(lines) and not raw.endswith(b"\n"):
+            with suppress(RecursionError):  # a journal never contains deep nesting
+                try:
+                    json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
+                except json.JSONDecodeError:  # this is only the beginning of a line
+                    return found, seal, raw
         content, seal = _read_line(path, number, raw, seal)
         found.append(content)
     return found, seal, b""
@@ -83,15 +87,6 @@ def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict
     if seal != sealed:
         raise damaged(path, number, "this line, or one before it, was changed or removed")
     return content, seal
-
-
-def _incomplete(raw: bytes) -> bool:
-    """Return whether this is only the beginning of a line."""
-    try:
-        json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
-    except (ValueError, RecursionError) as error:  # a journal never contains deep nesting
-        return isinstance(error, json.JSONDecodeError)
-    return False
 
 
 def _seal(previous: str, text: str) -> str:

@@ -368,11 +368,8 @@ class _Handler(Handler):
             path = Path(folder, "table").with_suffix(Path(name).suffix)
             session.export(path)
             content = path.read_bytes()
-        return Reply(
-            content,
-            "application/octet-stream",
-            disposition=f"attachment; filename*=UTF-8''{quote(name, safe='')}",
-        )
+        disposition = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+        return Reply(content, "application/octet-stream", disposition=disposition)
 
 
 class ReviewServer(LocalServer):

@@ -14,7 +14,7 @@ from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import Interval
 from dm2l.review._export import export_answers
 from dm2l.review._journal import Journal
-from dm2l.review._question import Labels, Mask, Question, TablePredictions, make_question
+from dm2l.review._question import Labels, Question, TablePredictions, make_question
 from dm2l.review._sample import Key, Sample
 from dm2l.tables import FitOptions, Table, TableModel, audit_table, complete_table, save_bundle
 from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
@@ -283,7 +283,9 @@ class ReviewSession:
                 if answer != "skip" and p is not None and self._columns[label].group is None
             ]
             checked = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
-            asked, left = self.asked(), self._questions(self.journal.left())
+            asked, open_ = self.asked(), self.journal.left()
+            columns = {column.name: column.labels for column in self._columns.values()}
+            left = sum(int(open_[:, k].any(axis=1).sum()) for k in columns.values())
             skipped = sum(decisions[key].answer == "skip" for key in asked)
             most = len(asked) + left if self._top is None else max(self._top, len(asked))
             return Progress(
@@ -411,11 +413,6 @@ class ReviewSession:
         for label, answer in found.items():
             self.journal.check(row, label, answer, check)
         return found
-
-    def _questions(self, left: Mask) -> int:
-        """Number of questions about the entries that are ``left``."""
-        asked = {column.name: column.labels for column in self._columns.values()}
-        return sum(int(left[:, labels].any(axis=1).sum()) for labels in asked.values())
 
     def _save(self, row: int, answers: Mapping[str, str]) -> None:
         """Write answers by label; those to observed labels confirm or correct them."""

@@ -58,7 +58,7 @@ def test_a_choice_in_a_taxonomy_is_one_for_what_it_lies_in():
     }
     p = np.array([0.9, 0.2, 0.8, 0.5])
     known = np.array([True, False, False, False])
-    said = prediction_of(p, known, list(names), [control], "v1")
+    said = prediction_of((p, known), list(names), [control], "v1")
     paths = said["result"][0]["value"]["taxonomy"]
     assert sorted(paths) == [["animals"], ["animals", "dogs"], ["plants", "cats"]]
     assert said["score"] == pytest.approx((0.8 + 0.8 + 0.5) / 3)
