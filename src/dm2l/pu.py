@@ -528,7 +528,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
             if chosen:
                 thresholds = best_f1_thresholds(scores, both, weights)
         known = np.where(positive, 1, -1)
-        if held_out is not None and not overfits(X, known, held_out, self._all_scores):
+        if held_out is not None and overfits(X, known, held_out, self._all_scores) is None:
             held_out = None
         rows = TrainingRows.of(row_digests(X), known, held_out)
         by_probability = self.threshold is None
