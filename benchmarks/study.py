@@ -219,6 +219,7 @@ def main() -> None:
         if (data, rate, seed, name) not in done
     ]
     print(f"{len(todo)} cells to compute", flush=True)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     one_thread()
     others = arguments.rows, arguments.chemistry, arguments.out
     tasks = [(cell, *others) for cell in todo]

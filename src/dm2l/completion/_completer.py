@@ -105,16 +105,16 @@ def overfits(
     scores: Floats,
     own_scores: Callable[[Any], Any],
     order: NDArray[np.intp] | None = None,
-) -> bool:
-    """Whether the scores of training rows are much closer to ``T`` than held-out ``scores``."""
+) -> tuple[Signs, Floats, Floats] | None:
+    """Signs, held-out and own scores of some rows if their own are much closer to the signs."""
     scored = (T != 0) & np.isfinite(scores)
     few = np.arange(len(T)) if order is None else order
     few = few[scored[few].any(axis=1)][:FEW]
     if not len(few):
-        return False
+        return None
     own, used = to_numpy(own_scores(take_rows(X, few))), scored[few]
     errors = np.square(T[few] - np.stack([scores[few], own]))[:, used].mean(axis=1)
-    return bool(errors[0] >= OVERFIT * errors[1])
+    return (T[few], scores[few], own) if errors[0] >= OVERFIT * errors[1] else None
 
 
 def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]:
@@ -256,13 +256,13 @@ class LabelCompleter:
             keys = row_digests(known), row_keys(digests, known)
             order = None if pairwise else np.lexsort(keys)
             overfit = overfits(X, T, scores, own_scores, order)
-            rows = TrainingRows.of(digests, T, scores if overfit else None, order)
+            rows = TrainingRows.of(digests, T, None if overfit is None else scores, order)
             if calibration is None:
                 # With flat=True, the scores of labels with few rows would not be used.
                 curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
             # Missing entries that others imply are not predicted, so these would be too easy.
             free = None if rules is None else ~rules._logic.redundant(T)
-            options = threshold, order, calibrated, free
+            options = threshold, order, calibrated, free, overfit
             correlation = partial(LabelCorrelation.fit, T, scores, *options)
         return cls(
             *(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation),
@@ -378,9 +378,12 @@ class LabelCompleter:
         if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
             p = self.probabilities(scores) if probabilities is None else probabilities
             return Imputation(scores, p, self._decide(scores), missing, NO_BOUND)
+        trained = np.zeros(len(T), dtype=bool)
         if self.training_rows is not None:
+            if correlation.added < 1:
+                trained = self.training_rows.recognize(X)
             scores = self.training_rows.hold_out(X, T, scores)
-        mean, p = correlation.predict(np.where(learnt, T, 0), scores)
+        mean, p = correlation.impute(np.where(learnt, T, 0), scores, trained)
         own = self.probabilities(scores) if probabilities is None else probabilities
         # Rows without a known label use only the features, because conditional probabilities were
         # fitted to rows with known labels.

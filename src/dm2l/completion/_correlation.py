@@ -57,7 +57,8 @@ class LabelCorrelation:
 
     Decisions follow conditional means if there is a ``threshold``, and otherwise probabilities with
     ``cutoffs``, which are NaN for labels with too few examples of a class, and infinite for labels
-    with none, whose probabilities do not use other labels.
+    with none, whose probabilities do not use other labels. In training rows, a share ``added`` of
+    what known labels add to held-out scores is added to the scores of the model.
     """
 
     covariance: LabelCovariance
@@ -65,6 +66,7 @@ class LabelCorrelation:
     error_rates: ErrorRateBound
     threshold: float | None
     cutoffs: Floats
+    added: float = 1.0
 
     @classmethod
     def fit(
@@ -75,11 +77,13 @@ class LabelCorrelation:
         order: NDArray[np.intp] | None = None,
         calibrated: bool = False,
         free: NDArray[np.bool_] | None = None,
+        overfit: tuple[Signs, Floats, Floats] | None = None,
     ) -> Self:
         """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``.
 
         With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p. Error rates are
-        those of entries that are ``free``, which means not implied by others.
+        those of entries that are ``free``, which means not implied by others. Some training rows
+        have signs, held-out scores and other scores of the model, if it is ``overfit``.
         """
         scored = np.isfinite(F)
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
@@ -117,13 +121,35 @@ class LabelCorrelation:
         positive = found.decide(mean, p)
         tested = np.where(free, T, 0)
         bound = ErrorRateBound.fit(np.where(positive, p, 1 - p), positive, tested)
-        return replace(found, error_rates=bound)
+        found = replace(found, error_rates=bound)
+        return found if overfit is None else found.for_training_rows(*overfit)
 
     def predict(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Mean and probability of every entry, given the *other* known labels of its row."""
         mean, variance = conditional_moments(self.covariance, T, F)
         p = self.combiner.predict(T, F, mean, variance)
         return mean, np.where(np.isinf(self.cutoffs), expit(self.combiner.alone(T, F)), p)
+
+    def for_training_rows(self, T: Signs, F: Floats, own: Floats) -> Self:
+        """Estimate ``added`` from held-out scores ``F`` and the model's ``own`` scores of rows."""
+        # The model was fitted to these rows and to more rows than those of folds. At missing
+        # entries, its scores therefore contain a part of what known labels add to held-out scores:
+        # the slope of their differences on these additions, which needs no labels.
+        T, use = np.where(np.isfinite(F), T, 0), (T == 0) & np.isfinite(F) & np.isfinite(own)
+        F = np.where(np.isfinite(F), F, own)
+        alone = self.combiner.alone(T, F)
+        gain = (log_odds(2 * self.predict(T, F)[1] - 1) - alone)[use]
+        known = (self.combiner.alone(T, own) - alone)[use] @ gain / max(gain @ gain, 1e-300)
+        return replace(self, added=float(np.clip(1 - known, 0.0, 1.0)))
+
+    def impute(self, T: Signs, F: Floats, trained: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Mean and probability of every missing entry, of which some rows are ``trained``."""
+        mean, p = self.predict(T, F)
+        if self.added < 1 and trained.any():
+            alone = self.combiner.alone(T, F)
+            fewer = expit(alone + self.added * (log_odds(2 * p - 1) - alone))
+            p = np.where(trained[:, None], fewer, p)
+        return mean, p
 
     def decide(self, mean: Floats, p: Floats) -> NDArray[np.bool_]:
         """Decide whether entries are positive."""

@@ -162,6 +162,7 @@ LabelCorrelation dm2l.completion._correlation
   threshold: none | number
   cutoffs: F[c]
   rates?: f[c]
+  added?: number
 DenseCovariance dm2l.completion._covariance
   S: f[c,c]
 FactorCovariance dm2l.completion._covariance
