@@ -304,8 +304,9 @@ class ErrorRateBound:
         self, confidence: Floats, positive: NDArray[np.bool_], missing: NDArray[np.bool_]
     ) -> float:
         """Return the lowest ``max_error_rate`` at which an entry is filled; 1 if there is none."""
-        bounds = self._bounds(confidence, positive, missing, (1.0, 1.0))
-        return float(np.min(bounds[0], initial=1.0))
+        return float(
+            np.min(self._bounds(confidence, positive, missing, (1.0, 1.0))[0], initial=1.0)
+        )
 
     def _bounds(
         self,
