@@ -336,15 +336,16 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, str]:
     filled, new, fits, whole, cost, bound = [], [], [], [], [], []
     for data, published in PUBLISHED.items():
         whole += [
-            [data, *found["complete", data, ""]["ap"].values(), published]
-            for _ in range(("complete", data, "") in found)
+            [data, way or "all", *found[part, name, way]["ap"].values(), published]
+            for part, name, way in found
+            if (part, name) == ("complete", data) and (not way or (part, name, "") not in found)
         ]
         if one := found.get(("projection", data, "")):
             parts = f"{one['rows']:,}", one["labels"], f"{one['cpu_seconds']:.1f} s"
             cost.append([data, *parts, f"{one['extra_mb']:.0f} MB", one["violations"]])
         for rate in BOUNDS if (one := found.get(("bounded", data, ""))) else ():
             two = [one[f"{name} {rate}"] for name in ("without", "with")]
-            bound.append([data, f"{rate:.0%}", *(part[key] for key in KINDS for part in two)])
+            bound.append([data, f"{rate:.0%}", *(part[key] for key in KINDS[:-1] for part in two)])
         ways = {way: found.get(("missing", data, way)) for way in WAYS["missing"]}
         if None in ways.values():
             continue
@@ -364,7 +365,7 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, str]:
     return {
         "hierarchies_filled": table(["set", *six, "implied", *last, "time ratio"], filled),
         "hierarchies_bounded": table(
-            ["set", "bound", *(f"{a} {b}" for a in KINDS for b in ("without", "with"))],
+            ["set", "bound", *(f"{a} {b}" for a in KINDS[:-1] for b in ("without", "with"))],
             bound,
         ),
         "hierarchies_new": table(["set", *six, *last], new),
@@ -372,7 +373,7 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, str]:
             ["set", "fit to labels", "AP imputed", "log-loss", "AP new rows", "log-loss"], fits
         ),
         "hierarchies_complete": table(
-            ["set", "rbf", "laplacian", "trees", "mean", "published"], whole
+            ["set", "search", "rbf", "laplacian", "trees", "mean", "published"], whole
         ),
         "hierarchies_cost": table(["set", "rows", "labels", "time", "memory", "violations"], cost),
     }

@@ -321,13 +321,12 @@ class LabelCompleter:
 
     def check_bound(self, max_error_rate: Any, method: str, estimator: str) -> Any:
         """Check ``max_error_rate``, and raise an error if error rates cannot be bounded."""
-        bound, coupled = check_max_error_rate(max_error_rate), self._correlation is not None
-        if not coupled or method != "predict":
-            need = "method='predict'"
-            if not coupled:
-                need = f"coupling='residual': pass it to {estimator} before fit"
-            raise ValueError(f"max_error_rate needs {need}.")
-        return bound
+        bound, need = check_max_error_rate(max_error_rate), "method='predict'"
+        if self._correlation is None:
+            need = f"coupling='residual': pass it to {estimator} before fit"
+        elif method == "predict":
+            return bound
+        raise ValueError(f"max_error_rate needs {need}.")
 
     def impute(
         self,
@@ -339,15 +338,19 @@ class LabelCompleter:
         open_: Mask | bool = True,
     ) -> Imputation:
         """Impute from features and known labels; entries not in ``open_`` are not chosen."""
-        if self.rules is None:
-            found = self._impute(X, T, (T == 0) & open_, scores, probabilities, max_error_rate)
-            return self._bounded(found, max_error_rate)
-        logic = self.rules._logic
-        closed, against = logic.propagate(T)
-        implied = (closed != 0) & (T == 0)
-        known = np.where(against[:, None], 0, closed).astype(np.int8)
+        logic = None if self.rules is None else self.rules._logic
+        closed, against = (T, None) if logic is None else logic.propagate(T)
         found = self._impute(X, T, (closed == 0) & open_, scores, probabilities, max_error_rate)
-        found = self._bounded(found, max_error_rate, implied & (found.positive == (closed > 0)))
+        implied = (closed != 0) & (T == 0)
+        if max_error_rate is not None:
+            right, correlation = implied & (found.positive == (closed > 0)), self.correlation
+            confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
+            entries = confidence, found.positive, found.chosen & self.learnable
+            chosen, expected = correlation.error_rates.choose(*entries, max_error_rate, right)
+            found = found._replace(chosen=chosen, expected_wrong=expected)
+        if logic is None:
+            return found
+        known = np.where(against[:, None], 0, closed).astype(np.int8)
         fixed, kept = known, found.chosen
         if max_error_rate is not None:  # the entries to fill keep their decisions, or are left
             answers = np.where(kept, np.where(found.positive, 1, -1), known).astype(np.int8)
@@ -393,18 +396,6 @@ class LabelCompleter:
         p = np.where(apart, own, p)
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
         return Imputation(np.where(learnt, mean, scores), p, positive, missing, NO_BOUND)
-
-    def _bounded(
-        self, found: Imputation, max_error_rate: Any, right: Mask | None = None
-    ) -> Imputation:
-        """Choose as many of the chosen entries as the bound of the error rate allows."""
-        if max_error_rate is None:
-            return found
-        _, p, positive, missing, *_ = found
-        entries = np.where(positive, p, 1 - p), positive, missing & self.learnable
-        correlation: Any = self.correlation
-        chosen, expected = correlation.error_rates.choose(*entries, max_error_rate, right)
-        return found._replace(chosen=chosen, expected_wrong=expected)
 
     def find_label_errors(
         self, T: Signs, scores: Floats, *, refit: bool, together: Sequence[list[int]] = ()
@@ -492,10 +483,7 @@ class CompletionMixin:
             answers = found.probabilities if proba else found.scores
             filled = np.where(missing, answers, given.signs > 0 if proba else given.signs)
         framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
-        if not return_summary:
-            return framed
-        parts = missing, found.chosen, found.positive, found.expected_wrong, found.implied
-        return framed, CompletionSummary.of(*parts)
+        return (framed, CompletionSummary.of(missing, *found[2:])) if return_summary else framed
 
     def _score_and_impute(
         self: Any, X: Any, T: Any, max_error_rate: Any = None, open_: Mask | bool = True

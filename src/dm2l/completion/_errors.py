@@ -1,7 +1,7 @@
 """Calibration of scores, error-rate control of imputed labels, and errors in observed labels."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -196,15 +196,15 @@ class CompletionSummary:
     n_implied: int = 0
 
     def __repr__(self) -> str:
-        values = zip(fields(self), astuple(self), strict=True)
-        return f"CompletionSummary({', '.join(f'{at.name}={round(x, 4)}' for at, x in values)})"
+        values = vars(self).items()
+        return f"CompletionSummary({', '.join(f'{name}={round(x, 4)}' for name, x in values)})"
 
     @classmethod
     def of(
         cls,
         missing: NDArray[np.bool_],
-        chosen: NDArray[np.bool_],
         positive: NDArray[np.bool_],
+        chosen: NDArray[np.bool_],
         expected: Floats,
         implied: NDArray[np.bool_] | bool = False,
     ) -> Self:
@@ -288,16 +288,14 @@ class ErrorRateBound:
         positive: NDArray[np.bool_],
         missing: NDArray[np.bool_],
         max_error_rate: float | tuple[float, float],
-        right: NDArray[np.bool_] | None = None,
+        right: NDArray[np.bool_] | bool = False,
     ) -> tuple[NDArray[np.bool_], Floats]:
         """Select entries to fill; return also their expected numbers of wrong no and wrong yes.
 
         ``max_error_rate`` bounds the error rates of yes and of no; a pair gives each its own bound.
         The predictions of other entries that are known to be ``right`` count as filled, too.
         """
-        if not isinstance(max_error_rate, tuple):
-            max_error_rate = (max_error_rate, max_error_rate)
-        yes, no = max_error_rate
+        yes, no = np.broadcast_to(max_error_rate, 2).tolist()
         lowest, errors = self._bounds(confidence, positive, missing, (no, yes), right)
         chosen = lowest <= np.where(positive, yes, no)
         return chosen, np.array([errors[chosen & side].sum() for side in (~positive, positive)])
@@ -306,8 +304,9 @@ class ErrorRateBound:
         self, confidence: Floats, positive: NDArray[np.bool_], missing: NDArray[np.bool_]
     ) -> float:
         """Return the lowest ``max_error_rate`` at which an entry is filled; 1 if there is none."""
-        lowest, _ = self._bounds(confidence, positive, missing, (1.0, 1.0))
-        return float(np.min(lowest, initial=1.0))
+        return float(
+            np.min(self._bounds(confidence, positive, missing, (1.0, 1.0))[0], initial=1.0)
+        )
 
     def _bounds(
         self,
@@ -315,10 +314,10 @@ class ErrorRateBound:
         positive: NDArray[np.bool_],
         missing: NDArray[np.bool_],
         levels: tuple[float, float],
-        right: NDArray[np.bool_] | None = None,
+        right: NDArray[np.bool_] | bool = False,
     ) -> tuple[Floats, Floats]:
         """Lowest rate at which each entry is filled (inf if known), and errors at ``levels``."""
-        right = np.zeros_like(missing) if right is None else right
+        right = np.broadcast_to(right, missing.shape)
         lowest = np.where(missing, 0.0, np.inf)
         errors = np.zeros(missing.shape)
         for side, level in enumerate(levels):

@@ -86,9 +86,7 @@ class Group(NamedTuple):
 class Coherence:
     """Rules about ``m`` labels as linear constraints ``low <= A x <= high`` and as convex sets."""
 
-    def __init__(
-        self, m: int, implications: NDArray[np.intp], groups: Sequence[Group], reach: Any
-    ) -> None:
+    def __init__(self, m: int, implications: Any, groups: Sequence[Group], reach: Any) -> None:
         self.groups, pairs = groups, len(implications)
         rows = [*implications, *(group.labels for group in groups)]
         signs = [(1.0, -1.0)] * pairs + [np.ones(len(group.labels)) for group in groups]

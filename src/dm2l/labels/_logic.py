@@ -15,7 +15,7 @@ from dm2l.labels._coherence import Coherence, Group
 from dm2l.labels._entries import Floats, Signs
 
 HEADS = {"not both": "exclusions", "at most one": "at_most_one", "exactly one": "exactly_one"}
-FIELDS = {"implications", *HEADS.values()}
+FIELDS = ("implications", *HEADS.values())
 _PLAIN = re.compile(rf"(?!({'|'.join(HEADS)})\s*:)(?!\s)(?:(?!=>)[^\",#\r\n])+(?<!\s)")
 _BLOCK = 2**20  # numbers of an intermediate array
 _SHOWN = 9  # rules in a message
@@ -37,10 +37,8 @@ class RuleText(NamedTuple):
             name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
             for name in self.names
         ]
-        if self.field == "implications":
-            return " => ".join(quoted)
-        head = next(head for head, field in HEADS.items() if field == self.field)
-        return f"{head}: {', '.join(quoted)}"
+        heads = {field: f"{head}: " for head, field in HEADS.items()}
+        return heads.get(self.field, "") + (", " if self.field in heads else " => ").join(quoted)
 
     def check(self) -> None:
         """Reject a rule with a wrong number of labels."""
@@ -146,9 +144,7 @@ class RuleLogic:
         found, against = T.copy(), np.zeros(len(T), dtype=bool)
         for start in range(0, len(T), step := max(1, _BLOCK // (2 * len(self.columns) + 1))):
             rows = slice(start, start + step)
-            signs, against[rows] = self._propagate(T[rows][:, self.columns])
-            consistent = np.flatnonzero(~against[rows])
-            found[start + consistent[:, None], self.columns] = signs[consistent]
+            found[rows, self.columns], against[rows] = self._propagate(T[rows, self.columns])
         return Propagation(found, against)
 
     def _propagate(self, T: Signs) -> tuple[Signs, NDArray[np.bool_]]:
@@ -164,7 +160,8 @@ class RuleLogic:
                 break
             known[:, :m] |= last
         against = (known[:, :m] & absent).any(axis=1) | (count == sizes).any(axis=1)
-        return known[:, :m].astype(np.int8) - absent.astype(np.int8), against
+        signs = known[:, :m].astype(np.int8) - absent.astype(np.int8)
+        return np.where(against[:, None], T, signs), against
 
     def redundant(self, T: Signs) -> NDArray[np.bool_]:
         """Known entries that follow from the other known entries of their row."""
@@ -172,15 +169,16 @@ class RuleLogic:
         m, sizes = known.shape[1], self.groups.sum(axis=1)
         literals = np.hstack([known > 0, known < 0]).astype(np.float32)
         implied = (literals @ self.closure - literals) > 0
-        last = (literals[:, m:] @ self.groups.T == sizes - 1) @ self.groups > 0
-        both = implied[:, :m] & (known > 0), implied[:, m:] & (known < 0), last & (known > 0)
-        found[:, self.columns] = np.any(both, axis=0)
+        implied[:, :m] |= (literals[:, m:] @ self.groups.T == sizes - 1) @ self.groups > 0
+        found[:, self.columns] = np.where(known > 0, implied[:, :m], implied[:, m:] & (known < 0))
         return found
 
     def project(self, P: Floats, T: Signs) -> Floats:
         """Nearest probabilities that obey the rules; known labels ``T`` must be propagated."""
-        result, at = np.where(T == 0, P, T > 0), self.columns
-        result[:, at] = self.coherence.project(P[:, at], T[:, at])
+        result = np.where(T == 0, P, T > 0)
+        for start in range(0, len(P), step := max(1, _BLOCK // (len(self.columns) + 1))):
+            rows = slice(start, start + step), self.columns
+            result[rows] = self.coherence.project(P[rows], T[rows])
         return result
 
     def decide(self, positive: NDArray[np.bool_], P: Floats, T: Signs) -> NDArray[np.bool_]:

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from dm2l._utils.files import AnyPath, DataFileError, translate_errors
 from dm2l.labels._entries import Signs
-from dm2l.labels._logic import HEADS, RuleLogic, RuleText
+from dm2l.labels._logic import FIELDS, HEADS, RuleLogic, RuleText
 from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like
 
-_FIELDS = ("implications", *HEADS.values())
 _FORMAT = (
     "Expected 'child => parent', 'not both: a, b', 'at most one: a, b' or 'exactly one: a, b', "
     "with quotes around names that contain a comma, # or =>."
@@ -69,7 +68,7 @@ class LabelRules:
     places: Mapping[str, str] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for kind in _FIELDS:
+        for kind in FIELDS:
             given = getattr(self, kind)
             if isinstance(given, str) or any(isinstance(names, str) for names in given):
                 raise TypeError(f"{kind} must be a sequence of tuples of names, got {given!r}.")
@@ -81,13 +80,13 @@ class LabelRules:
         _ = self._logic  # raises an error if the rules contradict each other
 
     def __repr__(self) -> str:
-        counts = (f"{kind}={len(getattr(self, kind))}" for kind in _FIELDS)
+        counts = (f"{kind}={len(getattr(self, kind))}" for kind in FIELDS)
         return f"<LabelRules {' '.join(counts)}>"
 
     @classmethod
     def _of(cls, rules: Iterable[RuleText], label_names: Sequence[str] | None) -> Self:
         """Rules from their texts, in any order."""
-        found: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _FIELDS}
+        found: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in FIELDS}
         places: dict[str, str] = {}
         for rule in rules:
             found[rule.field].append(rule.names)
@@ -227,10 +226,9 @@ class LabelRules:
 
     def _named(self, labels: Any, label_names: Iterable[Any] | None = None) -> Self:
         """The same rules, whose ``label_names`` are those of a label matrix."""
-        names = [label_names, labels.names, self.label_names]
-        found = next((list(some) for some in names if some is not None), None)
-        if found is None:
-            found = [f"y{k}" for k in range(labels.n_labels)]
+        plain = [f"y{k}" for k in range(labels.n_labels)]
+        names = label_names, labels.names, self.label_names, plain
+        found = next(list(some) for some in names if some is not None)
         if len(found) != labels.n_labels or labels.kind != "multilabel":
             raise ValueError(
                 f"Rules need a label matrix and a name for each of its {labels.n_labels} columns, "
@@ -240,7 +238,7 @@ class LabelRules:
 
     def _rules(self) -> Iterator[RuleText]:
         """Return all rules with their places."""
-        for kind in _FIELDS:
+        for kind in FIELDS:
             for names in getattr(self, kind):
                 rule = RuleText(kind, names)
                 yield rule._replace(place=(self.places or {}).get(str(rule), ""))

@@ -385,7 +385,7 @@ def _completer(record: Record) -> None:
 
 @_check("LabelRules")
 def _label_rules(record: Record) -> None:
-    unknown = {field for field, _, _ in record.state["rules"]} - FIELDS
+    unknown = {field for field, _, _ in record.state["rules"]}.difference(FIELDS)
     _refuse(unknown, "has a rule of an unknown kind")
 
 

@@ -134,7 +134,8 @@ def test_rules_are_stored_and_wrong_ones_are_refused(form):
         ("stage=I => stage=II\n", "(rules.txt, line 1)"),
     ):
         rules.write_text(text)
-        assert message in run(*fit, rules, code=1)
+        for command in (fit, ("complete", model, path, "-o", folder / "no.csv", "--rules")):
+            assert message in run(*command, rules, code=1)
 
 
 @pytest.fixture(scope="module")
