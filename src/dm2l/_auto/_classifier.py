@@ -248,6 +248,7 @@ class AutoClassifier(MissingLabelClassifier):
             X=X,
             F=self._features.transform(X),
             bits=self._features.bits,
+            numbers=self._features.numbers,
             T=T,
             entries=entries,
             folds=folds,
@@ -417,5 +418,6 @@ class AutoClassifier(MissingLabelClassifier):
         scores = []
         for name, inputs in self._inputs.items():
             model = self.models_[name]
-            scores.append(to_numpy(model._all_scores(rows_for(inputs, X, F))))
+            rows = rows_for(inputs, X, F, self._features.numbers)
+            scores.append(to_numpy(model._all_scores(rows)))
         return self.stack_.log_odds(np.stack(scores))
