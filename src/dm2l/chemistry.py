@@ -72,8 +72,8 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         if self.counts:
             rows = self._places(X)
             places, found = np.unique(np.concatenate(rows), return_counts=True)
-            often = found >= max(2, FREQUENT * len(rows))
-            self.columns_ = places[often & (places >= self.n_bits)].astype(np.int64)
+            places = places[found >= max(2, FREQUENT * len(rows))]
+            self.columns_ = np.union1d(np.arange(self.n_bits), places)
         return self
 
     def _check(self) -> None:
@@ -96,11 +96,10 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
 
     def _columns(self) -> NDArray[np.int64]:
         """Bit of each column, plus ``n_bits`` times the count less one."""
-        bits = np.arange(self.n_bits)
         if not self.counts:
-            return bits
+            return np.arange(self.n_bits)
         check_is_fitted(self, "columns_")
-        return np.concatenate([bits, self.columns_])
+        return self.columns_
 
     def _places(self, X: ArrayLike) -> list[NDArray[np.int64]]:
         """Bits and counts of each molecule, numbered as in ``_columns``."""
@@ -111,7 +110,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
             for molecule in _molecules(parse, X):
                 part = molecule if self.salts else _largest(molecule)
                 counts = generator.GetCountFingerprint(part).GetNonzeroElements()
-                levels = [(b, range(n if self.counts else 1)) for b, n in sorted(counts.items())]
+                levels = ((b, range(n if self.counts else 1)) for b, n in counts.items())
                 places = [bit + self.n_bits * level for bit, some in levels for level in some]
                 found.append(np.array(places, dtype=np.int64))
         return found
@@ -119,9 +118,9 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """``bit 0``, ``bit 1`` and so on, then ``2 x bit 0``; ``input_features`` is ignored."""
         self._check()
-        names = [f"bit {place}" for place in range(self.n_bits)]
-        more = (divmod(place, self.n_bits) for place in self._columns()[self.n_bits :])
-        return np.array([*names, *(f"{n + 1} x bit {bit}" for n, bit in more)], dtype=object)
+        pairs = (divmod(place, self.n_bits) for place in self._columns())
+        names = [f"{n + 1} x bit {bit}" if n else f"bit {bit}" for n, bit in pairs]
+        return np.array(names, dtype=object)
 
 
 @dataclass(eq=False, repr=False)
@@ -150,16 +149,13 @@ class MoleculeDescriptors(TransformerMixin, BaseEstimator):
         """Descriptors of SMILES of shape (n,) or (n, 1); SMILES must be as for fingerprints."""
         check_is_fitted(self, "names_")
         with _rdkit() as parse:
-            known = dict(import_module("rdkit.Chem.Descriptors").descList)
-            lacking = [name for name in self.names_ if name not in known]
-            if lacking:
-                raise ValueError(
-                    f"This version of RDKit lacks the descriptor {lacking[0]!r} of the model. "
-                    "Install the version that the model was fitted with."
-                )
-            names, pairs = list(known), zip(_texts(X), _molecules(parse, X), strict=True)
-            found = [_described(text) for text, _ in pairs]
-        return np.reshape(found, (-1, len(names)))[:, [names.index(name) for name in self.names_]]
+            names = list(dict(import_module("rdkit.Chem.Descriptors").descList))
+            pairs = zip(_texts(X), _molecules(parse, X), strict=True)
+            found = np.reshape([_described(text) for text, _ in pairs], (-1, len(names)))
+        lacking = ", ".join(name for name in self.names_ if name not in names)
+        if lacking:
+            raise ValueError(f"RDKit lacks {lacking}. Install the version of the fit.")
+        return found[:, [names.index(name) for name in self.names_]]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the descriptors; ``input_features`` is ignored."""
@@ -208,13 +204,8 @@ def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
     >>> scaffold_groups(["Cc1ccccc1", "Oc1ccccc1", "C1CC", "CCO"])
     array([0, 0, 1, 2])
     """
-    with _rdkit() as parse:
-        murcko = import_module("rdkit.Chem.Scaffolds.MurckoScaffold")
-        molecules = (parse(text) if text else None for text in _texts(smiles))
-        return factorize(
-            row if molecule is None else murcko.MurckoScaffoldSmiles(mol=molecule)
-            for row, molecule in enumerate(molecules)
-        )
+    module = "rdkit.Chem.Scaffolds.MurckoScaffold"
+    return _numbered(smiles, lambda m: import_module(module).MurckoScaffoldSmiles(mol=m))
 
 
 def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
@@ -229,13 +220,15 @@ def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
     >>> compound_groups(["CCO", "OCC.Cl", "C1CC", "CC=O"])
     array([0, 0, 1, 2])
     """
+    return _numbered(smiles, lambda m: import_module("rdkit.Chem").MolToSmiles(_largest(m)))
+
+
+def _numbered(smiles: ArrayLike, name: Callable[[Any], str]) -> NDArray[np.intp]:
+    """Number the names of molecules; rows without a molecule have their own numbers."""
     with _rdkit() as parse:
-        write = import_module("rdkit.Chem").MolToSmiles
         molecules = (parse(text) if text else None for text in _texts(smiles))
-        return factorize(
-            row if molecule is None else write(_largest(molecule))
-            for row, molecule in enumerate(molecules)
-        )
+        names = (row if m is None else name(m) for row, m in enumerate(molecules))
+        return factorize(names)
 
 
 def _molecules(parse: Callable[[str], Any], smiles: Any) -> Iterator[Any]:

@@ -260,7 +260,7 @@ def widths(record: Any) -> tuple[int | None, int | None]:
     if name in ("CountVectorizer", "TfidfVectorizer"):
         return None, sizes.get("w")
     if name == "MorganFingerprints":
-        return None, record.state["n_bits"] + sizes.get("w", 0)
+        return None, sizes.get("w", None if record.state.get("counts") else record.state["n_bits"])
     if name == "MoleculeDescriptors":
         return None, len(record.state.get("names_", ())) or None
     if name == "TableColumns":

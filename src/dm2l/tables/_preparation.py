@@ -15,16 +15,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from dm2l import chemistry
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._auto._columns import FARTHEST, without_far_values
 from dm2l._utils import require
 from dm2l._utils.arrays import factorize
-from dm2l.chemistry import (
-    MoleculeDescriptors,
-    MorganFingerprints,
-    compound_groups,
-    scaffold_groups,
-)
 from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError
 from dm2l.tables._kinds import (
@@ -84,9 +79,11 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
             words.set_params(ngram_range=(1, 2), max_features=int(limits[0]))
             parts.append((f"letters{number}", letters, name))
     for number, name in enumerate(by_kind.get("smiles", []), 1):
-        parts.append((f"smiles{number}", MorganFingerprints(counts=True, salts=False), name))
+        parts.append(
+            (f"smiles{number}", chemistry.MorganFingerprints(counts=True, salts=False), name)
+        )
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-        steps = (MoleculeDescriptors(), imputer, ClippedScaler())
+        steps = (chemistry.MoleculeDescriptors(), imputer, ClippedScaler())
         parts.append((f"descriptors{number}", make_pipeline(*steps), name))
     if "score" in by_kind:  # the last columns; missing scores stay NaN in dense features
         sparse = by_kind.keys() & {"text", "smiles"}
@@ -231,13 +228,7 @@ def _row_groups(
     table: Table, inputs: Any, uses: Sequence[ColumnUse], groups: Any
 ) -> NDArray[np.intp] | None:
     """Number the groups of rows that folds keep together; None without groups."""
-    molecules = [use.name for use in uses if use.kind == "smiles"]
-    if groups is None and not molecules:
-        return None
-    if groups is None:
-        found = factorize(zip(*(compound_groups(inputs[name]) for name in molecules), strict=True))
-        return found if 1 < len(np.unique(found)) < len(found) else None
-    if not isinstance(groups, str):
+    if groups is not None and not isinstance(groups, str):
         values = np.asarray(groups)
         if values.shape != (table.n_rows,):
             raise ValueError(
@@ -247,8 +238,13 @@ def _row_groups(
         return factorize(values.tolist())
     if groups == "duplicates":
         return duplicates(inputs, uses)
-    if groups == "scaffold" and molecules:
-        return factorize(zip(*(scaffold_groups(inputs[name]) for name in molecules), strict=True))
+    molecules = [use.name for use in uses if use.kind == "smiles"]
+    if molecules and groups in (None, "scaffold"):
+        number = chemistry.scaffold_groups if groups else chemistry.compound_groups
+        found = factorize(zip(*(number(inputs[name]) for name in molecules), strict=True))
+        return found if groups or 1 < len(np.unique(found)) < len(found) else None
+    if groups is None:
+        return None
     lack = "column of SMILES" if groups == "scaffold" else "such column"
     raise ColumnRequestError(
         f"{table.path} cannot be grouped by {groups!r}: it has no {lack}. Pass the name of a "
@@ -263,7 +259,7 @@ def duplicates(inputs: Any, uses: Sequence[ColumnUse]) -> NDArray[np.intp]:
     frame = inputs
     for use in uses:
         if use.kind == "smiles":
-            frame = frame.assign(**{use.name: compound_groups(inputs[use.name])})
+            frame = frame.assign(**{use.name: chemistry.compound_groups(inputs[use.name])})
     hashes = require("pandas", "io").util.hash_pandas_object(frame, index=False)
     return factorize(hashes.tolist())
 

@@ -129,3 +129,23 @@ def test_molecules_are_grouped_by_compound_and_by_scaffold():
     model = fit_table(table, FIXED, groups="scaffold")
     assert model.estimate.repetitions == 5
     assert scaffold_groups(frame["smiles"]).max() + 1 >= 5
+
+
+def test_salts_of_a_compound_are_in_one_fold_without_being_asked_for():
+    pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
+    rng = np.random.default_rng(0)
+    chains = [f"{'C' * (i % 9 + 1)}{'NOS'[i % 3]}{'C' * (i // 9 + 1)}" for i in range(60)]
+    smiles = pd.Series(
+        [salt for chain in chains for salt in (chain, f"{chain}.Cl", f"[Na].{chain}")]
+    )
+    compounds = compound_groups(smiles)
+    labels = rng.integers(0, 2, (compounds.max() + 1, 2))[compounds]  # known from copies only
+    frame = pd.DataFrame({"smiles": smiles, "tox_1": labels[:, 0], "tox_2": labels[:, 1]})
+    table = table_from_frame(frame.sample(frac=1, random_state=0), "tox_*")
+    honest = fit_table(table, FIXED, estimate_folds=3)
+    naive = fit_table(table, FIXED, estimate_folds=3, groups=np.arange(len(frame)))
+    assert honest.estimate.values["label_auc"].mean < 0.7
+    assert naive.estimate.values["label_auc"].mean > 0.9
+    found = inspect_table(table)
+    assert found.n_duplicates == len(frame) - compounds.max() - 1
+    assert not any("--groups" in line for line in found.warnings)

@@ -173,3 +173,21 @@ def test_a_review_refits_without_them(table, model, unread):
     assert (X.sum(axis=1) > 0).all()
     predicted = _question.TablePredictions(model, table, table.Y)
     assert not predicted.values.total[unread].any()
+
+
+@pytest.mark.slow
+def test_trees_use_descriptors_also_from_a_file(frame, unread, tmp_path):
+    few = frame[["smiles", "NR-AR"]].drop(unread)[:80].reset_index(drop=True)
+    table = table_from_frame(few, "NR-AR")
+    model = fit_table(table, FitOptions(cv=2), estimate_folds=0)
+    described = model.pipeline[0].named_transformers_["descriptors1"]
+    width = (np.ptp(described.transform(table.frame["smiles"]), axis=0) > 0).sum()
+    trees = [name for name, kind in model.classifier._inputs.items() if kind == "numbers"]
+    assert trees
+    for name in trees:
+        assert 20 < model.classifier.models_[name].n_features_in_ <= width
+    assert "tanimoto kernel" in model.classifier.leaderboard_["model"]
+    save_bundle(model, tmp_path / "model.dm2l")
+    inputs = model.inputs(table)[0]
+    again = load_bundle(tmp_path / "model.dm2l").answer(inputs).probabilities
+    assert np.array_equal(again, model.answer(inputs).probabilities)
