@@ -126,7 +126,8 @@ class AutoClassifier(MissingLabelClassifier):
     -----
     Linear and kernel models replace NaN in ``X`` by the median and an indicator column. Columns of
     0 and 1 are not changed; others are standardized and clipped at 10 standard deviations, which
-    far values do not change. Sparse columns with values above 10 are divided by the largest.
+    far values do not change. Sparse columns with values above 10 are divided by the largest. If a
+    sparse ``X`` has 20 or more dense columns beside columns of 0 and 1, trees use only the former.
 
     Examples
     --------

@@ -79,12 +79,13 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
             words.set_params(ngram_range=(1, 2), max_features=int(limits[0]))
             parts.append((f"letters{number}", letters, name))
     for number, name in enumerate(by_kind.get("smiles", []), 1):
-        parts.append(
-            (f"smiles{number}", chemistry.MorganFingerprints(counts=True, salts=False), name)
-        )
+        fingerprints = chemistry.MorganFingerprints(counts=True, salts=False)
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-        steps = (chemistry.MoleculeDescriptors(), imputer, ClippedScaler())
-        parts.append((f"descriptors{number}", make_pipeline(*steps), name))
+        described = make_pipeline(chemistry.MoleculeDescriptors(), imputer, ClippedScaler())
+        parts += [
+            (f"smiles{number}", fingerprints, name),
+            (f"descriptors{number}", described, name),
+        ]
     if "score" in by_kind:  # the last columns; missing scores stay NaN in dense features
         sparse = by_kind.keys() & {"text", "smiles"}
         scores: Any = SimpleImputer(keep_empty_features=True) if sparse else "passthrough"
