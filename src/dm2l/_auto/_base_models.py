@@ -213,10 +213,6 @@ class EnsembleContext:
             fold[test] = number
         return fold
 
-    def rows_for(self, inputs: str) -> Any:
-        """Select the inputs of a base model."""
-        return rows_for(inputs, self.X, self.F, self.numbers)
-
     def sample(self) -> Sample:
         """Return a sample for selecting hyperparameters: features, labels and folds."""
         # A sample suffices: the best hyperparameters hardly depend on the number of rows.
@@ -252,7 +248,8 @@ class BaseModel:
         self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
     ) -> Floats | None:
         """Return out-of-fold scores (NaN without a fold), or None if ``helps`` returns False."""
-        X, model, pairwise = context.rows_for(self.inputs), self.model, False
+        X = rows_for(self.inputs, context.X, context.F, context.numbers)
+        model, pairwise = self.model, False
         if self.in_folds is not None:
             model = self.in_folds
         elif self.kernel is not None:
@@ -279,7 +276,8 @@ class BaseModel:
         line = f"{self.name}: fitting to all rows"
         context.budget.report(line)
         weights = None if context.entries is None else context.entries.weights
-        X, labels = context.rows_for(self.inputs), LabelMatrix.of_signs(context.T)
+        X = rows_for(self.inputs, context.X, context.F, context.numbers)
+        labels = LabelMatrix.of_signs(context.T)
         progress = _progress(self.model, context.budget, line, stops=False)
         self.model._fit_arrays(X, labels, label_weight=weights, **progress)
         if context.wide:  # coefficients of many columns fill the model file
