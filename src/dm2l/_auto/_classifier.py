@@ -126,7 +126,8 @@ class AutoClassifier(MissingLabelClassifier):
     -----
     Linear and kernel models replace NaN in ``X`` by the median and an indicator column. Columns of
     0 and 1 are not changed; others are standardized and clipped at 10 standard deviations, which
-    far values do not change. Sparse columns with values above 10 are divided by the largest.
+    far values do not change. Sparse columns with values above 10 are divided by the largest. If a
+    sparse ``X`` has 20 or more dense columns beside columns of 0 and 1, trees use only the former.
 
     Examples
     --------
@@ -248,6 +249,7 @@ class AutoClassifier(MissingLabelClassifier):
             X=X,
             F=self._features.transform(X),
             bits=self._features.bits,
+            numbers=self._features.numbers,
             T=T,
             entries=entries,
             folds=folds,
@@ -417,5 +419,6 @@ class AutoClassifier(MissingLabelClassifier):
         scores = []
         for name, inputs in self._inputs.items():
             model = self.models_[name]
-            scores.append(to_numpy(model._all_scores(rows_for(inputs, X, F))))
+            rows = rows_for(inputs, X, F, self._features.numbers)
+            scores.append(to_numpy(model._all_scores(rows)))
         return self.stack_.log_odds(np.stack(scores))

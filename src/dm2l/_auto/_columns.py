@@ -22,6 +22,8 @@ MOST = 10**308
 FARTHEST = 10.0
 # Share of columns that hold only 0 and 1 from which data count as binary.
 MOSTLY = 0.9
+# Number of dense columns beside sparse bits from which trees use only the former.
+MANY = 20
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,8 @@ class FeatureEncoder:
     gaps: NDArray[np.intp]  # columns that have an indicator
     levels: NDArray[np.intp]  # number of values of a category, 0 for numbers
     bits: bool  # whether nearly all columns hold only 0 and 1
+    # Dense columns of a sparse matrix of bits, such as descriptors beside fingerprints.
+    numbers: NDArray[np.intp] | None = None
 
     @classmethod
     def of(cls, X: Any, levels: NDArray[np.intp]) -> Self:
@@ -175,7 +179,10 @@ class FeatureEncoder:
             odd[np.repeat(np.arange(d), np.diff(X.indptr))[~whole]] = True
             largest = np.ravel(abs(X).max(axis=0).toarray())
             scale = np.where(odd & (largest > FARTHEST), largest, one)
-            return cls(zero, zero, scale, np.arange(0), levels, bool(np.mean(~odd) >= MOSTLY))
+            dense = odd & (np.diff(X.indptr) > 0.5 * X.shape[0]) & (np.mean(~odd) > 0.5)
+            bits = bool(np.mean(~odd | dense) >= MOSTLY)
+            numbers = np.flatnonzero(dense) if bits and dense.sum() >= MANY else None
+            return cls(zero, zero, scale, np.arange(0), levels, bits, numbers)
         missing = np.isnan(X)
         numbers = levels == 0
         median, centre, scale = zero.copy(), zero.copy(), one

@@ -96,7 +96,7 @@ AutoClassifier dm2l._auto._classifier: Sized
   n_jobs: none | int[-256:256]
   _columns: CategoryEncoder
   _features?: FeatureEncoder
-  _inputs: {'features' | 'columns' | 'dense'}
+  _inputs: {'features' | 'columns' | 'dense' | 'numbers'}
   models_: {Classifier}
   stack_?: Stack
   leaderboard_ label_quality_?: plain
@@ -120,6 +120,7 @@ FeatureEncoder dm2l._auto._columns
   levels: i8[d]
   gaps: i8[...]
   bits: bool
+  numbers?: none | i8[...]
 Stack dm2l._auto._stack
   shares: b[m]
   common: f[m]
@@ -207,7 +208,15 @@ MultilabelShuffleSplit dm2l.model_selection: Splitter
 MorganFingerprints dm2l.chemistry: Estimator
   radius: int[0:100]
   n_bits: int[1:65536]
+  counts? salts?: bool
+  fitted
   n_features_in_: int
+  columns_?: i8[w]
+
+MoleculeDescriptors dm2l.chemistry: Estimator
+  fitted
+  n_features_in_: int
+  names_: [str]
 TableColumns dm2l.tables._preparation: Estimator
   kinds: none | {str}
   drop: plain

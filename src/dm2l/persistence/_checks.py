@@ -252,7 +252,9 @@ def widths(record: Any) -> tuple[int | None, int | None]:
     if name in ("CountVectorizer", "TfidfVectorizer"):
         return None, sizes.get("w")
     if name == "MorganFingerprints":
-        return None, record.state["n_bits"]
+        return None, sizes.get("w", None if record.state.get("counts") else record.state["n_bits"])
+    if name == "MoleculeDescriptors":
+        return None, len(record.state.get("names_", ())) or None
     if name == "TableColumns":
         return None, widths(record.state.get("transformer_"))[1]
     return sizes.get("d"), sizes.get("d") if name in same else sizes.get("e")
@@ -347,13 +349,15 @@ def _auto(record: Record) -> None:
     c, m = int(state["_learnable"].sum()), len(state["_inputs"])
     categories = state["_columns"].state["categories"]
     levels = [0 if values is None else len(values) for values in categories]
-    gaps = features.state["gaps"]
+    gaps, numbers = features.state["gaps"], features.state.get("numbers")
+    numbers = np.arange(0) if numbers is None else numbers
     other = levels != features.state["levels"].tolist() or not _inside(gaps, d)
+    other |= not _inside(numbers, d)
     _refuse(other, "has columns that do not match its features")
     width = levels.count(0) + len(gaps) + sum(levels)
     for name, kind in inputs.items():
         sizes = getattr(state["models_"][name], "sizes", {"c": c})
-        taken = width if kind == "features" else d
+        taken = {"features": width, "numbers": len(numbers)}.get(kind, d)
         other = sizes.get("c") != c or sizes.get("d", taken) != taken
         _refuse(other, f"has a model {name!r} with a wrong number of columns or labels")
     other = (stack.sizes["m"], stack.sizes["c"]) != (m, c)

@@ -156,7 +156,7 @@ def inspect_table(
             *_list_warnings(table),
             *_label_like_warnings(table, uses or [], kinds),
             *_leak_warnings(table, uses or []),
-            *_duplicate_warnings(copies, table.n_rows),
+            *_duplicate_warnings(copies, table.n_rows, uses),
         ],
     )
 
@@ -211,7 +211,7 @@ def fit_warnings(
     return [
         *_column_warnings(uses or []),
         *_label_like_warnings(table, uses or [], kinds),
-        *_duplicate_warnings(copies, table.n_rows),
+        *_duplicate_warnings(copies, table.n_rows, uses),
         *rule_warnings(table, rules),
         *(_positive_warnings(_label_counts(table)) if missing else []),
     ]
@@ -404,9 +404,10 @@ def _label_like_warnings(
     ]
 
 
-def _duplicate_warnings(n_duplicates: int, n_rows: int) -> list[str]:
-    """Warn about rows that occur more than once."""
-    if n_duplicates < 0.01 * n_rows or not n_duplicates:
+def _duplicate_warnings(n_duplicates: int, n_rows: int, uses: list[ColumnUse] | None) -> list[str]:
+    """Warn about rows that occur more than once; folds keep molecules together anyway."""
+    molecules = any(use.kind == "smiles" for use in uses or ())
+    if n_duplicates < 0.01 * n_rows or not n_duplicates or molecules:
         return []
     return [
         f"{n_duplicates} rows have the same features as an earlier row, so cross-validated "

@@ -184,7 +184,8 @@ def fit_table(
     groups : str or array-like of shape (n_rows,), default=None
         Rows to keep in the same fold, so that copies do not leak into the estimate: the name of a
         column, which is then not a feature; "duplicates" for rows with the same features;
-        "scaffold" for molecules with the same scaffold; or a value for every row.
+        "scaffold" for molecules with the same scaffold; or a value for every row. None keeps rows
+        of a compound together, if there are SMILES.
     estimate_folds : int, default=5
         Number of folds of the quality estimate. Hyperparameters are selected again in each fold. 0
         skips the estimate. :class:`dm2l.AutoClassifier` uses its own folds instead.
