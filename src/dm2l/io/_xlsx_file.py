@@ -91,7 +91,7 @@ class Parts:
 _FACTOR, _EDITED = 3.0, 8.0
 # Numbers of tags and attributes that any file may have, for reading and for editing, where openpyxl
 # takes 10 times as long per tag.
-_MARKS, _EDITED_MARKS = 2**22, 2**19
+_MARKS, _EDITED_MARKS = 2**20, 2**19
 # Bytes of memory for a blank cell, including the data frame.
 _BLANK = 32
 # Cells of the table per cell with a value, and cells that any table may have.
