@@ -396,13 +396,5 @@ class Weights(NamedTuple):
 
 
 # Attributes of a fitted estimator that hold its weights, in the order of their fields.
-FITTED = (
-    "intercept_",
-    "coef_",
-    "dual_coef_",
-    "X_fit_",
-    "_kernel",
-    "_fourier_map",
-    "_landmark_factor",
-    "approximation_error_",
-)
+FITTED: tuple[str, ...] = ("intercept_", "coef_", "dual_coef_", "X_fit_", "_kernel")
+FITTED += ("_fourier_map", "_landmark_factor", "approximation_error_")

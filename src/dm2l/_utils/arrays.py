@@ -186,10 +186,8 @@ def _scales(X: Any) -> str:
     largest = abs(X).max(axis=0).toarray() if sp.issparse(X) else np.abs(to_numpy(X)).max(axis=0)
     largest = largest.ravel()
     least = np.where(largest > 0, largest, np.inf).argmin()
-    return (
-        f"Absolute values of X reach {largest.max():.3g} in column {largest.argmax()} and "
-        f"{largest[least]:.3g} in column {least}."
-    )
+    most = f"{largest.max():.3g} in column {largest.argmax()}"
+    return f"Absolute values of X reach {most} and {largest[least]:.3g} in column {least}."
 
 
 def identity(square: Any) -> Any:

@@ -183,10 +183,9 @@ def _reject_object(name: str, i: int, value: Any) -> None:
 
 
 def _no_number(name: str, i: int, value: Any) -> TypeError:
-    return TypeError(
-        f"Column {name} of X has a value of type {type(value).__name__} in row {i}. Each value "
-        "of this argument must be a number, or a string that can be converted to a number."
-    )
+    what = f"Column {name} of X has a value of type {type(value).__name__} in row {i}. Each value"
+    must = "of this argument must be a number, or a string that can be converted to a number."
+    return TypeError(f"{what} {must}")
 
 
 def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:

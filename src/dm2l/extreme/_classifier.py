@@ -213,12 +213,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             head = solution, np.zeros((1, d)), np.zeros(1), np.zeros((n_labels, 1))
         solution, self.coef_, self.intercept_, self.label_vectors_ = head
         if not solution.converged:
-            warnings.warn(
-                f"The solver stopped after max_iter={self.max_iter} iterations before the "
-                f"objective converged to tol={self.tol}. Raise max_iter, or scale the features.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            what = f"The solver stopped after max_iter={self.max_iter} iterations before the "
+            what += f"objective converged to tol={self.tol}. Raise max_iter, or scale the features."
+            warnings.warn(what, ConvergenceWarning, stacklevel=2)
         self.n_iter_, self.objective_ = solution.n_iter, solution.objective
         self.objective_history_ = np.array(solution.history)
         return self
@@ -328,13 +325,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         check_choice("method", method, "predict", "predict_proba", "decision_function")
         # If the training labels were signed, entries that are not stored are missing.
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
-        labels = parse_sparse_labels(
-            Y,
-            label_mask=label_mask,
-            missing_label=self.missing_label,
-            missing_as="missing" if alone else self.missing_as,
-            allow_empty=True,
-        )
+        marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
+        marks |= {"missing_as": "missing"} if alone else {}
+        labels = parse_sparse_labels(Y, label_mask=label_mask, allow_empty=True, **marks)
         signed, certain = labels.signed, labels.missing_as == "negative"  # nothing is missing
         if method == "predict":
             positive, predicted = _ones(signed > 0), self._positives(X)
