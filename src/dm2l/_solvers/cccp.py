@@ -38,9 +38,8 @@ def solve_cccp(
     history = [problem.exact(W)]
     converged = False
     for _ in range(max_iter):
-        surrogate = partial(
-            problem.evaluate, linear=problem.linearize(W) if problem.concave else None
-        )
+        linear = problem.linearize(W) if problem.concave else None
+        surrogate = partial(problem.evaluate, linear=linear)
         limits: dict[str, Any] = {"tol": 0.1 * tol, "max_iter": 1000}
         limits["smoothing"] = 1e-2 if len(history) == 1 else 1e-4
         V = preconditioner.to_variables(W)

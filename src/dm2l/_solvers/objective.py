@@ -177,10 +177,8 @@ class Objective:
                 height = np.maximum(height, (scales[k] ** 2).sum(axis=1))
                 scale = scales[k].reshape(-1, 1)
             end += stack.size
-            places, heights = asarray_like(rows[stack], example), asarray_like(height, example)
-            self._stacks.append(
-                (places, heights, scale if scale is None else as_scores(scale), end)
-            )
+            where, heights = asarray_like(rows[stack], example), asarray_like(height, example)
+            self._stacks.append((where, heights, None if scale is None else as_scores(scale), end))
 
     def fill(self, targets: NDArray[Any]) -> None:
         """Set a target for every entry; missing entries get the weights of their rows."""

@@ -381,10 +381,8 @@ class MLLRCClassifier(CorrelationBaseline):
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
         S, history, settled = problem.solve(**limits, report=self._report)
         if not settled:
-            what = (
-                f"ML-LRC stopped after max_iter={self.max_iter} iterations without converging to "
-            )
-            what += f"tol={self.tol}. Increase max_iter or tol."
+            what = f"ML-LRC stopped after max_iter={self.max_iter} iterations without converging"
+            what += f" to tol={self.tol}. Increase max_iter or tol."
             warnings.warn(what, ConvergenceWarning, stacklevel=4)
         weights = targets.scores(coef @ S, intercept @ S)
         return self._finish(X, history, *weights, S, n_starts=1)

@@ -79,10 +79,8 @@ class GramProblem:
         """Masked ridge solution by conjugate gradients."""
         W, settled = ridge_by_steps(self)
         if not settled:
-            what = (
-                "Conjugate gradients did not reach a relative gradient of 1e-8, because alpha is "
-            )
-            what += "small for features of such different scales."
+            what = "Conjugate gradients did not reach a relative gradient of 1e-8, because alpha"
+            what += " is small for features of such different scales."
             remedy = "Scale the features, or use strategy='statistics'."
             warnings.warn(f"{what} {remedy}", ConvergenceWarning, stacklevel=2)
         return np.asarray(W)
