@@ -107,10 +107,9 @@ class KernelPreconditioner(Preconditioner):
         M = add_diagonal(M, xp.full_like(M[:, 0], self.alpha))
         R = cholesky(M, overwrite=True)
         if R is None:
-            raise np.linalg.LinAlgError(
-                "The kernel matrix is not positive semi-definite. Use a valid kernel, or add a "
-                "small constant to its diagonal."
-            )
+            what = "The kernel matrix is not positive semi-definite."
+            remedy = "Use a valid kernel, or add a small constant to its diagonal."
+            raise np.linalg.LinAlgError(f"{what} {remedy}")
         self._keep(R)
         self._ones = self._solve(xp.ones_like(R[:, :1])) if features.intercept else None
 

@@ -136,10 +136,9 @@ def check_magnitude(X: Any, names: Any = None) -> None:
         return
     column = int(X.indices[place]) if sp.issparse(X) else place % X.shape[1]
     name = f"{column}" if names is None else f"{column} ({names[column]!r})"
-    raise ValueError(
-        f"Column {name} of X holds {value:g}; products of values beyond {limit:g} overflow. "
-        "Scale the column, for instance with StandardScaler, or take its logarithm."
-    )
+    what = f"Column {name} of X holds {value:g}; products of values beyond {limit:g} overflow."
+    remedy = "Scale the column, for instance with StandardScaler, or take its logarithm."
+    raise ValueError(f"{what} {remedy}")
 
 
 def check_columns(X: Any) -> None:
