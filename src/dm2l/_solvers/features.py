@@ -139,8 +139,7 @@ class Features:
     def adjoint(self, G: Any) -> Any:
         """``Phi' G``, with the column sums of ``G`` as the last row."""
         xp = self.xp
-        # A product with another dtype would copy Phi.
-        R = xp.astype(G, self.Phi.dtype, copy=False)
+        R = xp.astype(G, self.Phi.dtype, copy=False)  # another dtype would copy Phi
         # (R'Phi)' takes about half the time of Phi'R with a row-major Phi (benchmarks/blas.py).
         if self._transposed is not None:
             product = self._transposed @ R

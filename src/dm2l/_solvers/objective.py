@@ -168,8 +168,7 @@ class Objective:
         rows = np.append(groups.covered, 0)
         self._stacks, end = [], 0
         for k, stack in enumerate(groups.stacks):
-            # Stacks are padded with copies of one row, times zero.
-            real = stack < full
+            real = stack < full  # stacks are padded with copies of one row, times zero
             height: NDArray[Any] = real.sum(axis=1)
             scale: NDArray[Any] | None = None if real.all() else real.reshape(-1, 1)
             if weights is not None:
