@@ -243,9 +243,7 @@ def default_ridge(variances: Floats) -> float:
 
 def ridge_value(alpha: float | str, X: Any, weights: Floats | None = None) -> float:
     """Return alpha as a number, which is :func:`default_ridge` for ``alpha="scale"``."""
-    if not isinstance(alpha, str):
-        return float(alpha)
-    return default_ridge(column_variances(X, weights))
+    return default_ridge(column_variances(X, weights)) if isinstance(alpha, str) else float(alpha)
 
 
 class FeatureMap:
@@ -258,14 +256,8 @@ class FeatureMap:
     offset: Any = None  # (d,): means subtracted from the inputs, which move the intercept
     plain = False  # whether the features are the inputs
     square: Callable[[], Any] | None = None  # returns Phi'Phi, if cheaper than the product
-
-    def fit(self, X: Any) -> Any:
-        """Features of the training rows."""
-        raise NotImplementedError
-
-    def transform(self, X: Any) -> Any:
-        """Features of any rows, by a :meth:`fixed` map."""
-        raise NotImplementedError
+    fit: Callable[[Any], Any]  # returns features of the training rows
+    transform: Callable[[Any], Any]  # returns features of any rows, by a :meth:`fixed` map
 
     def coefficients(self, W: Any) -> Any:
         """``A`` for given feature weights."""

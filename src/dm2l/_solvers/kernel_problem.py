@@ -114,9 +114,7 @@ class KernelPreconditioner(Preconditioner):
         self._ones = self._solve(xp.ones_like(R[:, :1])) if features.intercept else None
 
     def _solve(self, D: Any) -> Any:
-        if self.together is not None:
-            return self.together.solve(self.place, D)
-        return self.solve(D)
+        return self.solve(D) if self.together is None else self.together.solve(self.place, D)
 
     def solve(self, D: Any) -> Any:
         """``M^-1 D``, from the two triangular systems of a :class:`Preconditioner`."""
