@@ -131,10 +131,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         """
         self._check_parameters()
         if self._statistics is None:
-            raise NotFittedError(
-                "unlearn needs the Gram statistics of earlier rows. Call partial_fit first, or fit "
-                "with strategy='statistics'."
-            )
+            what = "unlearn needs the Gram statistics of earlier rows."
+            remedy = "Call partial_fit first, or fit with strategy='statistics'."
+            raise NotFittedError(f"{what} {remedy}")
         X, T, _, stream, rows = self._read_block(X, y, label_mask, None, sample_weight)
         stream.remove(X, T, rows)
         return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)

@@ -20,8 +20,7 @@ from dm2l.pu import PUCompleter
 
 __all__ = ["to_onnx"]
 
-# Versions of 2022, which all current runtimes read.
-_OPSET, _IR = 17, 8
+_OPSET, _IR = 17, 8  # versions of 2022, which all current runtimes read
 _KERNELS = ("rbf", "poly", "polynomial", "sigmoid", "cosine", "tanimoto")
 
 

@@ -39,15 +39,11 @@ def solve_cccp(
     converged = False
     for _ in range(max_iter):
         linear = problem.linearize(W) if problem.concave else None
-        inner = solve_lbfgs(
-            problem,
-            preconditioner,
-            preconditioner.to_variables(W),
-            tol=0.1 * tol,
-            max_iter=1000,
-            evaluate=partial(problem.evaluate, linear=linear),
-            smoothing=1e-2 if len(history) == 1 else 1e-4,
-        )
+        surrogate = partial(problem.evaluate, linear=linear)
+        limits: dict[str, Any] = {"tol": 0.1 * tol, "max_iter": 1000}
+        limits["smoothing"] = 1e-2 if len(history) == 1 else 1e-4
+        V = preconditioner.to_variables(W)
+        inner = solve_lbfgs(problem, preconditioner, V, evaluate=surrogate, **limits)
         value = problem.exact(inner.W)
         gain = history[-1] - value
         if gain > 0:

@@ -139,8 +139,7 @@ class Features:
     def adjoint(self, G: Any) -> Any:
         """``Phi' G``, with the column sums of ``G`` as the last row."""
         xp = self.xp
-        # A product with another dtype would copy Phi.
-        R = xp.astype(G, self.Phi.dtype, copy=False)
+        R = xp.astype(G, self.Phi.dtype, copy=False)  # another dtype would copy Phi
         # (R'Phi)' takes about half the time of Phi'R with a row-major Phi (benchmarks/blas.py).
         if self._transposed is not None:
             product = self._transposed @ R
@@ -244,9 +243,7 @@ def default_ridge(variances: Floats) -> float:
 
 def ridge_value(alpha: float | str, X: Any, weights: Floats | None = None) -> float:
     """Return alpha as a number, which is :func:`default_ridge` for ``alpha="scale"``."""
-    if not isinstance(alpha, str):
-        return float(alpha)
-    return default_ridge(column_variances(X, weights))
+    return default_ridge(column_variances(X, weights)) if isinstance(alpha, str) else float(alpha)
 
 
 class FeatureMap:
@@ -259,14 +256,8 @@ class FeatureMap:
     offset: Any = None  # (d,): means subtracted from the inputs, which move the intercept
     plain = False  # whether the features are the inputs
     square: Callable[[], Any] | None = None  # returns Phi'Phi, if cheaper than the product
-
-    def fit(self, X: Any) -> Any:
-        """Features of the training rows."""
-        raise NotImplementedError
-
-    def transform(self, X: Any) -> Any:
-        """Features of any rows, by a :meth:`fixed` map."""
-        raise NotImplementedError
+    fit: Callable[[Any], Any]  # returns features of the training rows
+    transform: Callable[[Any], Any]  # returns features of any rows, by a :meth:`fixed` map
 
     def coefficients(self, W: Any) -> Any:
         """``A`` for given feature weights."""
@@ -396,13 +387,5 @@ class Weights(NamedTuple):
 
 
 # Attributes of a fitted estimator that hold its weights, in the order of their fields.
-FITTED = (
-    "intercept_",
-    "coef_",
-    "dual_coef_",
-    "X_fit_",
-    "_kernel",
-    "_fourier_map",
-    "_landmark_factor",
-    "approximation_error_",
-)
+FITTED: tuple[str, ...] = ("intercept_", "coef_", "dual_coef_", "X_fit_", "_kernel")
+FITTED += ("_fourier_map", "_landmark_factor", "approximation_error_")

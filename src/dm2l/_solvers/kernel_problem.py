@@ -107,17 +107,14 @@ class KernelPreconditioner(Preconditioner):
         M = add_diagonal(M, xp.full_like(M[:, 0], self.alpha))
         R = cholesky(M, overwrite=True)
         if R is None:
-            raise np.linalg.LinAlgError(
-                "The kernel matrix is not positive semi-definite. Use a valid kernel, or add a "
-                "small constant to its diagonal."
-            )
+            what = "The kernel matrix is not positive semi-definite."
+            remedy = "Use a valid kernel, or add a small constant to its diagonal."
+            raise np.linalg.LinAlgError(f"{what} {remedy}")
         self._keep(R)
         self._ones = self._solve(xp.ones_like(R[:, :1])) if features.intercept else None
 
     def _solve(self, D: Any) -> Any:
-        if self.together is not None:
-            return self.together.solve(self.place, D)
-        return self.solve(D)
+        return self.solve(D) if self.together is None else self.together.solve(self.place, D)
 
     def solve(self, D: Any) -> Any:
         """``M^-1 D``, from the two triangular systems of a :class:`Preconditioner`."""

@@ -71,10 +71,9 @@ class Kernel:
             return inner**self.degree
         if self.kernel == "sigmoid":
             return xp.tanh(inner)
-        raise ValueError(
-            f"kernel={self.kernel!r} takes numpy arrays only. Pass X as a numpy array, or use "
-            "kernel='precomputed' or a callable kernel."
-        )
+        what = f"kernel={self.kernel!r} takes numpy arrays only."
+        remedy = "Pass X as a numpy array, or use kernel='precomputed' or a callable kernel."
+        raise ValueError(f"{what} {remedy}")
 
 
 def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:

@@ -221,8 +221,7 @@ def pivoted_cholesky(
     diagonal = matrix.diagonal()
     xp = array_namespace(diagonal)
     n, most = diagonal.shape[0], min(n_components, diagonal.shape[0])
-    # Names that end in `left` belong to the residual.
-    left = to_numpy(diagonal).copy()
+    left = to_numpy(diagonal).copy()  # names with "left" belong to the residual
     trace, largest = float(left.sum()), float(left.max(initial=0.0))
     floor = max(tol, 10 * matrix.noise) * largest
     Phi = xp.zeros((n, most), dtype=xp.float64, device=device(diagonal))

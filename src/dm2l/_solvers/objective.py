@@ -168,8 +168,7 @@ class Objective:
         rows = np.append(groups.covered, 0)
         self._stacks, end = [], 0
         for k, stack in enumerate(groups.stacks):
-            # Stacks are padded with copies of one row, times zero.
-            real = stack < full
+            real = stack < full  # stacks are padded with copies of one row, times zero
             height: NDArray[Any] = real.sum(axis=1)
             scale: NDArray[Any] | None = None if real.all() else real.reshape(-1, 1)
             if weights is not None:
@@ -177,10 +176,8 @@ class Objective:
                 height = np.maximum(height, (scales[k] ** 2).sum(axis=1))
                 scale = scales[k].reshape(-1, 1)
             end += stack.size
-            places, heights = asarray_like(rows[stack], example), asarray_like(height, example)
-            self._stacks.append(
-                (places, heights, scale if scale is None else as_scores(scale), end)
-            )
+            where, heights = asarray_like(rows[stack], example), asarray_like(height, example)
+            self._stacks.append((where, heights, None if scale is None else as_scores(scale), end))
 
     def fill(self, targets: NDArray[Any]) -> None:
         """Set a target for every entry; missing entries get the weights of their rows."""

@@ -334,12 +334,9 @@ def masked_ridge(
         problem = Problem(features, objective, alpha)
         W, settled = ridge_by_steps(problem)
         if not settled and not chosen:
-            warnings.warn(
-                "Conjugate gradients did not reach a relative gradient of 1e-8. Scale the "
-                "features, raise alpha, or use solver='direct'.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            what = "Conjugate gradients did not reach a relative gradient of 1e-8."
+            what += " Scale the features, raise alpha, or use solver='direct'."
+            warnings.warn(what, ConvergenceWarning, stacklevel=2)
         if settled or not chosen:
             return to_numpy(features.to_original(W))
     if entries is not None:

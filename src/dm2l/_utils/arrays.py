@@ -136,10 +136,9 @@ def check_magnitude(X: Any, names: Any = None) -> None:
         return
     column = int(X.indices[place]) if sp.issparse(X) else place % X.shape[1]
     name = f"{column}" if names is None else f"{column} ({names[column]!r})"
-    raise ValueError(
-        f"Column {name} of X holds {value:g}; products of values beyond {limit:g} overflow. "
-        "Scale the column, for instance with StandardScaler, or take its logarithm."
-    )
+    what = f"Column {name} of X holds {value:g}; products of values beyond {limit:g} overflow."
+    remedy = "Scale the column, for instance with StandardScaler, or take its logarithm."
+    raise ValueError(f"{what} {remedy}")
 
 
 def check_columns(X: Any) -> None:
@@ -186,10 +185,8 @@ def _scales(X: Any) -> str:
     largest = abs(X).max(axis=0).toarray() if sp.issparse(X) else np.abs(to_numpy(X)).max(axis=0)
     largest = largest.ravel()
     least = np.where(largest > 0, largest, np.inf).argmin()
-    return (
-        f"Absolute values of X reach {largest.max():.3g} in column {largest.argmax()} and "
-        f"{largest[least]:.3g} in column {least}."
-    )
+    most = f"{largest.max():.3g} in column {largest.argmax()}"
+    return f"Absolute values of X reach {most} and {largest[least]:.3g} in column {least}."
 
 
 def identity(square: Any) -> Any:

@@ -174,19 +174,17 @@ def _reject_object(name: str, i: int, value: Any) -> None:
     try:
         np.asarray([value], dtype=object).astype(np.float64)
     except OverflowError:
-        raise ValueError(
-            f"Column {name} of X holds a number in row {i} that is too large for float64. Scale "
-            "the column so that it stays below 1e308, for instance by its logarithm."
-        ) from None
+        what = f"Column {name} of X holds a number in row {i} that is too large for float64."
+        remedy = "Scale the column so that it stays below 1e308, for instance by its logarithm."
+        raise ValueError(f"{what} {remedy}") from None
     except (TypeError, ValueError):
         raise _no_number(name, i, value) from None
 
 
 def _no_number(name: str, i: int, value: Any) -> TypeError:
-    return TypeError(
-        f"Column {name} of X has a value of type {type(value).__name__} in row {i}. Each value "
-        "of this argument must be a number, or a string that can be converted to a number."
-    )
+    what = f"Column {name} of X has a value of type {type(value).__name__} in row {i}. Each value"
+    must = "of this argument must be a number, or a string that can be converted to a number."
+    return TypeError(f"{what} {must}")
 
 
 def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:

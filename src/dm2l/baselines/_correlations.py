@@ -95,11 +95,8 @@ class Lsml:
 
     def smooth(self, W: Array, C: Array) -> float:
         """Return the objective without the two L1 norms."""
-        fit = (
-            float(np.vdot(W, self.gram_product(W)))
-            - 2 * float(np.vdot(W, self.cross @ C))
-            + float(np.vdot(C, self.centred_gram @ C))
-        )
+        fit = float(np.vdot(W, self.gram_product(W))) - 2 * float(np.vdot(W, self.cross @ C))
+        fit += float(np.vdot(C, self.centred_gram @ C))
         away = C - np.eye(len(C))
         fidelity = float(np.vdot(away, self.gram @ away))
         graph = float(np.vdot(W.T @ W, label_laplacian(C).T))
@@ -111,13 +108,9 @@ class Lsml:
 
     def gradient_C(self, W: Array, C: Array) -> Array:
         similar = W.T @ W
-        graph = np.diagonal(similar)[:, None] - similar
-        return np.asarray(
-            self.centred_gram @ C
-            - self.cross.T @ W
-            + self.lambda1 * (self.gram @ C - self.gram)
-            + self.lambda4 * graph
-        )
+        fidelity = self.lambda1 * (self.gram @ C - self.gram)
+        graph = self.lambda4 * (np.diagonal(similar)[:, None] - similar)
+        return np.asarray(self.centred_gram @ C - self.cross.T @ W + fidelity + graph)
 
     def gradient_W(self, W: Array, C: Array) -> Array:
         L = label_laplacian(C)
@@ -388,11 +381,8 @@ class MLLRCClassifier(CorrelationBaseline):
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
         S, history, settled = problem.solve(**limits, report=self._report)
         if not settled:
-            warnings.warn(
-                f"ML-LRC stopped after max_iter={self.max_iter} iterations without converging to "
-                f"tol={self.tol}. Increase max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            what = f"ML-LRC stopped after max_iter={self.max_iter} iterations without converging"
+            what += f" to tol={self.tol}. Increase max_iter or tol."
+            warnings.warn(what, ConvergenceWarning, stacklevel=4)
         weights = targets.scores(coef @ S, intercept @ S)
         return self._finish(X, history, *weights, S, n_starts=1)

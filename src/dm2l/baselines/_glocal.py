@@ -55,8 +55,7 @@ class Glocal:
         self.lam, self.lam1, self.lam2, self.lam3, self.lam4, self.lam5 = weights
         self.gram = features.gram(weights=rows)
         self.penalty = features.penalized
-        # The matrix lambda2 n_m/n X'X + lambda1 X_m'X_m of each group.
-        self.metrics = []
+        self.metrics = []  # lambda2 n_m/n X'X + lambda1 X_m'X_m of each group
         for m in np.unique(groups):
             members = np.flatnonzero(groups == m)
             share = self.lam2 * float(self._rows[members].sum()) / float(self._rows.sum())

@@ -211,12 +211,9 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             head = solution, np.zeros((1, d)), np.zeros(1), np.zeros((n_labels, 1))
         solution, self.coef_, self.intercept_, self.label_vectors_ = head
         if not solution.converged:
-            warnings.warn(
-                f"The solver stopped after max_iter={self.max_iter} iterations before the "
-                f"objective converged to tol={self.tol}. Raise max_iter, or scale the features.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            what = f"The solver stopped after max_iter={self.max_iter} iterations before the "
+            what += f"objective converged to tol={self.tol}. Raise max_iter, or scale the features."
+            warnings.warn(what, ConvergenceWarning, stacklevel=2)
         self.n_iter_, self.objective_ = solution.n_iter, solution.objective
         self.objective_history_ = np.array(solution.history)
         return self

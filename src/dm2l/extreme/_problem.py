@@ -307,19 +307,12 @@ def bytes_needed(
     n_rows: int, n_features: int, n_labels: int, n_stored: int, rank: int, *, dense: bool = True
 ) -> float:
     """Approximate number of bytes that a fit needs besides ``X`` and temporary blocks."""
-    # Size of the squared features.
-    m = min(n_rows, n_features)
+    m = min(n_rows, n_features)  # size of the squared features
     rank = min(rank, m + 1, n_labels)
-    numbers = (
-        SQUARES * m**2
-        + (n_rows * m if dense or n_features > n_rows else 0)
-        + SCORES * n_rows * rank
-        + REMEMBERED * m * rank
-        + 2 * n_features * rank
-        + 2 * n_labels * rank
-        + 4 * n_labels
-    )
-    return 8.0 * numbers + STORED * n_stored
+    features = SQUARES * m**2 + (n_rows * m if dense or n_features > n_rows else 0)
+    weights = REMEMBERED * m * rank + 2 * n_features * rank
+    labels = SCORES * n_rows * rank + 2 * n_labels * rank + 4 * n_labels
+    return 8.0 * (features + weights + labels) + STORED * n_stored
 
 
 def block_length(max_memory: float, width: int, most: int) -> int:

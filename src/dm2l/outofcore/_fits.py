@@ -16,8 +16,7 @@ from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import block_rows
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, constant_scores
-from dm2l.outofcore import _gram_problem
-from dm2l.outofcore._gram_problem import GramProblem, PassProblem, StatisticsProblem
+from dm2l.outofcore._gram_problem import PassProblem, StatisticsProblem, sum_over_blocks
 from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS
 from dm2l.outofcore._source import Block, RemoteBlocks, RowBlocks, stacked
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics
@@ -36,7 +35,7 @@ UNKNOWN = 4 * 2**30  # bytes that are assumed to be free if the system does not 
 def fit_sums(
     fitting: Trainer,
     statistics: RowStatistics,
-    make: Callable[..., GramProblem],
+    make: Callable[..., Any],
     feature_map: FeatureMap,
     X: Any,
     last: WarmStart | None,
@@ -64,7 +63,7 @@ def fit_sums(
 
 
 def _coupled(
-    fitting: Trainer, problem: GramProblem, feature_map: FeatureMap, fit: SolverResult, rows: Any
+    fitting: Trainer, problem: Any, feature_map: FeatureMap, fit: SolverResult, rows: Any
 ) -> SolverResult:
     """Add leave-one-out scores of a sample of the rows to a fit."""
     X, T = rows
@@ -201,7 +200,7 @@ def _fit_blocks(
         if isinstance(blocks, RemoteBlocks):
             reduce = blocks.reducer(change)
         else:
-            reduce = partial(_gram_problem.sum_over_blocks, blocks, change)
+            reduce = partial(sum_over_blocks, blocks, change)
         return PassProblem(reduce, statistics, *parameters, **options)
 
     return fit_sums(fitting, statistics, make, feature_map, example, last)

@@ -88,10 +88,9 @@ class RowStatistics:
                 f"{self.n_features} features and {self.n_labels} labels."
             )
         if T.dtype != np.int8 or (len(T) and (T.min() < -1 or T.max() > 1)):
-            raise ValueError(
-                "T must hold signs as int8: -1, 0 (missing) and +1. Convert other labels with "
-                "RowBlocks.from_arrays and GramStatistics.gather."
-            )
+            what = "T must hold signs as int8: -1, 0 (missing) and +1."
+            remedy = "Convert other labels with RowBlocks.from_arrays and GramStatistics.gather."
+            raise ValueError(f"{what} {remedy}")
         return X, T
 
     def _features(self, X: Any, rows: NDArray[np.intp]) -> Any:

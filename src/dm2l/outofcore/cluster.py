@@ -152,10 +152,9 @@ def _current(client: Any) -> Any:
         try:
             client = get_client()
         except ValueError as error:
-            raise ValueError(
-                "There is no dask client. Create one with dask.distributed.Client(...), or pass "
-                "it as client=."
-            ) from error
+            what = "There is no dask client."
+            remedy = "Create one with dask.distributed.Client(...), or pass it as client=."
+            raise ValueError(f"{what} {remedy}") from error
     if client.asynchronous:
         raise ValueError("The dask client is asynchronous; create it with asynchronous=False.")
     return client
@@ -169,10 +168,9 @@ def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
         if part is None:
             continue
         if not hasattr(part, "to_delayed") or not hasattr(part, "ndim"):
-            raise TypeError(
-                f"{name} must be a dask array or a dask data frame, got {type(part).__name__}. "
-                "Convert it with dask.array.from_array or dask.dataframe.from_pandas."
-            )
+            text = f"{name} must be a dask array or a dask data frame, got {type(part).__name__}."
+            remedy = "Convert it with dask.array.from_array or dask.dataframe.from_pandas."
+            raise TypeError(f"{text} {remedy}")
         if hasattr(part, "rechunk"):  # blocks hold whole rows, and the same rows as X if known
             same = {0: chunks} if chunks and sum(chunks) == part.shape[0] else {}
             part = part.rechunk(dict.fromkeys(range(1, part.ndim), -1) | same)

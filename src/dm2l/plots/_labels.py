@@ -235,8 +235,7 @@ class CooccurrenceDisplay(Display):
         self._found = Cooccurrence(self.probability, self.count, self.base)
 
     def _pairs(self) -> list[tuple[int, int]]:
-        # Comparisons with NaN are False.
-        reverse = self._found.told(self.min_rows).T >= 0.9
+        reverse = self._found.told(self.min_rows).T >= 0.9  # False for NaN
         pairs = np.argwhere(self._found.implied(self.min_rows) & ~reverse)
         return [(int(j), int(k)) for j, k in pairs]
 
