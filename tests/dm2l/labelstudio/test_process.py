@@ -1,9 +1,6 @@
 """``dm2l backend`` and the files of ``dm2l review`` as processes: kill -9 and the next start."""
 
 import json
-import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 
@@ -12,6 +9,7 @@ from click.testing import CliRunner
 
 from dm2l.cli._review import backend_command, review_command
 from half_labelled import LABELS
+from running_commands import Command
 from studio_case import make_case
 
 pytestmark = pytest.mark.slow
@@ -24,15 +22,19 @@ def files(tmp_path_factory):
     return [str(folder / "tickets.dm2l"), str(folder / "tickets.csv")]
 
 
-def start(files, answers):
-    command = [sys.executable, "-m", "dm2l", "backend", *files, "--answers", str(answers)]
-    process = subprocess.Popen(
-        [*command, "--port", "0", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    return process, json.loads(process.stdout.readline())
+@pytest.fixture
+def start(files, tmp_path):
+    """Start backends on the same answers; they are ended with the test."""
+    started = []
+
+    def start(fresh=False):
+        options = ["--answers", tmp_path / "answers.jsonl", "--port", "0", "--json"]
+        started.append(Command("backend", *files, *options, fresh=fresh))
+        return started[-1], json.loads(started[-1].first_line())
+
+    yield start
+    for one in started:
+        one.end()
 
 
 def post(url, body):
@@ -42,7 +44,7 @@ def post(url, body):
         return json.load(reply)
 
 
-def test_tasks_are_exported_answered_kept_through_a_kill_and_imported(files, tmp_path):
+def test_tasks_are_exported_answered_kept_through_a_kill_and_imported(files, tmp_path, start):
     answers, tasks_file = tmp_path / "answers.jsonl", tmp_path / "tasks.json"
     options = ["--answers", str(answers), "--export", "labelstudio", "-o", str(tasks_file)]
     exported = CliRunner().invoke(review_command, [*files, *options, "--top", "6", "--json"])
@@ -52,22 +54,17 @@ def test_tasks_are_exported_answered_kept_through_a_kill_and_imported(files, tmp
     assert len(tasks) == 6
     value = {"choices": LABELS[:2]}
     result = {"from_name": "labels", "to_name": "row", "type": "choices", "value": value}
-    process, said = start(files, answers)
-    try:
-        taken = 0
-        for task in tasks[:4]:
-            body = {"action": "ANNOTATION_CREATED", "annotation": {"result": [result]}}
-            body |= {"task": task, "project": {"label_config": config}}
-            taken += post(f"{said['url']}/webhook", body)["answers"]
-        wrong = said["url"][:-1] + ("a" if said["url"][-1] != "a" else "b")
-        with pytest.raises(urllib.error.HTTPError, match="401"):
-            post(f"{wrong}/webhook", body)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
-    process, again = start(files, answers)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    backend, said = start(fresh=True)
+    taken = 0
+    for task in tasks[:4]:
+        body = {"action": "ANNOTATION_CREATED", "annotation": {"result": [result]}}
+        body |= {"task": task, "project": {"label_config": config}}
+        taken += post(f"{said['url']}/webhook", body)["answers"]
+    wrong = said["url"][:-1] + ("a" if said["url"][-1] != "a" else "b")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        post(f"{wrong}/webhook", body)
+    backend.end()
+    _, again = start()
     assert again["answered"] + again["checked"] == taken > 4
     assert again["url"].rsplit("/", 1)[1] == said["url"].rsplit("/", 1)[1]  # the same token
     # The same annotations, as a file, for a journal of their own.

@@ -6,8 +6,6 @@ import io
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from urllib.parse import urlsplit
 
@@ -18,16 +16,9 @@ from dm2l.cli._review import review_command
 from dm2l.review import Journal
 from dm2l.tables import FitOptions, fit_table, load_bundle, read_table, save_bundle
 from half_labelled import LABELS, as_csv, make_table, spell
+from running_commands import Command
 
 pytestmark = pytest.mark.slow
-
-# A shell that starts things in the background may have them ignore SIGINT.
-PROGRAM = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from dm2l.cli import main
-main()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -47,21 +38,13 @@ def files(tmp_path_factory):
 class Review:
     """A running ``dm2l review``."""
 
-    def __init__(self, files, folder, *options):
+    def __init__(self, files, folder, *options, fresh=False):
         self.answers, self.output = folder / "answers.jsonl", folder / "out.csv"
         arguments = [files / "tickets.dm2l", files / "tickets.csv", "--answers", self.answers]
         arguments += ["-o", self.output, "--no-browser", "--json", *options]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "review", *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.ended = None
-        line = self.process.stdout.readline()
-        if not line:
-            pytest.fail(self.end()[2])
-        self.start = json.loads(line)
+        self.command = Command("review", *arguments, fresh=fresh)
+        self.end = self.command.end
+        self.start = json.loads(self.command.first_line())
         self.url = self.start["url"]
 
     def ask(self, name, body=None, status=200):
@@ -83,22 +66,14 @@ class Review:
         """Answer a question about an entry."""
         return self.ask("answer", {"row": row, "answers": {label: word}, "queue": "entries"})
 
-    def end(self, number=signal.SIGKILL):
-        """Send a signal; returns exit code, standard output and standard error."""
-        if self.ended is None:
-            self.process.send_signal(number)
-            out, err = self.process.communicate(timeout=60)
-            self.ended = self.process.returncode, out, err
-        return self.ended
-
 
 @pytest.fixture
 def review(files, tmp_path):
     """Start reviews on the same answers; they are ended with the test."""
     started = []
 
-    def start(*options):
-        started.append(Review(files, tmp_path, *options))
+    def start(*options, **others):
+        started.append(Review(files, tmp_path, *options, **others))
         return started[-1]
 
     yield start
@@ -162,7 +137,7 @@ def test_kill_9_loses_no_answer_that_was_confirmed_and_a_torn_line_is_told(files
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is another signal elsewhere")
 def test_ctrl_c_and_sigterm_write_the_table_and_the_same_command_goes_on(files, review):
-    running = review()
+    running = review(fresh=True)
     said = {}
     for word in ("yes", "no", "skip"):
         entry = running.ask("state")["entry"]
@@ -245,7 +220,7 @@ def test_a_refitted_model_is_kept_and_the_next_review_writes_it_again(files, tmp
         running.answer(entry["row"], entry["label"], word)
         running.ask("refit", {}, status=202)
         while running.ask("state")["refit"]["running"]:
-            time.sleep(0.1)
+            time.sleep(0.02)
         code, out, err = running.end(signal.SIGINT)
         assert code == 0, err
         assert json.loads(out.splitlines()[-1])["model"] == str(path)
