@@ -481,7 +481,9 @@ class CompletionMixin:
             answers = found.probabilities if proba else found.scores
             filled = np.where(missing, answers, given.signs > 0 if proba else given.signs)
         framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
-        return (framed, CompletionSummary.of(missing, *found[2:])) if return_summary else framed
+        if return_summary:
+            return framed, CompletionSummary.of(missing, found.chosen, found.positive, *found[4:])
+        return framed
 
     def _score_and_impute(
         self: Any, X: Any, T: Any, max_error_rate: Any = None, open_: Mask | bool = True

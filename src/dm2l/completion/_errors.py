@@ -203,8 +203,8 @@ class CompletionSummary:
     def of(
         cls,
         missing: NDArray[np.bool_],
-        positive: NDArray[np.bool_],
         chosen: NDArray[np.bool_],
+        positive: NDArray[np.bool_],
         expected: Floats,
         implied: NDArray[np.bool_] | bool = False,
     ) -> Self:
