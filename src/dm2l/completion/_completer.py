@@ -157,7 +157,7 @@ NO_BOUND = np.full(2, np.nan)
 
 
 class Imputation(NamedTuple):
-    """Answers for all entries, and the missing ones to fill, with those ``implied`` by known ones."""
+    """Answers for all entries, and the missing ones to fill, which include ``implied`` ones."""
 
     scores: Floats
     probabilities: Floats
