@@ -1,7 +1,7 @@
 """Calibration of scores, error-rate control of imputed labels, and errors in observed labels."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from numbers import Real
 from typing import Any, Self
 
@@ -196,8 +196,8 @@ class CompletionSummary:
     n_implied: int = 0
 
     def __repr__(self) -> str:
-        values = vars(self).items()
-        return f"CompletionSummary({', '.join(f'{name}={round(x, 4)}' for name, x in values)})"
+        values = zip(fields(self), astuple(self), strict=True)
+        return f"CompletionSummary({', '.join(f'{at.name}={round(x, 4)}' for at, x in values)})"
 
     @classmethod
     def of(
