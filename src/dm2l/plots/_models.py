@@ -21,7 +21,7 @@ from dm2l.plots import _canvas as canvas
 from dm2l.plots._canvas import Ax, Display, Names, Numbers
 
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
-_MOST_NUMBERS = 8  # position of 0 on the axis
+_MOST_NUMBERS = 8  # values of lambda_d that are written at the axis
 # Horizontal shift between lines, and its maximum, relative to the distance between two lambda_d.
 _DODGE, _MOST = 0.07, 0.35
 _HISTOGRAM_BINS = 20
