@@ -27,7 +27,12 @@ Z95 = 1.959964
 
 
 def cross_fitted(
-    scores: Floats, T: Signs, shares: Bools, fold: FoldOfRow, weights: Floats | None = None
+    scores: Floats,
+    T: Signs,
+    shares: Bools,
+    fold: FoldOfRow,
+    weights: Floats | None = None,
+    prior: Floats | None = None,
 ) -> Floats:
     """Return out-of-fold log-odds of stacks that are each fitted to the other folds."""
     result = rate_log_odds(T, fold)
@@ -35,7 +40,7 @@ def cross_fitted(
         here = fold == number
         rest = ~here & (fold >= 0)
         own = None if weights is None else weights[rest]
-        stack = Stack.fit(scores[:, rest], T[rest], shares, own)
+        stack = Stack.fit(scores[:, rest], T[rest], shares, own, prior)
         found = stack.log_odds(scores[:, here])
         # Labels that a fold could not learn get their rates, as after a fit to these rows.
         result[here] = np.where(np.isnan(found), result[here], found)
@@ -231,20 +236,32 @@ def _helps(
     return bool(auc[-1] >= max(auc))
 
 
-def add_gains(
-    board: Board, context: EnsembleContext, scores: Floats, shares: Bools, eta: Floats
-) -> None:
-    """Add the quality of each base model and of the stack, and the gain due to each model."""
+def weigh(
+    board: Board, context: EnsembleContext, scores: Floats, shares: Bools
+) -> tuple[Floats, Floats | None]:
+    """Return out-of-fold log-odds of the stack, and the prior of its weights; add the quality."""
     T, fold, weights, m = context.T, context.fold, context.weights, len(scores)
+    eta, prior = cross_fitted(scores, T, shares, fold, weights), None
+    losses = []
     for j in range(m):
         alone = cross_fitted(scores[[j]], T, shares[[j]], fold, weights)
         board["label_auc"][j] = label_auc(alone, T, fold)[0].mean
         board["log_loss"][j] = log_loss(alone, T).mean
-    auc, loss = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
-    board["label_auc"][m], board["log_loss"][m] = auc, loss
+        losses.append(_losses(alone, T)[1])
+    # If the stack is significantly worse than its best model, the weights are shrunk to it instead
+    # of equal weights, which are better for few rows otherwise (benchmarks/small_samples.py).
+    best = int(np.argmin(board["log_loss"][:m]))
+    known, loss = _losses(eta, T)
+    if m > 1 and _mean_loss(known, loss - losses[best]).low > 0:
+        prior = np.eye(m)[best]
+        eta = cross_fitted(scores, T, shares, fold, weights, prior)
+    auc, total = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
+    board["label_auc"][m], board["log_loss"][m] = auc, total
     # Gains need a stack without each model, which takes too long for large data.
     for j in range(m if m > 1 and scores.size <= MOST_ENTRIES else 0):
         rest = np.arange(m) != j
-        without = cross_fitted(scores[rest], T, shares[rest], fold, weights)
+        others = None if prior is None or prior[j] else prior[rest]
+        without = cross_fitted(scores[rest], T, shares[rest], fold, weights, others)
         board["auc_gain"][j] = auc - label_auc(without, T, fold)[0].mean
-        board["log_loss_gain"][j] = log_loss(without, T).mean - loss
+        board["log_loss_gain"][j] = log_loss(without, T).mean - total
+    return eta, prior
