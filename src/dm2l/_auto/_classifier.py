@@ -25,7 +25,7 @@ from dm2l._auto._leaderboard import (
     FoldOfRow,
     brier,
     cross_fitted,
-    label_auc,
+    expected_auc,
     label_table,
     log_loss,
     on_new_rows,
@@ -275,7 +275,7 @@ class AutoClassifier(MissingLabelClassifier):
         """Measure the out-of-fold log-odds of all labels."""
         folds, learnable = int(fold.max()) + 1, self._learnable
         self.estimate_ = {
-            "label_auc": on_new_rows(label_auc(eta, T, fold)[0], folds, 1.0),
+            "label_auc": on_new_rows(expected_auc(eta, T, fold), folds, 1.0),
             "log_loss": on_new_rows(log_loss(eta, T), folds),
             "brier": on_new_rows(brier(eta, T), folds, 1.0),
         }
