@@ -259,7 +259,8 @@ class LabelCompleter:
                 curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
             # Missing entries that others imply are not predicted, so these would be too easy.
             free = None if rules is None else ~rules._logic.redundant(T)
-            options = threshold, order, calibrated, free, overfit
+            # Only the models of an ensemble may have been fitted to imputed labels.
+            options = threshold, order, calibrated, free, overfit if calibrated else None
             correlation = partial(LabelCorrelation.fit, T, scores, *options)
         return cls(
             *(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation),
