@@ -177,8 +177,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             Not supported, because it would be an array of all entries.
         """
         self._check_parameters()
-        if y is None:
-            parse_labels(y)
         if label_weight is not None:
             what = "ExtremeDM2LClassifier does not support label_weight."
             raise ValueError(f"{what} Use sample_weight, or propensities for positives.")
