@@ -27,7 +27,7 @@ from dm2l.tables import (
     suggest_rows,
     write_completion,
 )
-from dm2l.tables._completion import MARGIN, expected_rates, nothing_filled
+from dm2l.tables._completion import MARGIN, completion_summary, counted_columns
 from dm2l.tables._filled import check_form
 from dm2l.tables._model import constant_warnings, no_positive_warnings
 from dm2l.tables._output import write_columns
@@ -123,16 +123,8 @@ def complete_command(
             completion, table, output, missing=marks, details=details, safe_csv=safe_csv
         )
     shared.warn(completion.warnings)
-    filled = completion.filled
-    columns = {
-        "filled": filled,
-        "positive": completion.positive,
-        "left": completion.missing & ~filled,
-        "look": completion.look,
-    }
-    sums = {name: values.sum(axis=0).tolist() for name, values in columns.items()}
-    counts = _lines({"label": completion.label_names, **sums})
-    n_missing, n_filled = completion.count(completion.missing), completion.count(filled)
+    counts = counted_columns(completion)
+    n_missing, n_filled = completion.count(completion.missing), completion.count(completion.filled)
     if as_json:
         shared.echo_json(
             {
@@ -153,17 +145,10 @@ def complete_command(
         )
         return
     last = "to check" if max_error_rate is None else "missing"
-    keys = ("label", "filled", "positive", "look")
-    shared.show_grid(
-        ("label", "filled", "positive", last), [[str(row[key]) for key in keys] for row in counts]
-    )
-    if max_error_rate is not None and n_filled:
-        say(
-            f"{n_filled} of {n_missing} missing labels were filled.",
-            f"{expected_rates(completion)} Limit: {100 * max_error_rate:.4g}%.",
-        )
-    elif max_error_rate is not None and n_missing:
-        say(nothing_filled(completion.lowest_bound))
+    rows = [[one[key] for key in ("label", "filled", "positive", "look")] for one in counts]
+    cells = [["-" if value is None else str(value) for value in row] for row in rows]
+    shared.show_grid(("label", "filled", "positive", last), cells)
+    say(*completion_summary(completion, max_error_rate))
     if completion.n_implied:
         say(f"{completion.n_implied} of the filled labels follow from the rules.")
     if rates:

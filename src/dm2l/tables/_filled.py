@@ -185,9 +185,9 @@ def _answers(
                 value = group.cell(positive[i], chance[i], before)
                 values[i] = spelled[value] if value in spelled else write(value)
                 chance[i] = group.probability(chance[i], positive[i])
-            open_ = ~filled.any(axis=1)  # the most probable value, if it was not filled
-            tags = group.kind == "tags"
-            chance[open_, 0] = np.nan if tags else group.shares(chance[open_]).max(axis=1)
+            open_ = ~filled.any(axis=1)  # the value that would be filled
+            p = chance[open_]
+            chance[open_, 0] = np.nan if group.kind == "tags" else group.probability(p, p > 0.5)
         there, given, near = (np.any(mask, axis=1) for mask in (missing, filled, look))
         found.append(ColumnAnswers(name, there, given, values, chance[:, 0], near))
     return found
