@@ -12,7 +12,7 @@ from dm2l._utils.html import percent
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say, show_grid
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
-from dm2l.tables._inspection import Inspection, fit_warnings
+from dm2l.tables._inspection import Inspection, fit_warnings, imputed_warnings
 from dm2l.tables._kinds import DATE_PARTS, DATES
 from dm2l.tables._measures import MEASURES, SHORT, TableEvaluation
 
@@ -53,8 +53,10 @@ def inspect_command(
                 partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if as_json:
         shared.echo_json(found)
-    else:
-        _show_inspection(found)
+        return
+    _show_inspection(found)
+    if write_rules is not None:
+        say(f"Rules found: {len(found.rules)}, written to {write_rules}.")
 
 
 def _show_inspection(found: Inspection) -> None:
@@ -265,6 +267,7 @@ def evaluate_command(
         fit = shared.fit_options(options)
         tell(f"reading {path.name}")
         table, columns = shared.open_table(path, **options)
+        shared.warn(imputed_warnings(table))
         found = evaluate_table(table, fit, hide=hide, repetitions=repetitions, tell=tell, **columns)
     if as_json:
         shared.echo_json(found)

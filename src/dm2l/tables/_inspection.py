@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from dm2l._utils.html import NO, OPEN, YES, Bar, Cell, block, grid, lines, percent
-from dm2l.io._columns import match_columns, parse_mark_or_boolean
+from dm2l.io._columns import PROBABILITY, added_columns, match_columns, parse_mark_or_boolean
 from dm2l.io._label_columns import label_columns
 from dm2l.labels._logic import RuleText
 from dm2l.labels._rules import LabelRules
@@ -157,6 +157,7 @@ def inspect_table(
             *_label_like_warnings(table, uses or [], kinds),
             *_leak_warnings(table, uses or []),
             *_duplicate_warnings(copies, table.n_rows),
+            *imputed_warnings(table),
         ],
     )
 
@@ -197,6 +198,24 @@ def rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
     return [f"{table.path}: {count} the rules; correct the labels ({'; '.join(some)}{more})"]
 
 
+def imputed_warnings(table: Table) -> list[str]:
+    """Warn about labels that dm2l has filled in or predicted, which are read as observed."""
+    found, added = {}, added_columns(table.feature_names)
+    for name, (labels, _) in label_columns(table).items():
+        known = ~np.isnan(table.Y[:, labels]).all(axis=1)
+        stems = {name, *(table.label_names[k] for k in labels)}
+        for beside in {stem + PROBABILITY for stem in stems} & added:
+            known &= table.frame[beside].notna().to_numpy()
+            found[name] = int(known.sum())
+    if not any(found.values()):
+        return []
+    return [
+        f"{sum(found.values())} labels in {_some([name for name, n in found.items() if n])} were "
+        "filled in by dm2l (a probability stands beside them) and are read as observed; to learn "
+        "or measure from observed labels only, use the table from before"
+    ]
+
+
 def fit_warnings(
     table: Table,
     uses: list[ColumnUse] | None,
@@ -212,6 +231,7 @@ def fit_warnings(
         *_column_warnings(uses or []),
         *_label_like_warnings(table, uses or [], kinds),
         *_duplicate_warnings(copies, table.n_rows),
+        *imputed_warnings(table),
         *rule_warnings(table, rules),
         *(_positive_warnings(_label_counts(table)) if missing else []),
     ]
