@@ -38,20 +38,6 @@ _SHOWN = 10  # maximum number of suggestions to print
 _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
 
 
-def _share(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
-    """Convert a share such as 5% or 0.05."""
-    if value is None:
-        return None
-    number, percent, rest = value.strip().partition("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        share = -1.0
-    if rest or not 0 <= share <= 1:
-        raise click.BadParameter(f"{value!r} is not a share between 0 and 1, such as 5% or 0.05.")
-    return share
-
-
 @click.command("complete")
 @shared.file_option(
     "FILLED", "The completed table, in the format of TABLE or as .xlsx.", required=True
@@ -69,7 +55,7 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
 )
 @click.option(
     "--max-error-rate",
-    callback=_share,
+    callback=shared.share,
     metavar="SHARE",
     help="Fill as many missing labels as possible with an expected error rate of at most SHARE, "
     "such as 5% or 0.05, among yes and among no. The others stay missing and are marked for "

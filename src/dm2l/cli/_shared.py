@@ -90,6 +90,20 @@ def effort_option(default: str) -> Command:
     )
 
 
+def share(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """Convert a share such as 5% or 0.05 to a number."""
+    if value is None:
+        return None
+    number, percent, rest = value.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0 <= share <= 1:
+        raise click.BadParameter(f"{value!r} is not a share between 0 and 1, such as 5% or 0.05.")
+    return share
+
+
 def _options(*options: Command) -> Command:
     def add(command: Command) -> Command:
         for option in reversed(options):

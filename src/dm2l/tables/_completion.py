@@ -254,6 +254,7 @@ class Audit:
     blank: NDArray[np.bool_]
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
+    contradicted: NDArray[np.bool_]
     warnings: list[str]
 
 
@@ -273,8 +274,9 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     -------
     Audit
         Arrays ``row`` (1 is the first row below the header), ``label``, ``observed``, ``blank``
-        (for positive-unlabelled labels), ``probability`` of an error, and ``false_alarms``, the
-        expected share of correct labels among this entry and those before it.
+        (for positive-unlabelled labels), ``probability`` of an error, ``false_alarms``, the
+        expected share of correct labels among this entry and those before it, and
+        ``contradicted``, whether the prediction or a rule contradicts the label.
 
     Examples
     --------
@@ -297,12 +299,14 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     # Suspected blanks include rows with invalid SMILES.
     first = np.flatnonzero(~unread[found.row])[:top]
     row, label = found.row[first], found.label[first]
+    blank = np.isnan(table.Y[row, label])
     return Audit(
         row=row + 1,
         label=[table.label_names[k] for k in label],
         observed=found.observed[first],
-        blank=np.isnan(table.Y[row, label]),
+        blank=blank,
         probability=found.probability[first],
         false_alarms=found.false_alarms[first],
+        contradicted=blank if found.contradicted is None else found.contradicted[first],
         warnings=warnings,
     )
