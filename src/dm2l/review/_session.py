@@ -407,16 +407,9 @@ class ReviewSession:
         """
         with self._lock:
             known = self.journal.suppose(row, self._checked(row, answers))
-            p, columns = (
-                self._predictions.supposing(row - 1, known[None])[0],
-                self._columns.values(),
-            )
-            found = {
-                c.name: c.choices(p) or float(p[c.labels[0]])
-                for c in columns
-                if not c.answer(known)
-            }
-            return found
+            p = self._predictions.supposing(row - 1, known[None])[0]
+            open_ = (one for one in self._columns.values() if not one.answer(known))
+            return {one.name: one.choices(p) or float(p[one.labels[0]]) for one in open_}
 
     def follow(self, row: int, answers: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the labels of a row that follow from its other labels, and from given answers."""
