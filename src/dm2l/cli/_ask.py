@@ -1,6 +1,5 @@
 """The commands ``complete``, ``predict``, ``suggest``, ``audit`` and ``explain``."""
 
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -134,11 +133,11 @@ def complete_command(
     rows = [[one[key] for key in ("label", "filled", "positive", "look")] for one in counts]
     cells = [["-" if value is None else str(value) for value in row] for row in rows]
     shared.show_grid(("label", "filled", "positive", last), cells)
-    say(*completion_summary(completion, max_error_rate))
+    shared.say_wrapped(*completion_summary(completion, max_error_rate))
     if completion.n_implied:
         say(f"{completion.n_implied} of the filled labels follow from the rules.")
     if rates:
-        say(*map(str, rates))
+        shared.say_wrapped(*map(str, rates))
     elif getattr(model.classifier, "missing_as", None) == "unlabelled":
         say("To estimate the error rate, check filled entries with dm2l review --check 50.")
     say(f"Completed table: {output}", *([] if details is None else [f"Details: {details}"]))
@@ -385,7 +384,4 @@ def explain_command(
         if item.together:
             # No line ends within a name.
             listed = (f"{name} ({r:+.2f})".replace(" ", "\xa0") for name, r in item.together)
-            text = f"  correlated labels: {', '.join(listed)}"
-            whole: Any = {"break_long_words": False, "break_on_hyphens": False}
-            lines = textwrap.wrap(text, 80, subsequent_indent=" " * 4, **whole)
-            say(*(line.replace("\xa0", " ") for line in lines))
+            say(*shared.wrapped(f"  labels with correlated scores: {', '.join(listed)}", 80))

@@ -11,10 +11,12 @@ from dm2l._utils.files import atomic_write
 from dm2l._utils.html import percent
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say, show_grid
+from dm2l.io._label_columns import label_columns
+from dm2l.model_selection import Interval
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
-from dm2l.tables._inspection import Inspection, fit_warnings, imputed_warnings
+from dm2l.tables._inspection import Inspection, fit_warnings, imputed_warnings, order_hints
 from dm2l.tables._kinds import DATE_PARTS, DATES
-from dm2l.tables._measures import MEASURES, SHORT, TableEvaluation
+from dm2l.tables._measures import FEWEST, MEASURES, SHORT, TableEvaluation
 
 # maximum number of rules, and of columns of a kind, that inspect prints
 RULES, NAMED = 10, 8
@@ -60,10 +62,10 @@ def inspect_command(
 
 
 def _show_inspection(found: Inspection) -> None:
-    missing = sum(count.missing for count in found.labels)
-    entries = found.n_rows * len(found.labels)
+    missing, entries, n = found.n_missing, found.n_entries, found.n_label_columns
+    each = f" ({len(found.labels)} with one for each value)" if len(found.labels) > n else ""
     say(
-        f"{found.n_rows} rows and {found.n_columns} columns, {len(found.labels)} of them labels.",
+        f"{found.n_rows} rows and {found.n_columns} columns, {n} of them labels{each}.",
         f"{missing} of {entries} label entries are missing ({percent(missing, entries)}).",
     )
     if found.uses is not None:
@@ -92,8 +94,7 @@ def _show_inspection(found: Inspection) -> None:
     if len(found.rules) > RULES:
         say(f"{len(found.rules) - RULES} more rules: pass --write-rules or --json.")
     say(f"Duplicate rows: {found.n_duplicates}.")
-    for line in found.warnings:
-        say(f"warning: {shared.one_line(line)}")
+    shared.say_wrapped(*(f"warning: {shared.one_line(line)}" for line in found.warnings))
 
 
 @click.command("fit")
@@ -174,7 +175,9 @@ def fit_command(
 
 def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> None:
     columns = "" if model.uses is None else f" from {sum(use.used for use in model.uses)} columns"
-    say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
+    n_labels, n = len(model.label_names), len(label_columns(model))
+    labels = f"{n_labels} labels{f' in {n} label columns' if n < n_labels else ''}"
+    say(f"{n_rows} rows, {labels}, {len(model.features)} features{columns}.")
     chosen, board = model.settings, getattr(model.classifier, "leaderboard_", None)
     if board is not None:
         _show_leaderboard(board, verbose)
@@ -193,7 +196,7 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
         return
     size = n_rows // max(estimate.repetitions, 1)
     metrics = [
-        (words, f"{value.mean:.3f}", f"[{value.low:.3f}, {value.high:.3f}]")
+        (words, f"{value.mean:.3f}", _span(value))
         for key, words, _ in MEASURES
         for value in [estimate.values[key]]
         if value.mean == value.mean  # a ranking within rows of a single label is undefined
@@ -273,6 +276,7 @@ def evaluate_command(
         shared.echo_json(found)
     else:
         _show_evaluation(found, wide=wide)
+        say(*order_hints(table))
 
 
 def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
@@ -291,7 +295,7 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
     for key, words, up in MEASURES:
         row = [values[key] for values in found.methods.values()]
         if any(value.mean == value.mean for value in row):
-            ends = [f" [{_number(v.low)}, {_number(v.high)}]" if wide else "" for v in row]
+            ends = [f" {_span(value)}" if wide else "" for value in row]
             cells = (_number(v.mean) + end for v, end in zip(row, ends, strict=True))
             rows.append((f"{words} {'↑' if up else '↓'}", *cells))
     show_grid(("metric", *methods), rows, "Means" if not wide else "Means and 95% intervals")
@@ -301,10 +305,8 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
     for name, gains in found.gains.items():
         gain = gains[key]
         sure = "yes" if gain.low > 0 or gain.high < 0 else "no"
-        interval = f"[{gain.low:+.3f}, {gain.high:+.3f}]"
-        if found.repetitions < 2:
-            interval, sure = "-", "needs 2 repetitions"
-        rows.append((name, f"{gain.mean:+.3f}", interval, sure))
+        sure = f"needs {FEWEST} repetitions" if found.repetitions < FEWEST else sure
+        rows.append((name, f"{gain.mean:+.3f}", _span(gain, -1.0, "+"), sure))
     title = f"Difference in {words}: {ours!r} minus"
     show_grid(("method", "mean", "95% interval", "significant"), rows, title)
     # Metrics that cannot be estimated have no column.
@@ -318,8 +320,30 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
     headings, *lines = zip(("label", *(row.label for row in found.labels)), *columns, strict=True)
     title = "AUC" if found.unlabelled else f"AUC of {ours!r} and average precision"
     show_grid(headings, lines, f"{title} by label")
+    if found.columns:
+        keys = next(iter(found.columns.values())).keys() - {"hidden", "majority"}
+        names = [name for name in found.methods if name in keys]
+        rows = [
+            (
+                name,
+                f"{values['hidden']:.0f}",
+                *(_number(values[key]) for key in ("majority", *names)),
+            )
+            for name, values in found.columns.items()
+        ]
+        title = "Accuracy in columns with several values (majority: the most frequent value)"
+        show_grid(("column", "hidden", "majority", *methods), rows, title)
+    if found.repetitions < FEWEST:
+        say("", f"95% intervals cannot be estimated from fewer than {FEWEST} repetitions.")
     if not wide:
         say("", *(f"{short}: {name}" for name, short in SHORT.items() if name in found.methods))
+
+
+def _span(value: Interval, lowest: float = 0.0, sign: str = "") -> str:
+    """An interval, or "-" if it cannot be estimated or is all that is possible."""
+    if not (value.low > lowest or value.high < 1):
+        return "-"
+    return f"[{value.low:{sign}.3f}, {value.high:{sign}.3f}]"
 
 
 def _number(value: float) -> str:

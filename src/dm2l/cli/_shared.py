@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -458,10 +461,24 @@ def echo_json(result: Any, *, indent: int | None = 1) -> None:
     say(*json.dumps(plain_values(result), indent=indent, ensure_ascii=False).split("\n"))
 
 
+def wrapped(line: str, width: int) -> list[str]:
+    """The lines of a text of this width, without breaking words or at no-break spaces."""
+    whole: Any = {"break_long_words": False, "break_on_hyphens": False}
+    found = textwrap.wrap(line, width, subsequent_indent=" " * 4, **whole)
+    return [part.replace("\xa0", " ") for part in found]
+
+
+def say_wrapped(*lines: str, err: bool = False) -> None:
+    """Print long sentences, in lines of the width of the terminal if there is one."""
+    if (sys.stderr if err else sys.stdout).isatty():
+        width = shutil.get_terminal_size().columns
+        lines = tuple(part for line in lines for part in wrapped(printable(line), width))
+    say(*lines, err=err)
+
+
 def warn(lines: Iterable[str]) -> None:
     """Print warnings on standard error."""
-    for line in lines:
-        say(f"warning: {one_line(line)}", err=True)
+    say_wrapped(*(f"warning: {one_line(line)}" for line in lines), err=True)
 
 
 @contextmanager

@@ -19,7 +19,14 @@ from dm2l.review._journal import Journal
 from dm2l.review._question import Question, TablePredictions, make_question
 from dm2l.review._sample import Key, Sample
 from dm2l.tables import FitOptions, Table, TableModel, audit_table, complete_table, save_bundle
-from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
+from dm2l.tables._measures import (
+    changes,
+    held_out_scores,
+    hold_out,
+    intervals,
+    measure,
+    predictions,
+)
 from dm2l.tables._model import score_correlation
 from dm2l.tables._options import fit_pipeline
 from dm2l.tables._preparation import unread_rows
@@ -81,8 +88,8 @@ class Refit:
         wrong = ~np.isnan(self.table.Y) & (self.table.Y != Y)
         held_out = [(left, np.where(wrong, np.nan, hidden)) for left, hidden in held_out]
         if not self._before or (wrong != self._wrong).any():
-            self._before = [self._measure(left, hidden) for left, hidden in held_out]
             self._wrong = wrong
+            self._before = [self._measure(left, hidden) for left, hidden in held_out]
         after = [
             self._measure(np.where(given | (wrong & ~np.isnan(left)), Y, left), hidden)
             for left, hidden in held_out
@@ -108,7 +115,12 @@ class Refit:
 
     def _measure(self, Y: Labels, hidden: Labels) -> dict[str, float]:
         pipeline = self._pipeline(Y)
-        return measure(hidden, *predictions(pipeline[-1], pipeline[:-1].transform(self.inputs)))
+        X = pipeline[:-1].transform(self.inputs)
+        answer = predictions(pipeline[-1], X)
+        # The labels of the table rank rows, except for corrected ones.
+        known = np.where(self._wrong, np.nan, self.table.Y)
+        ranked = known, held_out_scores(pipeline[-1], X, Y, hidden, answer.scores)
+        return measure(hidden, *answer, ranked=ranked)
 
     def _pipeline(self, Y: Labels, label_names: list[str] | None = None) -> Any:
         with warnings.catch_warnings():

@@ -19,7 +19,7 @@ from dm2l.labels._structure import Cooccurrence
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
 from dm2l.tables._measures import signs_of
 from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
-from dm2l.tables._reading import Table
+from dm2l.tables._reading import Table, count_cells
 
 _POSITIVES = 20  # a label with this many times more yes than no looks positive-unlabelled
 _BLANK = 2 / 3  # a label with a larger share of blanks and more yes than no is suspicious
@@ -73,6 +73,9 @@ class Inspection:
 
     n_rows: int
     n_columns: int
+    n_label_columns: int
+    n_entries: int  # label entries, of which those in one cell count once
+    n_missing: int
     uses: list[ColumnUse] | None
     labels: list[LabelCount]
     groups: list[str]
@@ -91,7 +94,7 @@ class Inspection:
             use.kind if use.used else f"{use.kind} (left out)" for use in self.uses or ()
         )
         return block(
-            f"{self.n_rows:,} rows, {self.n_columns} columns, {len(self.labels)} labels",
+            f"{self.n_rows:,} rows, {self.n_columns} columns, {self.n_label_columns} label columns",
             grid(("label", "yes", "no", "missing", "shares"), rows),
             lines(f"{number} columns: {kind}" for kind, number in kinds.items()),
             lines([f"Duplicate rows: {self.n_duplicates}."]),
@@ -143,9 +146,12 @@ def inspect_table(
     return Inspection(
         n_rows=table.n_rows,
         n_columns=len(table.feature_names) + len(label_columns(table)),
+        n_label_columns=len(label_columns(table)),
+        n_entries=count_cells(np.ones(T.shape, dtype=bool), table.exclusive),
+        n_missing=count_cells(T == 0, table.exclusive),
         uses=uses,
         labels=counts,
-        groups=[group.about for group in table.words.groups],
+        groups=[*(group.about for group in table.words.groups), *order_hints(table)],
         rules=_rule_candidates(T, table),
         n_duplicates=copies,
         warnings=[
@@ -196,6 +202,13 @@ def rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
     more = "; ..." if len(found) > len(some) else ""
     count = "1 row contradicts" if len(found) == 1 else f"{len(found)} rows contradict"
     return [f"{table.path}: {count} the rules; correct the labels ({'; '.join(some)}{more})"]
+
+
+def order_hints(table: Table) -> list[str]:
+    """How to declare the order of the values of each column that has none."""
+    names = [group.column for group in table.words.groups if group.kind == "values"]
+    pass_ = 'pass --values "{}=LOWEST<...<HIGHEST"'
+    return [f"If the values of {name!r} have an order, {pass_.format(name)}." for name in names]
 
 
 def imputed_warnings(table: Table) -> list[str]:

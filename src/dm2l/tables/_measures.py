@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from dm2l.tables._options import (
     quiet,
 )
 from dm2l.tables._preparation import table_inputs
-from dm2l.tables._reading import Table
+from dm2l.tables._reading import Table, count_cells
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -121,6 +121,7 @@ MEASURES = (
 # Largest standard error of the row-wise metric: with a larger one, as in rows with few observed
 # entries, one fold cannot show the value for complete rows.
 MOST_ERROR = 0.1
+FEWEST = 3  # the t distribution of two values has no variance
 
 
 @dataclass(frozen=True)
@@ -153,12 +154,13 @@ def measure(
     probabilities: Floats,
     positive: Mask,
     estimate: bool = True,
-    ranked: Floats | None = None,
+    ranked: tuple[Floats, Floats] | None = None,
 ) -> dict[str, float]:
     """Compute all metrics on observed entries; rankings of rows are estimated for full rows.
 
-    With ``estimate``, all metrics are estimated for complete labels. ``ranked`` holds the scores
-    that rank full rows, if they differ from ``scores``.
+    With ``estimate``, all metrics are estimated for complete labels. ``ranked`` holds all observed
+    labels of the rows, and scores that no model computed that was fitted to them. They rank rows,
+    because the few held-out labels of a row are easier to rank than all of its labels.
     """
     # A row without negatives would count as ranked perfectly; "published" leaves it out.
     labels, row_wise = LabelMatrix.of_signs(signs_of(Y)), "label_ranking_average_precision"
@@ -166,12 +168,13 @@ def measure(
     # Metrics that compare all pairs of labels would take minutes with hundreds of labels.
     only = ("label_auc", "f1_macro", "hamming_loss")
     found = evaluate(labels, scores, estimate=estimate, only=only, **options)
-    # The few held-out labels of a row are easier to rank than all of its labels.
-    found |= evaluate(labels, scores if ranked is None else ranked, only=(row_wise,), **options)
+    all_labels, all_scores = (Y, scores) if ranked is None else ranked
+    given = LabelMatrix.of_signs(signs_of(all_labels))
+    found |= evaluate(given, all_scores, only=(row_wise,), **options)
     known, precision = ~np.isnan(Y), by_label(Y, scores)["average_precision"]
     defined = ~np.isnan(precision)
     by_row = found[row_wise]
-    few = known.mean() < LOWEST or not by_row.standard_error <= MOST_ERROR
+    few = (~np.isnan(all_labels)).mean() < LOWEST or not by_row.standard_error <= MOST_ERROR
     unsure = by_row.kind == "estimate" and few
     return {
         "label_auc": found["label_auc"].value,
@@ -181,6 +184,13 @@ def measure(
         "accuracy": 1 - found["hamming_loss"].value,
         "brier": float(np.mean((probabilities[known] - Y[known]) ** 2)) if known.any() else np.nan,
     }
+
+
+def held_out_scores(model: Any, X: Any, Y: Floats, hidden: Floats, scores: Floats) -> Floats:
+    """Scores of hidden labels, and held-out scores of the labels ``Y`` of the fit."""
+    rows = model._completer.training_rows
+    known = scores if rows is None else rows.hold_out(model._check_X(X), signs_of(Y), scores)
+    return np.where(np.isnan(hidden), known, scores)
 
 
 def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -> dict[str, float]:
@@ -245,13 +255,36 @@ def hold_out(
     return np.where(stays, Y, np.nan), np.where(stays, np.nan, Y)
 
 
+def _accuracies(
+    table: Table, left: Floats, hidden: Floats, answer: Predictions
+) -> dict[str, tuple[float, dict[str, float]]]:
+    """Accuracy in the hidden cells of columns with several values; their number and majority."""
+    found = {}
+    for labels, group in table.exclusive:
+        rows = ~np.isnan(hidden[:, labels[0]])
+        truth = group.place(hidden[np.ix_(rows, labels)] == 1)
+        said = group.place(
+            *(part[np.ix_(rows, labels)] for part in (answer.positive, answer.probabilities))
+        )
+        given = group.place(left[~np.isnan(left[:, labels[0]])][:, labels] == 1)
+        most = np.bincount(given, minlength=1).argmax()
+        accuracy, majority = (
+            float(np.mean(one == truth)) if len(truth) else np.nan for one in (said, most)
+        )
+        found[group.column] = accuracy, {"hidden": float(len(truth)), "majority": majority}
+    return found
+
+
 def interval(
     values: Sequence[float], held_out: float, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Interval:
-    """Mean of the defined values with the corrected t interval, limited to ``bounds``."""
+    """Mean of the defined values with the corrected t interval, limited to ``bounds``.
+
+    From fewer than ``FEWEST`` values, an interval cannot be estimated, and its ends are NaN.
+    """
     known = [value for value in values if not np.isnan(value)]
-    if len(known) < 2:
-        return Interval(known[0] if known else np.nan, np.nan, np.nan)
+    if len(known) < FEWEST:
+        return Interval(float(np.mean(known)) if known else np.nan, np.nan, np.nan)
     mean, low, high = corrected_t_interval(known, held_out)
     return Interval(mean, max(low, bounds[0]), min(high, bounds[1]))
 
@@ -394,7 +427,8 @@ class TableEvaluation:
     """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model.
 
     For ``unlabelled`` blanks, ``n_hidden`` counts positive entries, and metrics that cannot be
-    estimated are NaN.
+    estimated are NaN. ``columns`` has for each column with several values the mean number of hidden
+    cells, the accuracy of the most frequent value (``majority``), and that of each method.
     """
 
     hide: float
@@ -405,6 +439,7 @@ class TableEvaluation:
     labels: list[LabelQuality]
     settings: list[Hyperparameters | None]
     unlabelled: bool = False
+    columns: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def main_metric(self) -> str:
@@ -491,6 +526,7 @@ def evaluate_table(
     names = (COUPLED, NEGATIVES) if options.unlabelled else METHODS
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in names}
+    columns: dict[str, list[dict[str, float]]] = {}
     hidden_labels, chosen, prior = [], [], np.zeros(observed.shape[1])
     ours = AUTOMATIC if options.automatic else COUPLED
     called = {name: ours if name == COUPLED else name for name in names}
@@ -520,11 +556,7 @@ def evaluate_table(
                 measured[name].append(means)
                 labels[name].append(each)
                 continue
-            # Known labels of a row are ranked by scores of models that were not fitted to them.
-            rows, held_out = model._completer.training_rows, answer.scores
-            if rows is not None:
-                held_out = rows.hold_out(model._check_X(X), signs_of(Y), held_out)
-            held_out = np.where(np.isnan(hidden), held_out, answer.scores)
+            held_out = held_out_scores(model, X, Y, hidden, answer.scores)
             answers = {ALONE if name == COUPLED else name: answer}
             if name == COUPLED:
                 filled = impute(model, X, left, together=table.exclusive)
@@ -536,9 +568,13 @@ def evaluate_table(
                 if method == COUPLED:  # hidden labels are ranked by probabilities
                     ranked = model._completer.probabilities(held_out)
                     ranked = np.where(np.isnan(hidden), ranked, answer.scores)
-                measured[method].append(measure(hidden, *answer, estimate=False, ranked=ranked))
+                ranking = observed, ranked
+                measured[method].append(measure(hidden, *answer, estimate=False, ranked=ranking))
+                for column, of in _accuracies(table, left, hidden, answer).items():
+                    columns.setdefault(column, []).append({called[method]: of[0], **of[1]})
                 labels[method].append(by_label(hidden, answer.scores))
     stacked, unlabelled = np.stack(hidden_labels), options.unlabelled
+    first = stacked[0] == 1 if unlabelled else ~np.isnan(stacked[0])
 
     def mean(method: str, measure: str, k: int) -> float:
         if method not in names:
@@ -548,7 +584,7 @@ def evaluate_table(
     return TableEvaluation(
         hide=hide,
         repetitions=repetitions,
-        n_hidden=int((stacked[0] == 1 if unlabelled else ~np.isnan(stacked[0])).sum()),
+        n_hidden=count_cells(first, () if unlabelled else table.exclusive),
         methods={called[name]: intervals(values, hide) for name, values in measured.items()},
         gains={name: changes(measured[COUPLED], measured[name], hide) for name in names[1:]},
         labels=[
@@ -563,4 +599,11 @@ def evaluate_table(
         ],
         settings=chosen,
         unlabelled=unlabelled,
+        columns={
+            name: {
+                key: interval([one[key] for one in found if key in one], hide).mean
+                for key in dict.fromkeys(key for one in found for key in one)
+            }
+            for name, found in columns.items()
+        },
     )
