@@ -1,5 +1,7 @@
 """A clinical form: yes/no columns, an ordered column and a column of four values, with blanks."""
 
+import io
+import json
 import re
 
 import numpy as np
@@ -7,7 +9,20 @@ import pandas as pd
 import pytest
 
 from dm2l.cli._commands import cli
-from dm2l.tables import complete_table, load_bundle
+from dm2l.cli._learn import _span
+from dm2l.cli._shared import warn
+from dm2l.model_selection import Interval
+from dm2l.review import Journal, ReviewSession
+from dm2l.tables import (
+    FitOptions,
+    complete_table,
+    evaluate_table,
+    fit_table,
+    load_bundle,
+    read_table,
+    table_from_frame,
+)
+from dm2l.tables._measures import Predictions, _accuracies
 from dm2l.tables._model import read_for
 from terminal import command_runner
 
@@ -210,3 +225,144 @@ def test_inspect_says_how_many_rules_it_wrote(form, tmp_path):
         rules = [line for line in path.read_text().splitlines() if not line.startswith("#")]
         assert bool(rules) == some
         assert f"Rules found: {len(rules)}, written to {path}." in said
+
+
+# ----------------------------------------------------------------------- evaluate and explain
+
+FAST = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "1")
+
+
+def test_accuracy_in_columns_with_several_values_stands_beside_the_majority(form):
+    folder, _, _ = form
+    path = folder / "form.csv"
+    said = run("evaluate", path, *LABELS, *ORDER, *FAST, "--repetitions", 3)
+    assert "If the values of 'lesion' have an order, pass --values \"lesion=" in said
+    assert "'severity' have an order" not in said
+    found = json.loads(
+        command_runner()
+        .invoke(
+            cli, ["evaluate", str(path), *LABELS, *ORDER, *FAST, "--repetitions", "3", "--json"]
+        )
+        .stdout
+    )
+    model = load_bundle(folder / "form.dm2l")
+    table = read_for(model, path)
+    n = {name: table.cells[name].notna().sum() for name in NAMES}
+    assert found["n_hidden"] == pytest.approx(0.2 * sum(n.values()), rel=0.05)
+    for name in ("severity", "lesion"):
+        values, share = found["columns"][name], table.cells[name].value_counts(normalize=True).max()
+        assert values["hidden"] == pytest.approx(0.2 * n[name], rel=0.1)
+        assert values["majority"] == pytest.approx(share, abs=0.12)
+        assert (
+            f"{name} {values['hidden']:.0f} {values['majority']:.3f} {values['DM2L']:.3f}" in said
+        )
+    severity = found["columns"]["severity"]
+    assert severity["DM2L"] > severity["majority"] + 0.2
+
+
+def test_accuracy_is_that_of_cells_computed_apart():
+    frame, _ = make_form()
+    names = ["severity", "lesion"]
+    table = table_from_frame(frame[["age", "weight", *names]], names, values=ORDER[1])
+    rng = np.random.default_rng(0)
+    hidden = np.where(rng.random(len(frame))[:, None] < 0.3, table.Y, np.nan)
+    left = np.where(np.isnan(hidden), table.Y, np.nan)
+    p = rng.random(table.Y.shape)
+    p[:, :3] = -np.sort(-p[:, :3], axis=1)
+    found = _accuracies(table, left, hidden, Predictions(p, p, p > 0.5))
+    for name, first, values in (("severity", 0, LEVELS), ("lesion", 3, LESIONS)):
+        rows = np.flatnonzero(~np.isnan(hidden[:, first]))
+        said = values[(p[rows, :3] > 0.5).sum(axis=1)]
+        if name == "lesion":  # one of the values over one half, or else the most probable value
+            said = values[((p[rows, 3:] > 0.5) + p[rows, 3:]).argmax(axis=1)]
+        truth = frame[name][rows]
+        most = frame[name][~np.isnan(left[:, first])].mode()[0]
+        accuracy, counts = found[name]
+        assert accuracy == pytest.approx((said == truth).mean())
+        assert counts == {"hidden": len(rows), "majority": pytest.approx((truth == most).mean())}
+
+
+@pytest.mark.parametrize("repetitions", [2, 3])
+def test_intervals_of_two_repetitions_are_not_estimated(form, repetitions):
+    path, wide = form[0] / "form.csv", ("--repetitions", repetitions, "--wide")
+    said = run("evaluate", path, "--labels", "fever,cough", *FAST, *wide)
+    assert ("cannot be estimated from fewer than 3 repetitions" in said) == (repetitions == 2)
+    assert ("needs 3 repetitions" in said) == (repetitions == 2)
+    assert "[0.000, 1.000]" not in said
+    assert bool(re.search(r"macro AUC ↑ [\d.]+ \[", said)) == (repetitions == 3)
+    assert "nan" not in said
+
+
+def test_an_interval_that_is_everything_is_shown_as_none():
+    assert _span(Interval(0.5, 0.0, 1.0)) == "-"
+    assert _span(Interval(0.5, np.nan, np.nan)) == "-"
+    assert _span(Interval(0.5, 0.0, 0.75)) == "[0.000, 0.750]"
+    assert _span(Interval(0.1, -0.25, 1.0), -1.0, "+") == "[-0.250, +1.000]"
+    assert _span(Interval(0.1, -1.0, 1.0), -1.0, "+") == "-"
+
+
+def test_rows_are_ranked_by_one_estimator_in_fit_evaluate_and_review(form, tmp_path):
+    folder, _, _ = form
+    table = read_table(
+        folder / "form.csv", ["fever", "cough", "itch", "severity", "lesion"], values=ORDER[1]
+    )
+    options = FitOptions("linear", 0.1, 1.0)
+    key = "label_ranking_average_precision"
+    model = fit_table(table, options)
+    fitted = model.estimate.values[key].mean
+    alone = evaluate_table(table, options, repetitions=3).methods["features alone"][key].mean
+    with Journal(tmp_path / "a.jsonl", table) as journal:
+        session = ReviewSession(model, table, journal)
+        session.answer(1, {"fever": "yes"})
+        session.start_refit()
+        session.wait(60)
+        reviewed = session.quality.before[key].mean
+        assert session.quality.n_answers == 1
+    assert alone == pytest.approx(fitted, abs=0.03)
+    assert reviewed == pytest.approx(fitted, abs=0.03)
+
+
+def test_counts_are_those_of_columns_and_cells(form):
+    folder, frame, _ = form
+    known = int(frame[NAMES].notna().sum().sum())
+    said = run("inspect", folder / "form.csv", *LABELS, *ORDER)
+    assert "240 rows and 8 columns, 5 of them labels (10 with one for each value)." in said
+    assert f"{1200 - known} of 1200 label entries are missing" in said
+    assert "the values of 'lesion' have an order" in said
+    out = folder / "counted.dm2l"
+    said = run("fit", folder / "form.csv", *LABELS, *ORDER, *FAST, "-o", out, "--force")
+    assert "240 rows, 10 labels in 5 label columns, 2 features" in said
+    assert f"{known} observed entries" in said
+
+
+def test_explain_takes_a_column_and_says_what_is_correlated(form):
+    said = run("explain", form[0] / "form.dm2l", "--label", "severity")
+    for label in ("severity>=mild", "severity>=moderate", "severity>=severe"):
+        assert f"{label} " in said
+    assert said.count("labels with correlated scores:") == 3
+    assert "severity>=mild (" not in said  # the other values of the column itself
+    assert "lesion=crust (" in said
+    said = run("explain", form[0] / "form.dm2l", "--label", "pain", code=2)
+    assert "Choose one of fever, cough, itch, severity, lesion." in said
+
+
+# ----------------------------------------------------------------------------------- terminal
+
+
+class Terminal(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_warnings_are_wrapped_at_the_width_of_a_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    line = f"column {'visit id'!r} is left out: " + "a different single word in every row; " * 4
+    for stream, wrapped in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr("sys.stderr", stream)
+        warn([line])
+        lines = stream.getvalue().splitlines()
+        assert " ".join(stream.getvalue().split()) == f"warning: {line.strip()}"
+        assert (max(map(len, lines)) <= 60) == wrapped
+        assert (len(lines) > 1) == wrapped
