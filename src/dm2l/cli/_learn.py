@@ -16,7 +16,7 @@ from dm2l.model_selection import Interval
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
 from dm2l.tables._inspection import Inspection, fit_warnings, imputed_warnings, order_hints
 from dm2l.tables._kinds import DATE_PARTS, DATES
-from dm2l.tables._measures import FEWEST, MEASURES, SHORT, TableEvaluation
+from dm2l.tables._measures import MEASURES, SHORT, TableEvaluation
 
 # maximum number of rules, and of columns of a kind, that inspect prints
 RULES, NAMED = 10, 8
@@ -290,12 +290,14 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
             "Other blanks may be overlooked positives. Only metrics that correct for their",
             "estimated share are shown.",
         )
+    spans: list[str] = []
     methods = [name if wide else SHORT.get(name, name) for name in found.methods]
     rows = []
     for key, words, up in MEASURES:
         row = [values[key] for values in found.methods.values()]
         if any(value.mean == value.mean for value in row):
             ends = [f" {_span(value)}" if wide else "" for value in row]
+            spans += [end.strip() for end in ends]
             cells = (_number(v.mean) + end for v, end in zip(row, ends, strict=True))
             rows.append((f"{words} {'↑' if up else '↓'}", *cells))
     show_grid(("metric", *methods), rows, "Means" if not wide else "Means and 95% intervals")
@@ -305,8 +307,9 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
     for name, gains in found.gains.items():
         gain = gains[key]
         sure = "yes" if gain.low > 0 or gain.high < 0 else "no"
-        sure = f"needs {FEWEST} repetitions" if found.repetitions < FEWEST else sure
-        rows.append((name, f"{gain.mean:+.3f}", _span(gain, -1.0, "+"), sure))
+        sure = "needs 2 repetitions" if found.repetitions < 2 else sure
+        spans.append(_span(gain, -1.0, "+"))
+        rows.append((name, f"{gain.mean:+.3f}", spans[-1], sure))
     title = f"Difference in {words}: {ours!r} minus"
     show_grid(("method", "mean", "95% interval", "significant"), rows, title)
     # Metrics that cannot be estimated have no column.
@@ -321,20 +324,15 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
     title = "AUC" if found.unlabelled else f"AUC of {ours!r} and average precision"
     show_grid(headings, lines, f"{title} by label")
     if found.columns:
-        keys = next(iter(found.columns.values())).keys() - {"hidden", "majority"}
-        names = [name for name in found.methods if name in keys]
+        keys = ("majority", *found.methods)
         rows = [
-            (
-                name,
-                f"{values['hidden']:.0f}",
-                *(_number(values[key]) for key in ("majority", *names)),
-            )
-            for name, values in found.columns.items()
+            (name, f"{one['hidden']:.0f}", *(_number(one[key]) for key in keys))
+            for name, one in found.columns.items()
         ]
         title = "Accuracy in columns with several values (majority: the most frequent value)"
         show_grid(("column", "hidden", "majority", *methods), rows, title)
-    if found.repetitions < FEWEST:
-        say("", f"95% intervals cannot be estimated from fewer than {FEWEST} repetitions.")
+    if "-" in spans:
+        say("", "-: cannot be estimated from so few repetitions")
     if not wide:
         say("", *(f"{short}: {name}" for name, short in SHORT.items() if name in found.methods))
 

@@ -470,10 +470,9 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def say_wrapped(*lines: str, err: bool = False) -> None:
     """Print long sentences, in lines of the width of the terminal if there is one."""
-    if (sys.stderr if err else sys.stdout).isatty():
-        width = shutil.get_terminal_size().columns
-        lines = tuple(part for line in lines for part in wrapped(printable(line), width))
-    say(*lines, err=err)
+    stream, width = sys.stderr if err else sys.stdout, shutil.get_terminal_size().columns
+    for line in lines:
+        say(*(wrapped(printable(line), width) if stream.isatty() else [line]), err=err)
 
 
 def warn(lines: Iterable[str]) -> None:

@@ -121,7 +121,6 @@ MEASURES = (
 # Largest standard error of the row-wise metric: with a larger one, as in rows with few observed
 # entries, one fold cannot show the value for complete rows.
 MOST_ERROR = 0.1
-FEWEST = 3  # the t distribution of two values has no variance
 
 
 @dataclass(frozen=True)
@@ -255,36 +254,33 @@ def hold_out(
     return np.where(stays, Y, np.nan), np.where(stays, np.nan, Y)
 
 
-def _accuracies(
-    table: Table, left: Floats, hidden: Floats, answer: Predictions
-) -> dict[str, tuple[float, dict[str, float]]]:
-    """Accuracy in the hidden cells of columns with several values; their number and majority."""
-    found = {}
+def cell_accuracy(
+    table: Table, left: Floats, hidden: Floats, answers: Mapping[str, Predictions]
+) -> dict[str, dict[str, float]]:
+    """Hidden cells of columns with several values, and accuracy of the majority and of methods."""
+    found: dict[str, dict[str, float]] = {}
     for labels, group in table.exclusive:
         rows = ~np.isnan(hidden[:, labels[0]])
-        truth = group.place(hidden[np.ix_(rows, labels)] == 1)
-        said = group.place(
-            *(part[np.ix_(rows, labels)] for part in (answer.positive, answer.probabilities))
-        )
-        given = group.place(left[~np.isnan(left[:, labels[0]])][:, labels] == 1)
-        most = np.bincount(given, minlength=1).argmax()
-        accuracy, majority = (
-            float(np.mean(one == truth)) if len(truth) else np.nan for one in (said, most)
-        )
-        found[group.column] = accuracy, {"hidden": float(len(truth)), "majority": majority}
+        at, seen = np.ix_(rows, labels), left[~np.isnan(left[:, labels[0]])][:, labels]
+        said = {"majority": np.bincount(group.place(seen == 1), minlength=1).argmax()}
+        said |= {
+            k: group.place(one.positive[at], one.probabilities[at]) for k, one in answers.items()
+        }
+        right = {name: place == group.place(hidden[at] == 1) for name, place in said.items()}
+        n = float(rows.sum())
+        found[group.column] = {"hidden": n} | {
+            k: float(v.sum()) / max(n, 1) for k, v in right.items()
+        }
     return found
 
 
 def interval(
     values: Sequence[float], held_out: float, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Interval:
-    """Mean of the defined values with the corrected t interval, limited to ``bounds``.
-
-    From fewer than ``FEWEST`` values, an interval cannot be estimated, and its ends are NaN.
-    """
+    """Mean of the defined values with the corrected t interval, limited to ``bounds``."""
     known = [value for value in values if not np.isnan(value)]
-    if len(known) < FEWEST:
-        return Interval(float(np.mean(known)) if known else np.nan, np.nan, np.nan)
+    if len(known) < 2:
+        return Interval(known[0] if known else np.nan, np.nan, np.nan)
     mean, low, high = corrected_t_interval(known, held_out)
     return Interval(mean, max(low, bounds[0]), min(high, bounds[1]))
 
@@ -526,7 +522,7 @@ def evaluate_table(
     names = (COUPLED, NEGATIVES) if options.unlabelled else METHODS
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in names}
-    columns: dict[str, list[dict[str, float]]] = {}
+    accuracy: list[dict[str, dict[str, float]]] = []
     hidden_labels, chosen, prior = [], [], np.zeros(observed.shape[1])
     ours = AUTOMATIC if options.automatic else COUPLED
     called = {name: ours if name == COUPLED else name for name in names}
@@ -541,6 +537,7 @@ def evaluate_table(
         if options.unlabelled:  # hidden positives are compared with all unlabelled entries
             hidden = np.where(np.isnan(left), np.nan_to_num(hidden), np.nan)
         hidden_labels.append(hidden)
+        given: dict[str, Predictions] = {}
         for name, fixed in fits.items():
             tell(f"repetition {repetition + 1} of {repetitions}: {called[name]}")
             Y = np.nan_to_num(left) if name == NEGATIVES else left
@@ -570,9 +567,9 @@ def evaluate_table(
                     ranked = np.where(np.isnan(hidden), ranked, answer.scores)
                 ranking = observed, ranked
                 measured[method].append(measure(hidden, *answer, estimate=False, ranked=ranking))
-                for column, of in _accuracies(table, left, hidden, answer).items():
-                    columns.setdefault(column, []).append({called[method]: of[0], **of[1]})
+                given[called[method]] = answer
                 labels[method].append(by_label(hidden, answer.scores))
+        accuracy.append({} if options.unlabelled else cell_accuracy(table, left, hidden, given))
     stacked, unlabelled = np.stack(hidden_labels), options.unlabelled
     first = stacked[0] == 1 if unlabelled else ~np.isnan(stacked[0])
 
@@ -600,10 +597,7 @@ def evaluate_table(
         settings=chosen,
         unlabelled=unlabelled,
         columns={
-            name: {
-                key: interval([one[key] for one in found if key in one], hide).mean
-                for key in dict.fromkeys(key for one in found for key in one)
-            }
-            for name, found in columns.items()
+            name: {key: float(np.mean([one[name][key] for one in accuracy])) for key in values}
+            for name, values in accuracy[0].items()
         },
     )

@@ -269,7 +269,7 @@ def test_evaluate_names_what_it_measures(visits):
     assert "DM2L" not in said
     said = run("evaluate", visits, *options, *FIXED, "--repetitions", 1)
     assert "Difference in macro average precision: 'DM2L' minus" in said
-    assert "- needs 3 repetitions" in said
+    assert "- needs 2 repetitions" in said
     assert "nan" not in said
 
 

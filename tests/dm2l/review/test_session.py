@@ -413,7 +413,7 @@ def test_quality_is_measured_on_observed_labels_that_neither_model_saw(case, beg
         trained.append(Y.copy())
         return _refit_fit(inputs, uses, Y, options, **others)
 
-    def measure(hidden, *answer):
+    def measure(hidden, *answer, ranked):
         scored.append((trained[-1], hidden.copy()))
         return _refit_measure(hidden, *answer)
 
