@@ -41,11 +41,9 @@ class AskedColumn(NamedTuple):
 
     def predicted(self, p: Labels) -> str:
         """The answer that a model with these probabilities of the labels predicts."""
-        return (
-            ("no", "yes")[int(p[0] > 0.5)]
-            if self.group is None
-            else f"={self.group.cell(p > 0.5, p)}"
-        )
+        if self.group is None:
+            return "yes" if p[0] > 0.5 else "no"
+        return f"={self.group.cell(p > 0.5, p)}"
 
     def choices(self, p: Labels) -> list[tuple[str, float]]:
         """The values and their probabilities, given those of the labels of a row."""

@@ -300,20 +300,10 @@ class Journal(AbstractContextManager["Journal"]):
 
     def answer(self, row: int, name: str) -> str:
         """Return the current answer to a question, "skip" if it was skipped, blank without one."""
-        column = self.columns[name]
-        keys = [(row, self.table.label_names[k]) for k in column.labels]
-        words = {
-            made[key].answer
-            for made in (self.decisions, self.checks)
-            for key in keys
-            if key in made
-        }
+        column, names = self.columns[name], self.table.label_names
+        made = self.checks if self.observed(row, names[column.labels[0]]) else self.decisions
+        words = {made[row, names[k]].answer for k in column.labels if (row, names[k]) in made}
         return column.answer(self._labels[row - 1]) if words - {"skip"} else "".join(words)
-
-    @property
-    def made(self) -> dict[Key, Decision]:
-        """The current decisions about missing and about observed labels."""
-        return self.decisions | self.checks
 
     def rows(self) -> list[int]:
         """Return the rows with a decision, in the order of their first decisions."""

@@ -144,7 +144,7 @@ def make_question(
     row, label = key
     mine = journal.columns[label] if label else AskedColumn("", [], None)
     known, names = journal.labels(row), journal.table.label_names
-    p, made = predictions.values.probability[row - 1], journal.made
+    p = predictions.values.probability[row - 1]
     asked = mine.labels if label else np.flatnonzero(np.isnan(known)).tolist()
     weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
     columns = row_columns(journal.table, row, predictions.used, weights)
@@ -158,9 +158,8 @@ def make_question(
         if name != other.name or name == mine.name:
             continue
         k, answer = other.labels[0], other.answer(known)
-        state = "observed" if journal.observed(row, names[k]) else "implied"
-        if (row, names[k]) in made and made[row, names[k]].answer != "skip":
-            state = "answered"
+        state = "implied" if journal.answer(row, name) in ("", "skip") else "answered"
+        state = "observed" if journal.observed(row, names[k]) and state != "answered" else state
         state = state if answer else "open"
         probability = float(p[k]) if not answer and other.group is None else None
         after = (None, None)

@@ -381,16 +381,13 @@ class ReviewSession:
             if drawn is None:
                 seed = int(self.journal.digest[:16], 16)
                 self.journal.start_sample(Sample.draw(completion, size, seed))
-            elif len(drawn.entries) != min(size, sum(drawn.filled.values())):
+            elif len(drawn.entries) != min(size, sum(drawn.filled.values())) or not drawn.matches(
+                completion
+            ):
                 raise ValueError(
-                    f"{self.journal.path} has a sample of {len(drawn.entries)} entries, so {size} "
-                    "cannot be drawn. Continue with that sample, or start a new file of answers."
-                )
-            elif not drawn.matches(completion):
-                raise ValueError(
-                    f"{self.journal.path} has a sample of a table that was filled in another way. "
-                    "Continue with the same model and --max-error-rate (max_error_rate=), or start "
-                    "a new file of answers."
+                    f"{self.journal.path} has a sample of {len(drawn.entries)} entries that was "
+                    "drawn with another size, model or --max-error-rate (max_error_rate=). "
+                    "Continue with those, or start a new file of answers."
                 )
 
     def answer(self, row: int, answers: Mapping[str, str], queue: str = "entries") -> Saved:
@@ -511,8 +508,8 @@ class ReviewSession:
             self.model, self.learnt, self.quality = model, Y, quality
             # The model was fitted without answers given during the refit, so condition on all
             # answers.
-            made = self.journal.made.items()
-            for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
+            made = self.journal.decisions | self.journal.checks
+            for row in sorted({key[0] for key, one in made.items() if one.answer != "skip"}):
                 predictions.condition(row - 1, self.journal.labels(row))
             self._predictions = predictions
             if self._save_model is None or self._closed:
