@@ -444,10 +444,8 @@ class LabelErrors:
             at = order[slice(*np.searchsorted(rows, [row, row + 1]))]
             at = at[np.isin(self.label[at], labels)]
             p[at] = np.minimum(p[at] / max(1 - float(np.prod(1 - p[at])), 1e-300), 1.0)
-        order, contradicted = (
-            np.argsort(-p, kind="stable"),
-            self.contradicted | (p > self.probability),
-        )
+        order = np.argsort(-p, kind="stable")
+        contradicted = np.asarray(self.contradicted, dtype=bool) | (p > self.probability)
         return self._sorted(order, self.row, self.label, self.observed, p, contradicted)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
+from dm2l.review._columns import Labels
 from dm2l.review._journal import Journal, table_digest
-from dm2l.review._question import Labels
 from dm2l.review._sample import FilledRate
 from dm2l.tables import Completion, Table, write_completion
 from dm2l.tables._reading import count_cells

@@ -12,7 +12,7 @@ from dm2l.review._journal import Journal
 from dm2l.review._sample import Key
 from dm2l.tables import Table, TableModel
 from dm2l.tables._explanation import column_weights
-from dm2l.tables._suggestion import row_values, table_values
+from dm2l.tables._suggestion import one_per_cell, row_values, table_values
 
 
 class Prediction(NamedTuple):
@@ -64,16 +64,8 @@ class TablePredictions:
         values, total = self.values, self.values.total
         numbers = (values.probability, total, values.own, values.row, values.others)
         p, value, own, gain, others = (float(number[row, label]) for number in numbers)
-        rank = 1 + int(np.sum(total > value, where=self.questions(left)))
+        rank = 1 + int(np.sum(total > value, where=one_per_cell(total, left, self._exclusive)))
         return Prediction(p, value, rank, own, gain, others)
-
-    def questions(self, left: Mask) -> Mask:
-        """The entries that are ``left``, of those in one cell only the most valuable one."""
-        found, total = left.copy(), np.where(left, self.values.total, -1.0)
-        for labels, _ in self._exclusive:
-            best = np.asarray(labels)[np.argmax(total[:, labels], axis=1)]
-            found[:, labels] &= np.asarray(labels) == best[:, None]
-        return found
 
     def rank_rows(self, left: Mask) -> list[int]:
         """Rows with entries that are ``left``, the most valuable row first."""

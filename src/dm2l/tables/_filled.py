@@ -361,7 +361,7 @@ def _write_parquet(
         field = content.schema.field(place)
         if arrow.types.is_null(field.type):  # a column of nulls has no type of its own
             field = field.with_type(arrow.int64())
-        for i in np.flatnonzero(answer.filled):
+        for i in np.flatnonzero(answer.filled).tolist():
             values[i] = _of_type(answer.values[i], field.type, arrow)
         content = content.set_column(place, field, arrow.array(values, type=field.type))
     added = _added_places(table, names) if inline else {}

@@ -261,7 +261,8 @@ def cell_accuracy(
     found: dict[str, dict[str, float]] = {}
     for labels, group in table.exclusive:
         rows = ~np.isnan(hidden[:, labels[0]])
-        at, seen = np.ix_(rows, labels), left[~np.isnan(left[:, labels[0]])][:, labels]
+        at = np.ix_(rows, np.asarray(labels))
+        seen = left[~np.isnan(left[:, labels[0]])][:, labels]
         said = {"majority": np.bincount(group.place(seen == 1), minlength=1).argmax()}
         said |= {
             k: group.place(one.positive[at], one.probabilities[at]) for k, one in answers.items()

@@ -217,6 +217,23 @@ def test_a_spreadsheet_marks_filled_cells(form, tmp_path):
 # ------------------------------------------------------------------------------------ inspect
 
 
+def test_suggest_asks_about_each_cell_once(form, tmp_path):
+    folder, frame, _ = form
+    both = (folder / "form.dm2l", folder / "form.csv")
+    run("suggest", *both, "-o", tmp_path / "ask.csv")
+    found = pd.read_csv(tmp_path / "ask.csv")
+    blank = np.argwhere(frame[NAMES].isna())
+    expected = {(int(i) + 1, NAMES[j]) for i, j in blank}
+    assert len(found) == len(expected)
+    assert {*zip(found["row"], found["label"], strict=True)} == expected
+    assert (found["value"].diff().dropna() <= 1e-9).all()
+    # The most probable of four values has at least a quarter.
+    assert found["probability"][found["label"] == "lesion"].between(0.25, 1).all()
+    run("suggest", *both, "-o", tmp_path / "rows.csv", "--rows")
+    rows = pd.read_csv(tmp_path / "rows.csv").set_index("row")["open"]
+    assert (rows == frame[NAMES].isna().sum(axis=1)[rows.index - 1].to_numpy()).all()
+
+
 def test_inspect_says_how_many_rules_it_wrote(form, tmp_path):
     folder, _, _ = form
     for labels, some in (((*LABELS, *ORDER), True), (("--labels", "fever,lesion"), False)):
