@@ -349,19 +349,21 @@ def audit_command(
 
 @click.command("explain")
 @shared.model_argument
-@click.option("--label", type=shared.unquoted, metavar="NAME", help="Explain only this label.")
+@click.option(
+    "--label", type=shared.unquoted, metavar="NAME", help="Explain only this label or column."
+)
 @click.option(
     "--top",
     type=click.IntRange(1),
     default=8,
-    help="Number of features and of correlated labels to list for each label.",
+    help="Number of features and of labels with correlated scores to list for each label.",
 )
 @shared.seed_option
 @shared.json_option
 def explain_command(
     model_path: Path, label: str | None, top: int, seed: int, as_json: bool
 ) -> None:
-    """List important features and correlated labels of MODEL.
+    """List important features of MODEL, and labels with correlated scores.
 
     For a linear model, the numbers are coefficients of features with unit variance. For other
     models, a number is the change of the label's score when the column is shuffled among training

@@ -305,6 +305,11 @@ class Journal(AbstractContextManager["Journal"]):
         words = {made[row, names[k]].answer for k in column.labels if (row, names[k]) in made}
         return column.answer(self._labels[row - 1]) if words - {"skip"} else "".join(words)
 
+    @property
+    def made(self) -> dict[Key, Decision]:
+        """The current decisions about missing and about observed labels."""
+        return self.decisions | self.checks
+
     def rows(self) -> list[int]:
         """Return the rows with a decision, in the order of their first decisions."""
         return list(dict.fromkeys(row for row, _ in self.decisions))

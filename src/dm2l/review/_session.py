@@ -508,8 +508,8 @@ class ReviewSession:
             self.model, self.learnt, self.quality = model, Y, quality
             # The model was fitted without answers given during the refit, so condition on all
             # answers.
-            made = self.journal.decisions | self.journal.checks
-            for row in sorted({key[0] for key, one in made.items() if one.answer != "skip"}):
+            made = self.journal.made.items()
+            for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
                 predictions.condition(row - 1, self.journal.labels(row))
             self._predictions = predictions
             if self._save_model is None or self._closed:

@@ -260,18 +260,14 @@ def cell_accuracy(
     """Hidden cells of columns with several values, and accuracy of the majority and of methods."""
     found: dict[str, dict[str, float]] = {}
     for labels, group in table.exclusive:
-        rows = ~np.isnan(hidden[:, labels[0]])
-        at = np.ix_(rows, np.asarray(labels))
-        seen = left[~np.isnan(left[:, labels[0]])][:, labels]
-        said = {"majority": np.bincount(group.place(seen == 1), minlength=1).argmax()}
-        said |= {
-            k: group.place(one.positive[at], one.probabilities[at]) for k, one in answers.items()
-        }
-        right = {name: place == group.place(hidden[at] == 1) for name, place in said.items()}
-        n = float(rows.sum())
-        found[group.column] = {"hidden": n} | {
-            k: float(v.sum()) / max(n, 1) for k, v in right.items()
-        }
+        at = np.ix_(~np.isnan(hidden[:, labels[0]]), np.asarray(labels))
+        seen, truth = left[~np.isnan(left[:, labels[0]])], group.place(hidden[at] == 1)
+        said = {"majority": np.bincount(group.place(seen[:, labels] == 1), minlength=1).argmax()}
+        for name, one in answers.items():
+            said[name] = group.place(one.positive[at], one.probabilities[at])
+        n = max(len(truth), 1)
+        rates = {name: float(np.sum(place == truth)) / n for name, place in said.items()}
+        found[group.column] = {"hidden": float(len(truth)), **rates}
     return found
 
 
@@ -558,21 +554,20 @@ def evaluate_table(
             answers = {ALONE if name == COUPLED else name: answer}
             if name == COUPLED:
                 filled = impute(model, X, left, together=table.exclusive)
-                answers[name] = Predictions(
-                    filled.probabilities, filled.probabilities, filled.positive
-                )
+                p = filled.probabilities
+                answers[name] = Predictions(p, p, filled.positive)
             for method, answer in answers.items():
                 ranked = held_out
                 if method == COUPLED:  # hidden labels are ranked by probabilities
                     ranked = model._completer.probabilities(held_out)
                     ranked = np.where(np.isnan(hidden), ranked, answer.scores)
-                ranking = observed, ranked
-                measured[method].append(measure(hidden, *answer, estimate=False, ranked=ranking))
+                found = measure(hidden, *answer, estimate=False, ranked=(observed, ranked))
+                measured[method].append(found)
                 given[called[method]] = answer
                 labels[method].append(by_label(hidden, answer.scores))
         accuracy.append({} if options.unlabelled else cell_accuracy(table, left, hidden, given))
     stacked, unlabelled = np.stack(hidden_labels), options.unlabelled
-    first = stacked[0] == 1 if unlabelled else ~np.isnan(stacked[0])
+    counted = stacked == 1 if unlabelled else ~np.isnan(stacked)
 
     def mean(method: str, measure: str, k: int) -> float:
         if method not in names:
@@ -582,13 +577,13 @@ def evaluate_table(
     return TableEvaluation(
         hide=hide,
         repetitions=repetitions,
-        n_hidden=count_cells(first, () if unlabelled else table.exclusive),
+        n_hidden=count_cells(counted[0], () if unlabelled else table.exclusive),
         methods={called[name]: intervals(values, hide) for name, values in measured.items()},
         gains={name: changes(measured[COUPLED], measured[name], hide) for name in names[1:]},
         labels=[
             LabelQuality(
                 label,
-                int((stacked[:, :, k] == 1 if unlabelled else ~np.isnan(stacked[:, :, k])).sum()),
+                int(counted[:, :, k].sum()),
                 int((stacked[:, :, k] == 1).sum()),
                 mean(COUPLED, "auc", k),
                 *(mean(name, "average_precision", k) for name in METHODS),
