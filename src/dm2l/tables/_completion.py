@@ -217,8 +217,8 @@ def completion_summary(found: Completion, limit: float | None = None) -> list[st
         most, end = "at most " * bounded, "" if limit is None else f" Limit: {100 * limit:.4g}%."
         lines.append(f"Expected error rate: {most}{found.expected_wrong:.1%} ({parts}).{end}")
     blank = [one["label"] for one in counted_columns(found) if one["left"] and not one["filled"]]
-    lowest = {name: found.lowest_bounds[name] for name in blank if bounded}
-    if needs := [f"{name} ({_percent(rate)})" for name, rate in lowest.items() if rate < 1]:
+    rates = {name: found.lowest_bounds[name] for name in blank if bounded}
+    if needs := [f"{name} ({_percent(rate)})" for name, rate in rates.items() if rate < 1]:
         lines.append(
             "No cell is sure enough in these columns (in brackets: the lowest limit that fills "
             f"one): {', '.join(needs)}."
