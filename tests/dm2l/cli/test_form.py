@@ -380,3 +380,29 @@ def test_warnings_are_wrapped_at_the_width_of_a_terminal(monkeypatch):
         assert " ".join(stream.getvalue().split()) == f"warning: {line.strip()}"
         assert (max(map(len, lines)) <= 60) == wrapped
         assert (len(lines) > 1) == wrapped
+
+
+# -------------------------------------------------------------------------------------- review
+
+
+def test_review_samples_what_a_limit_fills(form, tmp_path, monkeypatch):
+    folder, _, _ = form
+    both = (folder / "form.dm2l", folder / "form.csv")
+    review = ("review", *both, "--answers", tmp_path / "a.jsonl", "--no-browser")
+    assert "--max-error-rate needs --check" in run(*review, "--max-error-rate", "5%", code=2)
+    monkeypatch.setattr("dm2l.cli._review.serve", lambda *_, **__: None)
+    said = run(*review, "--check", 12, "--max-error-rate", "10%")
+    assert "0 answers, 0 skipped" in said
+    model = load_bundle(both[0])
+    table = read_for(model, both[1])
+    with Journal(tmp_path / "a.jsonl", table) as journal:
+        assert journal.sample.matches(complete_table(model, table, max_error_rate=0.1))
+        assert not journal.sample.matches(complete_table(model, table))
+        for (row, name), word in journal.sample.entries.items():
+            for label, answer in journal.columns[name].answers(word).items():
+                journal.add(row, label, answer)
+    verify = ("complete", *both, "-o", tmp_path / "o.csv", "--verified", tmp_path / "a.jsonl")
+    assert "was filled in another way" in run(*verify, code=1)
+    said = run(*verify, "--max-error-rate", "10%")
+    checked = re.findall(r"Filled with .*?: 0 of (\d+) checked entries are wrong", said)
+    assert sum(map(int, checked)) == 12
