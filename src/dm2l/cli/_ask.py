@@ -190,7 +190,7 @@ def predict_command(
         counts = dict(zip(model.label_names, positive.tolist(), strict=True))
         shared.echo_json({"output": output, "n_rows": table.n_rows, "positive": counts})
     else:
-        say(f"{table.n_rows} rows, {len(model.label_names)} labels: {output}")
+        say(f"{table.n_rows} rows, {shared.count_labels(model)}: {output}")
 
 
 def _values(yes: str, no: str) -> list[Any]:

@@ -11,7 +11,6 @@ from dm2l._utils.files import atomic_write
 from dm2l._utils.html import percent
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say, show_grid
-from dm2l.io._label_columns import label_columns
 from dm2l.model_selection import Interval
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
 from dm2l.tables._inspection import Inspection, fit_warnings, imputed_warnings, order_hints
@@ -175,9 +174,7 @@ def fit_command(
 
 def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> None:
     columns = "" if model.uses is None else f" from {sum(use.used for use in model.uses)} columns"
-    n_labels, n = len(model.label_names), len(label_columns(model))
-    labels = f"{n_labels} labels{f' in {n} label columns' if n < n_labels else ''}"
-    say(f"{n_rows} rows, {labels}, {len(model.features)} features{columns}.")
+    say(f"{n_rows} rows, {shared.count_labels(model)}, {len(model.features)} features{columns}.")
     chosen, board = model.settings, getattr(model.classifier, "leaderboard_", None)
     if board is not None:
         _show_leaderboard(board, verbose)

@@ -25,6 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l._search._search import usual_scoring
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, printable, suffix_of
 from dm2l.io._columns import ColumnRequestError
+from dm2l.io._label_columns import label_columns
 from dm2l.io._table import check_encoding, check_separator
 from dm2l.labels import ConstantLabelWarning
 from dm2l.labels._rules import LabelRules
@@ -429,6 +430,12 @@ def _same_file(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()
+
+
+def count_labels(model: TableModel) -> str:
+    """Number of labels, and of their columns if some have several values."""
+    n_labels, n = len(model.label_names), len(label_columns(model))
+    return f"{n_labels} labels{f' in {n} label columns' if n < n_labels else ''}"
 
 
 def one_line(message: object) -> str:
