@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -14,7 +14,7 @@ from array_api_compat import is_torch_array
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from dm2l._utils.arrays import asarray_like, is_non_numpy, namespace, take_rows, to_numpy
+from dm2l._utils.arrays import Index, asarray_like, is_non_numpy, namespace, take_rows, to_numpy
 from dm2l._utils.inputs import check_choice
 from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import Floats, LabelCovariance, Mask
@@ -49,12 +49,14 @@ _BLOCK = 2**18
 OVERFIT = 1.02
 FEW = 500  # rows from which the ratio of squared errors is estimated
 
+Digests = NDArray[np.uint64]
+
 
 @dataclass(frozen=True)
 class TrainingRows:
     """Sorted digests of the training rows, and held-out scores of their known entries (CSR)."""
 
-    digests: NDArray[np.uint64]
+    digests: Digests
     starts: NDArray[np.int64]  # position at which the entries of each row start
     labels: NDArray[np.int32]
     signs: NDArray[np.int8]
@@ -62,11 +64,7 @@ class TrainingRows:
 
     @classmethod
     def of(
-        cls,
-        digests: NDArray[np.uint64],
-        T: NDArray[Any],
-        F: Floats | None = None,
-        order: NDArray[np.intp] | None = None,
+        cls, digests: Digests, T: NDArray[Any], F: Floats | None = None, order: Index | None = None
     ) -> Self:
         """Rows with signs ``T`` and held-out scores ``F``; equal rows are stored once."""
         order = np.arange(len(T)) if order is None else order
@@ -100,11 +98,7 @@ class TrainingRows:
 
 
 def overfits(
-    X: Any,
-    T: NDArray[Any],
-    scores: Floats,
-    own_scores: Callable[[Any], Any],
-    order: NDArray[np.intp] | None = None,
+    X: Any, T: Signs, scores: Floats, own_scores: Callable[[Any], Any], order: Index | None = None
 ) -> tuple[Signs, Floats, Floats] | None:
     """Signs, held-out and own scores of some rows if their own are much closer to the signs."""
     scored = (T != 0) & np.isfinite(scores)
@@ -117,7 +111,7 @@ def overfits(
     return (T[few], scores[few], own) if errors[0] >= OVERFIT * errors[1] else None
 
 
-def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]:
+def row_keys(digests: Digests, T: NDArray[Any]) -> Digests:
     """Pseudo-random number for each row; it depends on the row, but not on the order of labels."""
     positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
@@ -127,7 +121,7 @@ def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]
     return key ^ (key >> np.uint64(31))
 
 
-def row_digests(X: Any) -> NDArray[np.uint64]:
+def row_digests(X: Any) -> Digests:
     """Hash of each row, the same for dense and sparse rows."""
     X = X.tocsr() if sp.issparse(X) else X if is_torch_array(X) else to_numpy(X)
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
@@ -190,6 +184,23 @@ def check_rules(rules: Any) -> None:
             raise TypeError(f"rules must be None or LabelRules, got {rules!r}.")
 
 
+class _Fitted:
+    """A field that may be set to a function, which is called at the first use."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.place = f"_{name}"
+
+    def __get__(self, completer: Any, owner: type) -> Any:
+        found = completer and getattr(completer, self.place)  # the default of the field is None
+        if callable(found):
+            self.__set__(completer, found := found())
+        return found
+
+    def __set__(self, completer: Any, value: Any) -> None:
+        setattr(completer, self.place, value)
+
+
+@dataclass(eq=False, repr=False)
 class LabelCompleter:
     """Computes probabilities, decisions, imputed labels and label errors from scores.
 
@@ -197,29 +208,17 @@ class LabelCompleter:
     ``0`` missing. Scores of labels that are not ``learnable`` are constant. With a ``calibrator``,
     decisions follow its probabilities, unless ``by_probability`` is False. Without one,
     probabilities come from ``curves``, and decisions from the ``thresholds`` of the scores.
-    ``curves`` and ``correlation`` may be functions, which are called at first use, because searches
-    and cross-validation use only scores.
     """
 
-    def __init__(
-        self,
-        thresholds: Floats,
-        learnable: Mask,
-        calibrator: Calibrator | None = None,
-        by_probability: bool = True,
-        training_rows: TrainingRows | None = None,
-        curves: Calibrator | Callable[[], Calibrator] | None = None,
-        correlation: LabelCorrelation | Callable[[], LabelCorrelation] | None = None,
-        rules: LabelRules | None = None,
-    ) -> None:
-        self.thresholds = thresholds
-        self.learnable = learnable
-        self.calibrator = calibrator
-        self.by_probability = by_probability
-        self.training_rows = training_rows
-        self._curves = curves
-        self._correlation = correlation
-        self.rules = rules
+    thresholds: Floats
+    learnable: Mask
+    calibrator: Calibrator | None = None
+    by_probability: bool = True
+    training_rows: TrainingRows | None = None
+    # Searches and cross-validation use neither of these two, so they are fitted at the first use.
+    curves: _Fitted = _Fitted()
+    correlation: _Fitted = _Fitted()  # of labels, with ``coupling``
+    rules: LabelRules | None = None
 
     @classmethod
     def fit(
@@ -269,24 +268,9 @@ class LabelCompleter:
             rules=rules,
         )
 
-    @property
-    def curves(self) -> Calibrator | None:
-        """Calibration curves of held-out scores, fitted at first use."""
-        if callable(self._curves):
-            self._curves = self._curves()
-        return self._curves
-
-    @property
-    def correlation(self) -> LabelCorrelation | None:
-        """Label correlation, fitted at first use; None without ``coupling``."""
-        if callable(self._correlation):
-            self._correlation = self._correlation()
-        return self._correlation
-
     def state(self) -> dict[str, Any]:
         """Arguments of the constructor, with fitted results instead of functions."""
-        names = "thresholds learnable calibrator by_probability training_rows curves correlation"
-        return {name: getattr(self, name) for name in (*names.split(), "rules")}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies and files contain fitted results, not functions that hold the training labels.
@@ -340,9 +324,10 @@ class LabelCompleter:
         """Impute from features and known labels; entries not in ``open_`` are not chosen."""
         logic = None if self.rules is None else self.rules._logic
         closed, against = (T, None) if logic is None else logic.propagate(T)
-        found = self._impute(X, T, (closed == 0) & open_, scores, probabilities, max_error_rate)
-        implied = (closed != 0) & (T == 0)
-        if max_error_rate is not None:
+        missing, implied = (closed == 0) & open_, (closed != 0) & (T == 0)
+        bounded = max_error_rate is not None
+        found = self._impute(X, T, missing, scores, probabilities, bounded)
+        if bounded:
             right, correlation = implied & (found.positive == (closed > 0)), self.correlation
             confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
             entries = confidence, found.positive, found.chosen & self.learnable
@@ -352,12 +337,12 @@ class LabelCompleter:
             return found
         known = np.where(against[:, None], 0, closed).astype(np.int8)
         fixed, kept = known, found.chosen
-        if max_error_rate is not None:  # the entries to fill keep their decisions, or are left
+        if bounded:  # the entries to fill keep their decisions, or are left
             answers = np.where(kept, np.where(found.positive, 1, -1), known).astype(np.int8)
             answers, broken = logic.propagate(answers)
             fixed = np.where(broken[:, None], known, answers)
         positive = logic.decide(found.positive, found.probabilities, fixed)
-        if max_error_rate is not None:
+        if bounded:
             kept = kept & (positive == found.positive)
         return found._replace(
             scores=np.where(implied, closed, found.scores),
@@ -368,17 +353,11 @@ class LabelCompleter:
         )
 
     def _impute(
-        self,
-        X: Any,
-        T: Signs,
-        missing: Mask,
-        scores: Floats,
-        probabilities: Floats | None,
-        max_error_rate: Any,
+        self, X: Any, T: Signs, missing: Mask, scores: Floats, probabilities: Any, bounded: bool
     ) -> Imputation:
         """Imputation without rules, of which only the ``missing`` entries are used."""
         learnt, correlation = self.learnable, self.correlation
-        if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
+        if correlation is None or (learnt.sum() < 2 and not bounded):
             p = self.probabilities(scores) if probabilities is None else probabilities
             return Imputation(scores, p, self._decide(scores), missing, NO_BOUND)
         trained = np.zeros(len(T), dtype=bool)

@@ -13,6 +13,7 @@ from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import observed_rates
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 def plain_probability(scores: NDArray[Any]) -> Floats:
@@ -54,7 +55,7 @@ class Calibrator:
         return self
 
     def _fit_label(
-        self, scores: Floats, positive: NDArray[np.bool_], weights: Floats
+        self, scores: Floats, positive: Mask, weights: Floats
     ) -> tuple[Floats, Floats] | None:
         """Return slope and offset of a label, or the knots of its curve; None if the fit fails."""
         n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
@@ -201,12 +202,7 @@ class CompletionSummary:
 
     @classmethod
     def of(
-        cls,
-        missing: NDArray[np.bool_],
-        positive: NDArray[np.bool_],
-        chosen: NDArray[np.bool_],
-        expected: Floats,
-        implied: NDArray[np.bool_] | bool = False,
+        cls, missing: Mask, positive: Mask, chosen: Mask, expected: Floats, implied: Any = False
     ) -> Self:
         """Summarize chosen entries with the ``expected`` numbers of wrong no and wrong yes."""
         implied, chosen = missing & implied, missing & chosen
@@ -269,7 +265,7 @@ class ErrorRateBound:
     n_by_label: NDArray[np.int64] | None = None
 
     @classmethod
-    def fit(cls, confidence: Floats, positive: NDArray[np.bool_], T: NDArray[Any]) -> Self:
+    def fit(cls, confidence: Floats, positive: Mask, T: NDArray[Any]) -> Self:
         """Fit to predictions of known entries with signs ``T``; all arrays have shape (n, c)."""
         known, wrong = T != 0, (T > 0) != positive
         sides = [known & ~positive, known & positive]
@@ -285,11 +281,11 @@ class ErrorRateBound:
     def choose(
         self,
         confidence: Floats,
-        positive: NDArray[np.bool_],
-        missing: NDArray[np.bool_],
+        positive: Mask,
+        missing: Mask,
         max_error_rate: float | tuple[float, float],
-        right: NDArray[np.bool_] | bool = False,
-    ) -> tuple[NDArray[np.bool_], Floats]:
+        right: Mask | bool = False,
+    ) -> tuple[Mask, Floats]:
         """Select entries to fill; return also their expected numbers of wrong no and wrong yes.
 
         ``max_error_rate`` bounds the error rates of yes and of no; a pair gives each its own bound.
@@ -300,21 +296,13 @@ class ErrorRateBound:
         chosen = lowest <= np.where(positive, yes, no)
         return chosen, np.array([errors[chosen & side].sum() for side in (~positive, positive)])
 
-    def least(
-        self, confidence: Floats, positive: NDArray[np.bool_], missing: NDArray[np.bool_]
-    ) -> float:
+    def least(self, confidence: Floats, positive: Mask, missing: Mask) -> float:
         """Return the lowest ``max_error_rate`` at which an entry is filled; 1 if there is none."""
-        return float(
-            np.min(self._bounds(confidence, positive, missing, (1.0, 1.0))[0], initial=1.0)
-        )
+        lowest, _ = self._bounds(confidence, positive, missing, (1.0, 1.0))
+        return float(lowest.min(initial=1.0))
 
     def _bounds(
-        self,
-        confidence: Floats,
-        positive: NDArray[np.bool_],
-        missing: NDArray[np.bool_],
-        levels: tuple[float, float],
-        right: NDArray[np.bool_] | bool = False,
+        self, confidence: Floats, positive: Mask, missing: Mask, levels: Any, right: Any = False
     ) -> tuple[Floats, Floats]:
         """Lowest rate at which each entry is filled (inf if known), and errors at ``levels``."""
         right = np.broadcast_to(right, missing.shape)
@@ -344,7 +332,7 @@ class ErrorRateBound:
         return lowest, errors
 
     def _groups(
-        self, side: int, used: NDArray[np.bool_]
+        self, side: int, used: Mask
     ) -> Iterator[tuple[NDArray[np.intp], int, Floats, bool]]:
         """Used labels, predictions, errors, and whether a label is in a pool."""
         confidence, labels = self.confidence[side], np.arange(len(used))
@@ -409,7 +397,7 @@ class LabelErrors:
 
     row: NDArray[np.intp]
     label: NDArray[np.intp]
-    observed: NDArray[np.bool_]
+    observed: Mask
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
 
@@ -446,7 +434,7 @@ class LabelErrors:
         return self._sorted(order, self.row, self.label, self.observed, p)
 
 
-def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
+def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
     """Mask labels that are probably wrong and should not be evidence about other labels."""
     # With the share e of contradictions among the most confident predictions, a label whose
     # opposite has probability r is wrong with probability e (r - e) / ((1 - 2 e)(1 - r)).
@@ -459,7 +447,7 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray((T != 0) & (likely > SUSPECT))
 
 
-def _mistaken(margin: Floats, contradicts: NDArray[np.bool_]) -> Floats:
+def _mistaken(margin: Floats, contradicts: Mask) -> Floats:
     """Probability that labels are wrong, given margins of predictions and contradictions."""
     from scipy.optimize import minimize  # imported here, because loading it is slow
 
