@@ -19,6 +19,7 @@ from dm2l._auto._base_models import (
     EnsembleContext,
     TimeBudget,
     rows_for,
+    user_candidates,
 )
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 from dm2l._auto._leaderboard import (
@@ -34,7 +35,6 @@ from dm2l._auto._leaderboard import (
     try_all,
 )
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
-from dm2l._auto._user_models import user_candidates
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.features import column_variances
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy

@@ -1,17 +1,6 @@
-r"""Stacking: calibrated and weighted sums of the scores of the base models.
+"""Stacking: calibrated and weighted sums of the scores of the base models.
 
-With the score :math:`s_{ikm}` of row i, label k and model m, standardized by label,
-
-.. math:: z_{ikm} = b_{km} + a_{km} s_{ikm}, \qquad
-          \log\frac{p_{ik}}{1 - p_{ik}} = \beta_k + \sum_m w_{km} z_{ikm}, \qquad a, w \ge 0.
-
-Both are logistic regressions on out-of-fold scores of observed labels,
-
-.. math:: \min_{w, b} \sum_{ik} \ell(b_k + w'z_{ik}) + \tfrac{\gamma}{2} \|w - w_0\|^2
-          + \tfrac{\eta}{2} \sum_k (b_k - \beta_k)^2
-
-for weights :math:`w` that all labels share. The weights :math:`w_k` of each label are then shrunk
-towards :math:`w`.
+The formulas are in docs/research/choosing.md.
 """
 
 from dataclasses import dataclass
@@ -129,20 +118,12 @@ def _linked(scores: Floats, shares: Bools) -> Floats:
 
 
 def fit_shrunk(
-    Z: Floats,
-    t: Floats,
-    weights: Floats,
-    prior: Floats,
-    rate: Floats,
-    held_common: float,
-    held_own: float,
-    held_intercept: float,
+    Z: Floats, t: Floats, weights: Floats, prior: Floats, rate: Floats, *held: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Weights (m, c) and intercepts (c,) of inputs (m, c, N), and the common weights (m,).
-
-    Common weights are shrunk to ``prior``, those of a label to the common ones, and intercepts to
-    ``rate``.
-    """
+    """Weights (m, c) and intercepts (c,) of inputs (m, c, N), and the common weights (m,)."""
+    # The penalties hold common weights at ``prior``, those of a label at the common ones, and
+    # intercepts at ``rate``.
+    held_common, held_own, held_intercept = held
     (m, c, _), start = Z.shape, np.column_stack([rate, np.tile(prior, (len(rate), 1))])
     penalty = np.append(held_intercept, np.full(m, held_common / c))
     inputs, tol = np.stack([np.ones_like(t), *Z], axis=1), TOLERANCE * max(weights.sum(), 1.0)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
+from dm2l._utils.arrays import Index
 from dm2l._utils.logistic import LogisticProblem
 from dm2l.completion._covariance import (
     FOLDS,
@@ -17,6 +18,7 @@ from dm2l.completion._covariance import (
     FactorCovariance,
     Floats,
     LabelCovariance,
+    Mask,
     conditional_moments,
     out_of_fold_moments,
     quick_covariance,
@@ -74,9 +76,9 @@ class LabelCorrelation:
         T: Signs,
         F: Floats,
         threshold: Any = None,
-        order: NDArray[np.intp] | None = None,
+        order: Index | None = None,
         calibrated: bool = False,
-        free: NDArray[np.bool_] | None = None,
+        free: Mask | None = None,
         overfit: tuple[Signs, Floats, Floats] | None = None,
     ) -> Self:
         """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``.
@@ -142,7 +144,7 @@ class LabelCorrelation:
         known = (self.combiner.alone(T, own) - alone)[use] @ gain / max(gain @ gain, 1e-300)
         return replace(self, added=float(np.clip(1 - known, 0.0, 1.0)))
 
-    def impute(self, T: Signs, F: Floats, trained: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    def impute(self, T: Signs, F: Floats, trained: Mask) -> tuple[Floats, Floats]:
         """Mean and probability of every missing entry, of which some rows are ``trained``."""
         mean, p = self.predict(T, F)
         if self.added < 1 and trained.any():
@@ -151,7 +153,7 @@ class LabelCorrelation:
             p = np.where(trained[:, None], fewer, p)
         return mean, p
 
-    def decide(self, mean: Floats, p: Floats) -> NDArray[np.bool_]:
+    def decide(self, mean: Floats, p: Floats) -> Mask:
         """Decide whether entries are positive."""
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
@@ -159,17 +161,12 @@ class LabelCorrelation:
 
 
 class Combiner:
-    r"""Logistic model for each label, with its scores and the signs of other labels as inputs.
+    """Logistic model of each label on its scores and the signs of the row's other labels."""
 
-    The inputs are :math:`((f - \bar f)/s,\; (m - \bar f)/s,\; 1/s)` and the signs of the other
-    labels of the row, 0 where missing. Here f is the score from the features, :math:`\bar f` its
-    mean over the known entries of the label, and m and s are the mean and the standard deviation
-    given the other labels. The first three inputs calibrate the scores. The signs have a large
-    penalty, and model dependencies that a Gaussian cannot, such as labels that are not missing at
-    random. The weights of the scores are shrunk to those of one model for all labels. Signs are not
-    used with ``labels=False``, or with more than 2,000 labels. All methods take as ``inputs`` the
-    arrays f, m and :math:`s^2`, each of shape (n, c), for entries that are scored as if missing.
-    """
+    # The weights of the scores are shrunk to those of one model for all labels. Signs are not used
+    # with labels=False, or with more than 2,000 labels. All methods take as ``inputs`` the scores
+    # from the features, the conditional means and variances, each of shape (n, c), for entries that
+    # are scored as if missing (docs/research/imputing.md).
 
     weights_: Floats
     with_labels_: bool
@@ -193,9 +190,7 @@ class Combiner:
             self.alone_ = Combiner(labels=False).fit(T, *_bare(inputs[0]))
         return self
 
-    def cross_fit(
-        self, T: Signs, *inputs: Floats, folds: NDArray[np.intp]
-    ) -> tuple[Floats, Floats]:
+    def cross_fit(self, T: Signs, *inputs: Floats, folds: Index) -> tuple[Floats, Floats]:
         """Out-of-fold log-odds, and those without labels; the model keeps mean weights."""
         self._scale(T, *inputs)
         eta, weights = np.empty(T.shape), []
@@ -371,20 +366,8 @@ DRAWS = 8
 
 
 def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
-    r"""Return the expected number of errors that an answer avoids at *other* entries of its row.
-
-    An entry j that is imputed with probability :math:`p_j` is wrong with probability
-    :math:`e(p_j) = \min(p_j, 1 - p_j)`. An answer :math:`a = \pm 1` to entry k changes the mean of
-    entry j to :math:`m_j + V_{jk} (a - m_k) / V_{kk}` and its variance to
-    :math:`V_{jj} - V_{jk}^2 / V_{kk}`, which give :math:`p_j^\pm`. With
-    :math:`\bar p_j = p_k p_j^+ + (1 - p_k) p_j^-`
-
-    .. math:: \sum_j e(\bar p_j) - p_k e(p_j^+) - (1 - p_k) e(p_j^-)
-
-    errors are avoided, which is never negative. Probabilities of different conditions need not be
-    consistent: if :math:`\bar p_j` is nearer one half than :math:`p_j`, the term is multiplied by
-    the ratio of their errors. The result is 0 where a label is known.
-    """
+    """Expected number of errors that an answer avoids at *other* entries of its row."""
+    # The formula is in docs/research/imputing.md. The result is 0 where a label is known.
     gains = np.zeros(T.shape)
     mean = conditional_moments(correlation.covariance, T, F)[0]
     others = correlation.combiner.weights_[:, SCORES:].T  # weights of signs
@@ -410,7 +393,7 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     return gains
 
 
-def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np.intp]) -> Floats:
+def _joint(covariance: LabelCovariance, known: Mask, at: Index) -> Floats:
     """Covariance of some labels of each row given its known ones, (b, w, w)."""
     if isinstance(covariance, FactorCovariance):
         L, psi = covariance.L, covariance.psi
@@ -427,9 +410,7 @@ def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np
     return np.asarray(V[b, at[:, :, None], at[:, None, :]])
 
 
-def _moved(
-    combiner: Combiner, at: NDArray[np.intp], V: Floats, parts: list[Floats], answer: float
-) -> Floats:
+def _moved(combiner: Combiner, at: Index, V: Floats, parts: list[Floats], answer: float) -> Floats:
     """Probability of label j of each row after an answer to label k, of shape (b, j, k)."""
     f, mean, signs, alone = parts
     own = np.einsum("bkk->bk", V)[:, None, :]
