@@ -379,10 +379,7 @@ class _SkillSearch(DM2LClassifierCV):
 
 
 def choose(
-    sample: Sample,
-    kernel: str,
-    gammas: Sequence[float] | None = None,
-    ridge: DM2LClassifierCV | None = None,
+    sample: Sample, kernel: str, gammas: Any = None, ridge: DM2LClassifierCV | None = None
 ) -> DM2LClassifierCV:
     """Select alpha and gamma without nuclear norms, or lambda_d for a given ``ridge``."""
     X, labels, cv = sample

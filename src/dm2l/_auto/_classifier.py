@@ -22,18 +22,7 @@ from dm2l._auto._base_models import (
     user_candidates,
 )
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
-from dm2l._auto._leaderboard import (
-    FoldOfRow,
-    add_gains,
-    brier,
-    cross_fitted,
-    label_auc,
-    label_table,
-    log_loss,
-    on_new_rows,
-    rate_log_odds,
-    try_all,
-)
+from dm2l._auto._leaderboard import add_gains, cross_fitted, estimates, rate_log_odds, try_all
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.features import column_variances
@@ -43,7 +32,6 @@ from dm2l._utils.html import YES, Bar, Cell, block, grid
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
 from dm2l.completion._errors import plain_probability
 from dm2l.datasets import duplicate_groups
-from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.model_selection import label_folds
 
@@ -172,8 +160,6 @@ class AutoClassifier(MissingLabelClassifier):
             if getattr(self, name) is not None:
                 check_numbers(self, name, positive=True)
 
-    # -- inputs ---------------------------------------------------------------------------------
-
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
         """Check ``X`` and encode its columns as numbers, with NaN for missing values."""
         if not reset:
@@ -216,8 +202,6 @@ class AutoClassifier(MissingLabelClassifier):
         if isinstance(groups, str):
             return duplicate_groups(X)
         return None if groups is None else np.asarray(groups)[self._keep]
-
-    # -- fitting --------------------------------------------------------------------------------
 
     def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
         mask = LearnableMask.of(labels.signs, labels.entries)
@@ -266,23 +250,13 @@ class AutoClassifier(MissingLabelClassifier):
         # Estimates count all labels, since new rows may show both classes of any label.
         found = rate_log_odds(signs, context.fold)
         found[:, mask.learnable] = eta
-        self._set_estimates(found, signs, context.fold)
+        measured = estimates(found, signs, context.fold, self.label_names_, mask.learnable)
+        self.estimate_, self.label_quality_ = measured
         self.held_out_ = np.full((len(keep), len(mask.learnable)), np.nan)
         self.held_out_[keep] = expit(found)
         self.held_out_folds_ = np.full(len(keep), -1)
         self.held_out_folds_[keep] = context.fold
         return FitResult(leave_one_out_scores=mask.spread(unseen), out_of_fold=True)
-
-    def _set_estimates(self, eta: Floats, T: Signs, fold: FoldOfRow) -> None:
-        """Measure the out-of-fold log-odds of all labels."""
-        folds, learnable = int(fold.max()) + 1, self._learnable
-        self.estimate_ = {
-            "label_auc": on_new_rows(label_auc(eta, T, fold)[0], folds, 1.0),
-            "log_loss": on_new_rows(log_loss(eta, T), folds),
-            "brier": on_new_rows(brier(eta, T), folds, 1.0),
-        }
-        names = self.label_names_[learnable]
-        self.label_quality_ = label_table(eta[:, learnable], T[:, learnable], names, fold)
 
     def _fit_ensemble(self, context: EnsembleContext) -> tuple[Floats, Bools]:
         """Fit the base models and the stack; return out-of-fold log-odds, and which are scores."""
@@ -371,8 +345,6 @@ class AutoClassifier(MissingLabelClassifier):
         rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
         return own if rows is None else rows.hold_out(X, labels.signs, own)
 
-    # -- notebooks ------------------------------------------------------------------------------
-
     def _repr_html_inner(self) -> str:
         """Diagram of scikit-learn; after a fit also the leaderboard and the quality of labels."""
         diagram = super()._repr_html_inner()
@@ -401,8 +373,6 @@ class AutoClassifier(MissingLabelClassifier):
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         found: dict[str, str] = super()._repr_mimebundle_(**options)
         return found | ({"text/html": self._repr_html_inner()} if "text/html" in found else {})
-
-    # -- predicting -----------------------------------------------------------------------------
 
     def _on_own_scale(self, scores: Floats) -> Floats:
         return 2 * plain_probability(scores) - 1

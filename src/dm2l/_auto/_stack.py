@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from dm2l._utils.logistic import LogisticProblem, padded
+from dm2l.labels._entries import Signs
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -59,9 +60,7 @@ class Stack:
     intercept: Floats  # (c,)
 
     @classmethod
-    def fit(
-        cls, scores: Floats, T: NDArray[Any], shares: Bools, weights: Floats | None = None
-    ) -> Self:
+    def fit(cls, scores: Floats, T: Signs, shares: Bools, weights: Floats | None = None) -> Self:
         """Fit to out-of-fold scores (m, n, c), with NaN where absent, signs and weights (n, c)."""
         known = (T != 0) & np.isfinite(scores).all(axis=0)
         step = max(1, int(known.sum() * len(scores) // MOST_ENTRIES))

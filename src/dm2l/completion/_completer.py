@@ -151,17 +151,14 @@ NO_BOUND = np.full(2, np.nan)
 
 
 class Imputation(NamedTuple):
-    """Scores, probabilities and decisions of all entries, and the missing ones to fill.
-
-    The labels that are ``implied`` by known ones are among them.
-    """
+    """Scores, probabilities and decisions of all entries, and the missing ones to fill."""
 
     scores: Floats
     probabilities: Floats
     positive: Mask
     chosen: Mask
     expected_wrong: Floats  # numbers of wrong no and wrong yes
-    implied: Mask | bool = False
+    implied: Mask | bool = False  # by known labels; these are among the ones to fill
 
 
 def check_threshold(threshold: Any) -> None:
@@ -202,21 +199,15 @@ class _Fitted:
 
 @dataclass(eq=False, repr=False)
 class LabelCompleter:
-    """Computes probabilities, decisions, imputed labels and label errors from scores.
+    """Computes probabilities, decisions, imputed labels and label errors from scores."""
 
-    Scores are arrays (n, c) on the scale of the signs ``T``: ``+1`` positive, ``-1`` negative,
-    ``0`` missing. Scores of labels that are not ``learnable`` are constant. With a ``calibrator``,
-    decisions follow its probabilities, unless ``by_probability`` is False. Without one,
-    probabilities come from ``curves``, and decisions from the ``thresholds`` of the scores.
-    """
-
-    thresholds: Floats
-    learnable: Mask
+    thresholds: Floats  # of scores, for decisions unless these are by probability
+    learnable: Mask  # scores of other labels are constant
     calibrator: Calibrator | None = None
-    by_probability: bool = True
+    by_probability: bool = True  # whether decisions follow the probabilities of the calibrator
     training_rows: TrainingRows | None = None
     # Searches and cross-validation use neither of these two, so they are fitted at the first use.
-    curves: _Fitted = _Fitted()
+    curves: _Fitted = _Fitted()  # for probabilities without a calibrator
     correlation: _Fitted = _Fitted()  # of labels, with ``coupling``
     rules: LabelRules | None = None
 
@@ -235,12 +226,9 @@ class LabelCompleter:
         weights: Floats | None = None,
         pairwise: bool = False,
         rules: LabelRules | None = None,
-        calibrated: bool = False,
+        calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
     ) -> Self:
-        """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation.
-
-        With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p.
-        """
+        """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation."""
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -276,8 +264,6 @@ class LabelCompleter:
         # Copies and files contain fitted results, not functions that hold the training labels.
         return partial(type(self), **self.state()), ()
 
-    # -- only features --------------------------------------------------------------------------
-
     def coherent(self, p: Floats) -> Floats:
         """Probabilities that obey the rules, from features alone."""
         return p if self.rules is None else self.rules._logic.project(p, np.zeros(p.shape, np.int8))
@@ -300,8 +286,6 @@ class LabelCompleter:
         """Return the probability that each entry is positive, without using known labels."""
         calibrator = self.calibrator or self.curves
         return plain_probability(scores) if calibrator is None else calibrator.predict(scores)
-
-    # -- features and known labels --------------------------------------------------------------
 
     def check_bound(self, max_error_rate: Any, method: str, estimator: str) -> Any:
         """Check ``max_error_rate``, and raise an error if error rates cannot be bounded."""

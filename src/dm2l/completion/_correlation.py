@@ -55,20 +55,16 @@ SCORES = 4  # number of weights of the scores, with the intercept
 
 @dataclass(frozen=True)
 class LabelCorrelation:
-    """Covariance of the residuals of all labels, with probabilities and error rates based on it.
-
-    Decisions follow conditional means if there is a ``threshold``, and otherwise probabilities with
-    ``cutoffs``, which are NaN for labels with too few examples of a class, and infinite for labels
-    with none, whose probabilities do not use other labels. In training rows, a share ``added`` of
-    what known labels add to held-out scores is added to the scores of the model.
-    """
+    """Covariance of the residuals of all labels, with probabilities and error rates based on it."""
 
     covariance: LabelCovariance
     combiner: Combiner
     error_rates: ErrorRateBound
-    threshold: float | None
+    threshold: float | None  # of conditional means; with None, decisions follow probabilities
+    # NaN for labels with too few examples of a class, and infinite for labels with none, whose
+    # probabilities do not use other labels.
     cutoffs: Floats
-    added: float = 1.0
+    added: float = 1.0  # share of what known labels add to held-out scores, for training rows
 
     @classmethod
     def fit(
@@ -77,16 +73,11 @@ class LabelCorrelation:
         F: Floats,
         threshold: Any = None,
         order: Index | None = None,
-        calibrated: bool = False,
-        free: Mask | None = None,
-        overfit: tuple[Signs, Floats, Floats] | None = None,
+        calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
+        free: Mask | None = None,  # entries that others do not imply, for the error rates
+        overfit: tuple[Signs, Floats, Floats] | None = None,  # see overfits
     ) -> Self:
-        """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``.
-
-        With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p. Error rates are
-        those of entries that are ``free``, which means not implied by others. Some training rows
-        have signs, held-out scores and other scores of the model, if it is ``overfit``.
-        """
+        """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``."""
         scored = np.isfinite(F)
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
@@ -243,7 +234,10 @@ class Combiner:
 
     def margins(self, T: Signs, *inputs: Floats) -> Floats:
         """Log-odds of every entry before the final weights."""
-        return self._margins(T.astype(np.float64), self._standardized(*inputs))
+        W, Z = self.weights_, self._standardized(*inputs)
+        eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
+        # The weight of a label's sign in its own model is zero.
+        return eta + T.astype(np.float64) @ W[:, SCORES:].T if self.with_labels_ else eta
 
     def alone(self, T: Signs, F: Floats) -> Floats:
         """Return log-odds from only the features."""
@@ -301,12 +295,6 @@ class Combiner:
     def _standardized(self, *inputs: Floats) -> Floats:
         scores = self._scores(*inputs)
         return (scores - self.centre_[:, None]) * self.scale_[:, None]
-
-    def _margins(self, T: Floats, Z: Floats) -> Floats:
-        W = self.weights_
-        eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
-        # The weight of a label's sign in its own model is zero.
-        return eta + T @ W[:, SCORES:].T if self.with_labels_ else eta
 
 
 class _WithSigns(LogisticProblem):

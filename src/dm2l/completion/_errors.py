@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from dm2l._utils.arrays import Index
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import observed_rates
 
@@ -331,9 +332,7 @@ class ErrorRateBound:
                     errors[at] = min(expected / filled[first] * (1.0 + mistakes[first]), 1.0)
         return lowest, errors
 
-    def _groups(
-        self, side: int, used: Mask
-    ) -> Iterator[tuple[NDArray[np.intp], int, Floats, bool]]:
+    def _groups(self, side: int, used: Mask) -> Iterator[tuple[Index, int, Floats, bool]]:
         """Used labels, predictions, errors, and whether a label is in a pool."""
         confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
@@ -395,8 +394,8 @@ class LabelErrors:
     (2, 1, True)
     """
 
-    row: NDArray[np.intp]
-    label: NDArray[np.intp]
+    row: Index
+    label: Index
     observed: Mask
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
@@ -417,12 +416,12 @@ class LabelErrors:
         return cls._sorted(np.lexsort((-against, -probability)), row, label, observed, probability)
 
     @classmethod
-    def _sorted(cls, order: NDArray[np.intp], *columns: NDArray[Any]) -> Self:
+    def _sorted(cls, order: Index, *columns: NDArray[Any]) -> Self:
         row, label, observed, probability = (values[order] for values in columns)
         false_alarms = np.cumsum(1 - probability) / np.arange(1, len(order) + 1)
         return cls(row, label, observed, probability, false_alarms)
 
-    def _given(self, conflicts: Iterable[tuple[int, NDArray[np.intp]]]) -> Self:
+    def _given(self, conflicts: Iterable[tuple[int, Index]]) -> Self:
         """Return the errors if at least one of these labels of each of these rows is wrong."""
         p, order = self.probability.copy(), np.argsort(self.row, kind="stable")
         rows = self.row[order]
