@@ -122,18 +122,15 @@ class TimeBudget:
 
     def allows(self, seconds: float) -> bool:
         """Whether the time suffices for this many estimated seconds and the reserved work."""
-        return self.passed + (seconds + self.reserved) * self._pace() <= self.limit
+        # The first candidate is small and not typical, so a tenth of the plan is added to the work.
+        known = 0.1 * self.planned
+        pace = (self.passed + known) / (self._done + known) if known else 1.0
+        return self.passed + (seconds + self.reserved) * pace <= self.limit
 
     def check(self) -> None:
         """Raise an error if the current base model, unless it is the first, uses reserved time."""
         if self.binding and not self.allows(0.0):
             raise OutOfTimeError
-
-    def _pace(self) -> float:
-        """Actual seconds per estimated second, from the work done so far."""
-        # The first candidate is small and not typical, so a tenth of the plan is added to the work.
-        known = 0.1 * self.planned
-        return (self.passed + known) / (self._done + known) if known else 1.0
 
     def report(self, line: str) -> None:
         """Report a step with the elapsed and the estimated remaining time."""

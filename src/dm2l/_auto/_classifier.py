@@ -146,7 +146,6 @@ class AutoClassifier(MissingLabelClassifier):
     verbose: int = 0
 
     def __sklearn_tags__(self) -> Tags:
-        """Estimator tags of scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -196,13 +195,6 @@ class AutoClassifier(MissingLabelClassifier):
             check_magnitude(np.nan_to_num(coded) if gaps else coded, names)
         return coded
 
-    def _groups(self, X: Any) -> Any:
-        """Group of each training row if ``cv`` has groups, else None."""
-        groups = getattr(self.cv, "groups", None)
-        if isinstance(groups, str):
-            return duplicate_groups(X)
-        return None if groups is None else np.asarray(groups)[self._keep]
-
     def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
         mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
@@ -225,8 +217,9 @@ class AutoClassifier(MissingLabelClassifier):
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))
         report = partial(print, "[DM2L auto]", file=sys.stderr)
         weights = None if entries is None else entries.weights
-        groups = self._groups(X) if folds else None
+        groups = getattr(self.cv, "groups", None) if folds else None
         if groups is not None:
+            groups = duplicate_groups(X) if isinstance(groups, str) else np.asarray(groups)[keep]
             of_rows = np.broadcast_to(row_weights(groups)[:, None], T.shape)
             weights = of_rows if weights is None else of_rows * weights
         context = EnsembleContext(

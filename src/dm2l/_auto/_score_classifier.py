@@ -90,7 +90,6 @@ class ScoreClassifier(MissingLabelClassifier):
     missing_as: str | None = None
 
     def __sklearn_tags__(self) -> Tags:
-        """Estimator tags of scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags

@@ -1,7 +1,4 @@
-"""Stacking: calibrated and weighted sums of the scores of the base models.
-
-The formulas are in docs/research/choosing.md.
-"""
+"""Stacking: calibrated and weighted sums of scores of models (docs/research/choosing.md)."""
 
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,4 @@
-"""Residual covariance of labels, and moments of an entry given the other known labels of its row.
-
-The formulas are in docs/research/imputing.md.
-"""
+"""Residual covariance of labels, and conditional moments (docs/research/imputing.md)."""
 
 from __future__ import annotations
 

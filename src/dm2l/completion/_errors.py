@@ -401,7 +401,6 @@ class LabelErrors:
     false_alarms: NDArray[np.float64]
 
     def __len__(self) -> int:
-        """Return the number of entries."""
         return len(self.row)
 
     @classmethod
