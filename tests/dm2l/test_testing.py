@@ -613,7 +613,7 @@ def test_without_a_failure_the_results_are_returned_either_way():
 
 @pytest.mark.parametrize("thing", [Sound, None, "ridge"])
 def test_what_is_no_estimator_is_refused_at_once(thing):
-    with pytest.raises(TypeError, match="estimator must have a fit method, got "):
+    with pytest.raises(TypeError, match="estimator must be an instance with fit, got "):
         check_missing_label_estimator(thing, on_fail="return")
 
 

@@ -432,7 +432,7 @@ def test_a_text_file_is_completed_as_a_sheet(tmp_path):
 
 
 def test_what_excel_does_not_take_is_refused(tmp_path):
-    for value, words in (("x" * 40_000, "32767 characters"), ("a\x01b", "control character")):
+    for value, words in (("x" * 40_000, "32767 letters"), ("a\x01b", "control character")):
         with pytest.raises(ValueError, match=words):
             write_columns(tmp_path / "o.xlsx", {"a": [1], "b": [value]})
     with pytest.raises(ValueError, match="16384 columns"):
