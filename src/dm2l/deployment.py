@@ -196,12 +196,17 @@ def _log_odds(graph: _Graph, X: str, model: Any) -> str:
     if model.scale_ == "probability":
         p = graph("Add", graph("Mul", S, 1 - 2 * SURE), SURE)
         S = graph("Log", graph("Div", p, graph("Sub", 1.0, p)))
-    slope, level, rate = np.zeros(c), 2 * model._constant, 2 * model._constant
-    slope[learnt] = (stack.weights * stack.slope / stack.scale)[0]
+    level, rate = 2 * model._constant, 2 * model._constant
+    centre, scale, slope, bend = np.zeros((4, c))
+    centre[learnt], scale[learnt] = stack.centre[0], 1 / stack.scale[0]
+    slope[learnt] = (stack.weights * stack.slope)[0]
+    bend[learnt] = np.pi / 8 * np.broadcast_to(stack.variance, stack.slope.shape)[0]
     level[learnt] = stack.intercept + (stack.weights * stack.offset)[0]
-    level[learnt] -= slope[learnt] * stack.centre[0]
     rate[learnt] = model._rate
-    eta = graph("Where", absent, rate, graph("Add", graph("Mul", S, slope), level))
+    Z = graph("Mul", graph("Sub", S, centre), scale)
+    root = graph("Sqrt", graph("Add", graph("Mul", graph("Mul", Z, Z), bend), 1.0))
+    eta = graph("Add", graph("Div", graph("Mul", Z, slope), root), level)
+    eta = graph("Where", absent, rate, eta)
     eta = graph("Min", graph("Max", eta, -30.0), 30.0)
     mean, cross = np.zeros(c), np.zeros((c, c))
     mean[learnt], cross[np.ix_(learnt, learnt)] = model._mean, model._cross

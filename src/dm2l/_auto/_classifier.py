@@ -23,15 +23,15 @@ from dm2l._auto._base_models import (
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 from dm2l._auto._leaderboard import (
     FoldOfRow,
-    add_gains,
     brier,
     cross_fitted,
-    label_auc,
+    expected_auc,
     label_table,
     log_loss,
     on_new_rows,
     rate_log_odds,
     try_all,
+    weigh,
 )
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
 from dm2l._auto._user_models import user_candidates
@@ -277,7 +277,7 @@ class AutoClassifier(MissingLabelClassifier):
         """Measure the out-of-fold log-odds of all labels."""
         folds, learnable = int(fold.max()) + 1, self._learnable
         self.estimate_ = {
-            "label_auc": on_new_rows(label_auc(eta, T, fold)[0], folds, 1.0),
+            "label_auc": on_new_rows(expected_auc(eta, T, fold), folds, 1.0),
             "log_loss": on_new_rows(log_loss(eta, T), folds),
             "brier": on_new_rows(brier(eta, T), folds, 1.0),
         }
@@ -295,13 +295,12 @@ class AutoClassifier(MissingLabelClassifier):
         budget.report("weighting the models")
         eta = np.full(T.shape, np.nan)
         if len(context.folds) > 1:
-            eta = cross_fitted(scores, T, shares, fold, weights)
-            stack = Stack.fit(scores, T, shares, weights)
-            add_gains(board, context, scores, shares, eta)
+            eta, prior = weigh(board, context, scores, shares)
+            stack = Stack.fit(scores, T, shares, weights, prior)
             share = stack.effects / max(stack.effects.sum(), 1e-300)
             keep = (share >= NEGLIGIBLE) | (share == share.max())
         else:
-            stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
+            stack, keep, prior = Stack.plain(T.shape[1]), np.ones(1, dtype=bool), None
         budget.step = stacking
         budget.advance()
         budget.step = (budget.ahead - correlating) / max(keep.sum(), 1)
@@ -310,9 +309,11 @@ class AutoClassifier(MissingLabelClassifier):
             keep[list(failed)] = False
             if not keep.any():
                 raise next(iter(failed.values()))
-            eta = cross_fitted(scores[keep], T, shares[keep], fold, weights)
         if not keep.all():
-            stack = Stack.fit(scores[keep], T, shares[keep], weights)
+            prior = prior[keep] if prior is not None and prior[keep].any() else None
+            stack = Stack.fit(scores[keep], T, shares[keep], weights, prior)
+        if failed:
+            eta = cross_fitted(scores[keep], T, shares[keep], fold, weights, prior)
         if len(context.folds) > 1:
             weight = np.zeros(len(keep))
             weight[keep] = stack.common / max(stack.common.sum(), 1e-300)

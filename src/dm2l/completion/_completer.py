@@ -157,10 +157,7 @@ NO_BOUND = np.full(2, np.nan)
 
 
 class Imputation(NamedTuple):
-    """Scores, probabilities and decisions of all entries, and the missing ones to fill.
-
-    The labels that are ``implied`` by known ones are among them.
-    """
+    """Answers for all entries, and the missing ones to fill, which include ``implied`` ones."""
 
     scores: Floats
     probabilities: Floats
@@ -262,7 +259,8 @@ class LabelCompleter:
                 curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
             # Missing entries that others imply are not predicted, so these would be too easy.
             free = None if rules is None else ~rules._logic.redundant(T)
-            options = threshold, order, calibrated, free, overfit
+            # Only the models of an ensemble may have been fitted to imputed labels.
+            options = threshold, order, calibrated, free, overfit if calibrated else None
             correlation = partial(LabelCorrelation.fit, T, scores, *options)
         return cls(
             *(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation),
@@ -338,27 +336,25 @@ class LabelCompleter:
         open_: Mask | bool = True,
     ) -> Imputation:
         """Impute from features and known labels; entries not in ``open_`` are not chosen."""
-        logic = None if self.rules is None else self.rules._logic
-        closed, against = (T, None) if logic is None else logic.propagate(T)
+        logic: Any = None if self.rules is None else self.rules._logic
+        closed, against = (T, np.zeros(len(T), bool)) if logic is None else logic.propagate(T)
+        implied, correlation = (closed != 0) & (T == 0), self.correlation
         found = self._impute(X, T, (closed == 0) & open_, scores, probabilities, max_error_rate)
-        implied = (closed != 0) & (T == 0)
-        if max_error_rate is not None:
-            right, correlation = implied & (found.positive == (closed > 0)), self.correlation
+        if max_error_rate is not None and correlation is not None:
+            right = implied & (found.positive == (closed > 0))
             confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
             entries = confidence, found.positive, found.chosen & self.learnable
             chosen, expected = correlation.error_rates.choose(*entries, max_error_rate, right)
             found = found._replace(chosen=chosen, expected_wrong=expected)
         if logic is None:
             return found
-        known = np.where(against[:, None], 0, closed).astype(np.int8)
-        fixed, kept = known, found.chosen
+        fixed = known = np.where(against[:, None], 0, closed).astype(np.int8)
         if max_error_rate is not None:  # the entries to fill keep their decisions, or are left
-            answers = np.where(kept, np.where(found.positive, 1, -1), known).astype(np.int8)
-            answers, broken = logic.propagate(answers)
+            answers = np.where(found.chosen, np.where(found.positive, 1, -1), known)
+            answers, broken = logic.propagate(answers.astype(np.int8))
             fixed = np.where(broken[:, None], known, answers)
         positive = logic.decide(found.positive, found.probabilities, fixed)
-        if max_error_rate is not None:
-            kept = kept & (positive == found.positive)
+        kept = found.chosen & ((positive == found.positive) | (max_error_rate is None))
         return found._replace(
             scores=np.where(implied, closed, found.scores),
             probabilities=logic.project(found.probabilities, known),
@@ -483,7 +479,9 @@ class CompletionMixin:
             answers = found.probabilities if proba else found.scores
             filled = np.where(missing, answers, given.signs > 0 if proba else given.signs)
         framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
-        return (framed, CompletionSummary.of(missing, *found[2:])) if return_summary else framed
+        if return_summary:
+            return framed, CompletionSummary.of(missing, found.chosen, found.positive, *found[4:])
+        return framed
 
     def _score_and_impute(
         self: Any, X: Any, T: Any, max_error_rate: Any = None, open_: Mask | bool = True

@@ -1,7 +1,7 @@
 """Calibration of scores, error-rate control of imputed labels, and errors in observed labels."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from numbers import Real
 from typing import Any, Self
 
@@ -196,15 +196,15 @@ class CompletionSummary:
     n_implied: int = 0
 
     def __repr__(self) -> str:
-        values = vars(self).items()
-        return f"CompletionSummary({', '.join(f'{name}={round(x, 4)}' for name, x in values)})"
+        values = zip(fields(self), astuple(self), strict=True)
+        return f"CompletionSummary({', '.join(f'{at.name}={round(x, 4)}' for at, x in values)})"
 
     @classmethod
     def of(
         cls,
         missing: NDArray[np.bool_],
-        positive: NDArray[np.bool_],
         chosen: NDArray[np.bool_],
+        positive: NDArray[np.bool_],
         expected: Floats,
         implied: NDArray[np.bool_] | bool = False,
     ) -> Self:
@@ -214,7 +214,8 @@ class CompletionSummary:
         sums = zip([expected.sum(), *expected[::-1]], [filled.sum(), *filled[::-1]], strict=True)
         rates = [float(count / n) if n else np.nan for count, n in sums]
         n_yes, n_no = (int((chosen & ~implied & side).sum()) for side in (positive, ~positive))
-        return cls(n_yes, n_no, int((missing & ~chosen).sum()), *rates, int(implied.sum()))
+        n_left, n_implied = int((missing & ~chosen).sum()), int(implied.sum())
+        return cls(n_yes, n_no, n_left, rates[0], rates[1], rates[2], n_implied)
 
 
 @dataclass(frozen=True)
@@ -359,17 +360,16 @@ class ErrorRateBound:
             yield labels[k : k + 1], int(n[k]), confidence[of_error == k], bool(scarce[k])
 
 
-def check_max_error_rate(value: Any) -> float | tuple[float, float]:
-    """Checked error rate, or pair of error rates for yes and for no."""
-    parts = value if isinstance(value, (tuple, list)) else (value,)
+def check_max_error_rate(value: Any) -> tuple[float, float]:
+    """Checked error rates for yes and for no."""
+    parts = value if isinstance(value, (tuple, list)) else (value, value)
     numbers = all(isinstance(part, Real) and not isinstance(part, bool) for part in parts)
-    good = numbers and all(0 <= part <= 1 for part in parts)
-    if not good or len(parts) != 1 + isinstance(value, (tuple, list)):
+    if len(parts) != 2 or not numbers or not all(0 <= part <= 1 for part in parts):
         raise ValueError(
             "max_error_rate must be a number from 0 to 1, or a pair of such numbers for yes and "
             f"for no, got {value!r}."
         )
-    return (float(parts[0]), float(parts[1])) if len(parts) == 2 else float(parts[0])
+    return float(parts[0]), float(parts[1])
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ class RuleLogic:
         groups = [Group(at, kind == "exactly_one") for kind, at in kinds if kind != "implications"]
         edges = np.array([at for kind, at in kinds if kind == "implications"], dtype=np.intp)
         edges = edges.reshape(-1, 2)
-        self.coherence = Coherence(m, edges, groups, _closed(*edges.T, m))
+        self.coherence = Coherence(m, edges, groups, _closed(edges[:, 0], edges[:, 1], m))
         self.groups = self.coherence.A[self.coherence.low == 1].astype(np.float32)
         self._always = np.zeros(m, dtype=bool)
         self._probe()
@@ -246,8 +246,8 @@ class RuleLogic:
                 known |= dict.fromkeys(always, (None, []))
         steps, queue = [conflict[0]], list(conflict[1])
         for literal in queue:  # grows
-            rule, others = known[literal]
-            steps += [] if rule is None else [rule]
+            reason, others = known[literal]
+            steps += [] if reason is None else [reason]
             queue += [other for other in others if other not in queue]
         return sorted(facts & set(queue)), _listed(list(dict.fromkeys(steps[::-1])))
 
@@ -282,8 +282,6 @@ def _limit(what: str, count: int, most: int) -> None:
 
 
 def _listed(rules: Sequence[RuleText], word: str = "and") -> str:
-    *most, last = (rule.placed for rule in rules[:_SHOWN])
-    if len(rules) > _SHOWN:
-        last = f"{last} {word} {len(rules) - _SHOWN} other rules"
-        return ", ".join([*most, last])
+    shown, more = [rule.placed for rule in rules[:_SHOWN]], len(rules) - _SHOWN
+    *most, last = [*shown, f"{more} other rules"] if more > 0 else shown
     return f"{', '.join(most)} {word} {last}" if most else last

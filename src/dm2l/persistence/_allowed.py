@@ -126,6 +126,7 @@ Stack dm2l._auto._stack
   common: f[m]
   centre scale slope offset weights: f[m,c]
   intercept: f[c]
+  variance: number | f[m,c]
 
 LabelMatrix dm2l.labels._matrix
   signs: i1[...,c]

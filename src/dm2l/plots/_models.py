@@ -21,7 +21,7 @@ from dm2l.plots import _canvas as canvas
 from dm2l.plots._canvas import Ax, Display, Names, Numbers
 
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
-_MOST_NUMBERS = 8  # maximum number of values of lambda_d written along the axis
+_MOST_NUMBERS = 8  # values of lambda_d that are written at the axis
 # Horizontal shift between lines and its maximum, relative to the distance of neighbouring lambda_d.
 _DODGE, _MOST = 0.07, 0.35
 _HISTOGRAM_BINS = 20

@@ -156,7 +156,7 @@ def complete_table(
     else:
         warnings = [*warnings, *no_positive_warnings(table.label_names, ~left & missing, positive)]
     single = missing & alone
-    parts = single, found.positive, single & ~left, found.expected_wrong, found.implied
+    parts = single, single & ~left, found.positive, found.expected_wrong, found.implied
     summary = CompletionSummary.of(*parts)
     wrong, n = found.expected_wrong.sum(), summary.n_yes + summary.n_no + summary.n_implied
     of_values = np.nan

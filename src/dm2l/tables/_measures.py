@@ -94,7 +94,7 @@ def impute(
             cells[:, labels] &= ~implied[:, labels].all(axis=1, keepdims=True)
         p = np.where(cells, alone.probabilities, found.probabilities)
         positive = np.where(cells, alone.positive, found.positive)
-        least = 0.0 if bound is None else 1.0 - (bound if isinstance(bound, float) else bound[0])
+        least = 0.0 if bound is None else 1.0 - bound[0]
         chosen = found.chosen.copy()
         for labels, group in together:
             likely = group.probability(p[:, labels], positive[:, labels]) >= least
