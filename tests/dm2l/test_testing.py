@@ -517,9 +517,9 @@ MUTANTS = [
     (
         Rounds(),
         ["check_other_values_are_refused"],
-        "ValueError that names 3.25, but raised no error",
+        "ValueError that contains 3.25, but raised no error",
     ),
-    (Mumbles(), ["check_other_values_are_refused"], "names 3.25, got: Bad labels"),
+    (Mumbles(), ["check_other_values_are_refused"], "contains 3.25, got: Bad labels"),
     (
         WrongType(),
         ["check_nothing_observed_is_refused", "check_other_values_are_refused"],

@@ -186,7 +186,7 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
         ({"y_score": (np.zeros((2, 2), int),)}, "a pair .* got 1 elements"),
         (
             {"y_score": (np.zeros((1, 2), int), np.zeros((1, 2)))},
-            r"2 rows and the same shape; got shapes \(1, 2\)",
+            r"2 rows and the same shape, got shapes \(1, 2\)",
         ),
         ({"y_score": (np.array([[0, 5], [0, 1]]), np.zeros((2, 2)))}, "from 0 to 2"),
         (
