@@ -230,7 +230,7 @@ def test_a_mask_over_a_list_is_that_of_holes_over_all_scores(metric, sparse_mask
 @pytest.mark.parametrize(
     ("p", "message"),
     [
-        ([0.5, 0.5], r"shape \(3,\), one per label; got \(2,\)"),
+        ([0.5, 0.5], r"shape \(3,\), one per label, got \(2,\)"),
         ([0.5, 0.0, 1.0], "0.0 for label 1"),
     ],
 )

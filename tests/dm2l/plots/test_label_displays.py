@@ -364,6 +364,6 @@ def test_wrong_options_of_the_singular_values(options, message):
 
 def test_scores_of_another_shape_are_refused():
     with pytest.raises(
-        ValueError, match=r"scores must have the shape of the labels, \(80, 5\); got \(80, 4\)"
+        ValueError, match=r"scores must have the shape of the labels, \(80, 5\), got \(80, 4\)"
     ):
         SingularValuesDisplay.from_predictions(nan_coded(half()), np.zeros((80, 4)))
