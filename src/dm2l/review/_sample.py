@@ -1,4 +1,4 @@
-"""Error rates of filled entries, from a random sample that a person checks."""
+"""Estimate error rates of filled entries from a random sample that a person checks."""
 
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ Key = tuple[int, str]  # row, counted from 1, and label
 
 
 class Sample(NamedTuple):
-    """A sample of the entries that a model fills, drawn apart from those with yes and with no."""
+    """A sample of the entries that a model fills, stratified by the filled answers yes and no."""
 
     entries: dict[Key, str]  # the filled answers, in random order
     filled: dict[str, int]  # the number of entries that are filled with each answer
 
     @classmethod
     def draw(cls, completion: Completion, size: int, seed: int) -> Self:
-        """Draw half of the sample from each answer, or all entries of an answer that has fewer."""
+        """Draw half of the sample from each answer, or all its entries if there are fewer."""
         rng, yes = np.random.default_rng(seed), completion.positive
         parts = {"yes": completion.filled & yes, "no": completion.filled & ~yes}
         filled = {answer: int(part.sum()) for answer, part in parts.items()}
@@ -33,7 +33,7 @@ class Sample(NamedTuple):
         return cls({entries[i][0]: entries[i][1] for i in rng.permutation(len(entries))}, filled)
 
     def matches(self, completion: Completion) -> bool:
-        """Whether a completion fills as many entries, and the sampled ones in the same way."""
+        """Return whether a completion fills equal numbers and the same values in the sample."""
         names = {name: k for k, name in enumerate(completion.label_names)}
         filled, yes = completion.filled, completion.positive
         counts = {"yes": int((filled & yes).sum()), "no": int((filled & ~yes).sum())}
@@ -43,7 +43,7 @@ class Sample(NamedTuple):
         )
 
     def rates(self, said: Mapping[Key, str]) -> list["FilledRate"]:
-        """Error rates among the filled entries, by their answer, once all entries are checked."""
+        """Estimate the error rate of each filled answer, when all sampled entries are checked."""
         found = []
         for answer, size in self.filled.items():
             words = [said[key] for key, filled in self.entries.items() if filled == answer]
@@ -55,13 +55,13 @@ class Sample(NamedTuple):
 
 
 class FilledRate(NamedTuple):
-    """Errors among the entries that are filled with an answer, from a sample of them."""
+    """Estimated errors among the entries that are filled with one answer."""
 
     answer: str
     filled: int
     checked: int
     skipped: int
-    wrong: int  # of the checked entries
+    wrong: int  # number of checked entries that are wrong
     low: int  # 95 % confidence interval of the number of errors among the filled entries
     high: int
 
@@ -78,10 +78,10 @@ class FilledRate(NamedTuple):
 
 
 def error_bounds(wrong: int, checked: int, size: int, skipped: int = 0) -> tuple[int, int]:
-    """95 % confidence interval of the number of errors among ``size`` entries (Clopper-Pearson)."""
+    """Return a 95 % Clopper-Pearson interval for the number of errors among ``size`` entries."""
     # It inverts hypergeometric tests, because the sample is drawn without replacement. Skipped
-    # entries count as right for the lower bound, and as wrong for the upper one.
-    tail, numbers = (1 - 0.95) / 2 * (1 - 1e-9), range(size + 1)  # a number is kept if it ties
+    # entries count as right for the lower bound, and as wrong for the upper bound.
+    tail, numbers = (1 - 0.95) / 2 * (1 - 1e-9), range(size + 1)  # ties are kept
     less, most = wrong - 1, wrong + skipped
     low = bisect_left(numbers, True, key=lambda k: hypergeom.sf(less, size, k, checked) > tail)
     high = bisect_left(numbers, True, key=lambda k: hypergeom.cdf(most, size, k, checked) <= tail)

@@ -158,7 +158,7 @@ def test_a_label_that_all_members_of_a_group_imply_is_always_positive():
         ({"implications": [("a", "a")]}, "'a => a' needs two different labels"),
         ({"exclusions": [("a", "b", "c")]}, "two different labels. Use 'at most one' for more"),
         ({"exactly_one": [("a",)]}, "at least two different labels"),
-        ({"exactly_one": [("a", "")]}, "an empty name"),
+        ({"exactly_one": [("a", "")]}, "an empty or multi-line label name"),
     ],
 )
 def test_contradictory_rules_are_refused(parts, message):
