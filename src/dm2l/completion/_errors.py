@@ -396,6 +396,8 @@ class LabelErrors:
         Probability that the observed label is wrong.
     false_alarms : ndarray of float
         Expected share of correct labels among this entry and all entries before it.
+    contradicted : ndarray of bool or None
+        Whether the prediction, or a rule, contradicts each label; None for unlabelled entries.
 
     Examples
     --------
@@ -412,6 +414,7 @@ class LabelErrors:
     observed: NDArray[np.bool_]
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
+    contradicted: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -426,13 +429,14 @@ class LabelErrors:
         against = np.where(observed, 1 - p, p)
         contradicts, margin = against > 0.5, np.abs(logit(np.clip(p, 1e-9, 1 - 1e-9)))
         probability = _mistaken(margin, contradicts)
-        return cls._sorted(np.lexsort((-against, -probability)), row, label, observed, probability)
+        order = np.lexsort((-against, -probability))
+        return cls._sorted(order, row, label, observed, probability, contradicts)
 
     @classmethod
     def _sorted(cls, order: NDArray[np.intp], *columns: NDArray[Any]) -> Self:
-        row, label, observed, probability = (values[order] for values in columns)
+        row, label, observed, probability, contradicted = (values[order] for values in columns)
         false_alarms = np.cumsum(1 - probability) / np.arange(1, len(order) + 1)
-        return cls(row, label, observed, probability, false_alarms)
+        return cls(row, label, observed, probability, false_alarms, contradicted)
 
     def _given(self, conflicts: Iterable[tuple[int, NDArray[np.intp]]]) -> Self:
         """Return the errors if at least one of these labels of each of these rows is wrong."""
@@ -443,7 +447,8 @@ class LabelErrors:
             at = at[np.isin(self.label[at], labels)]
             p[at] = np.minimum(p[at] / max(1 - float(np.prod(1 - p[at])), 1e-300), 1.0)
         order = np.argsort(-p, kind="stable")
-        return self._sorted(order, self.row, self.label, self.observed, p)
+        contradicted = np.asarray(self.contradicted, dtype=bool) | (p > self.probability)
+        return self._sorted(order, self.row, self.label, self.observed, p, contradicted)
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:

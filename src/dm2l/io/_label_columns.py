@@ -99,7 +99,7 @@ class ColumnGroup:
     def cell(self, positive: NDArray[np.bool_], p: Any = 0.0, before: str = "") -> str:
         """Return the text of a cell with these positive labels; ``before`` are its known tags."""
         if self.kind != "tags":
-            return self.values[self._place(positive, p)]
+            return self.values[self.place(positive, p)]
         old = split_tags(before, self.separator)
         tags = zip(self.values, positive, strict=True)
         new = [tag for tag, yes in tags if yes and tag not in old]
@@ -116,10 +116,11 @@ class ColumnGroup:
         """Return the probability of each cell; for tags, of the least probable positive tag."""
         if self.kind == "tags":
             return np.where(positive, p, np.inf).min(axis=-1)
-        place = self._place(positive, p)
+        place = self.place(positive, p)
         return np.take_along_axis(self.shares(p), np.asarray(place)[..., None], axis=-1)[..., 0]
 
-    def _place(self, positive: NDArray[np.bool_], p: Any) -> Any:
+    def place(self, positive: NDArray[np.bool_], p: Any = 0.0) -> Any:
+        """Return the positions of the values of cells with these positive labels; not for tags."""
         if self.kind == "ordered":
             return np.cumprod(positive, axis=-1).sum(axis=-1)
         # A model without rules may predict no positive label; the most probable one is used then.

@@ -4,7 +4,7 @@ import math
 import posixpath
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -406,8 +406,16 @@ class _EditCheck:
             self._parts.refuse(reason)
 
 
-def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:
-    """Write rows as the only sheet of a file; text that begins with ``=`` is not a formula."""
+def mark_filled(cell: Any) -> None:
+    """Give a cell the background colour of an imputed label."""
+    styles = require("openpyxl.styles", "excel")
+    cell.fill = styles.PatternFill("solid", fgColor="FFF2CC")
+
+
+def write_sheet(
+    path: AnyPath, rows: Iterable[Sequence[Any]], filled: Set[tuple[int, int]] = frozenset()
+) -> None:
+    """Write rows as the only sheet, without formulas; ``filled`` cells get a background colour."""
     openpyxl = require("openpyxl", "excel")
     make, fault = openpyxl.cell.WriteOnlyCell, openpyxl.utils.exceptions.IllegalCharacterError
     book = openpyxl.Workbook(write_only=True)
@@ -419,9 +427,11 @@ def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:
                 most = f"{_MOST_ROWS} rows, {MOST_COLUMNS} columns, {_MOST_LETTERS} letters a cell"
                 raise ValueError(f"Row {number} exceeds the limits of Excel ({most}){instead}")
             cells = [make(sheet, value) for value in row]
-            for cell, value in zip(cells, row, strict=True):
+            for j, (cell, value) in enumerate(zip(cells, row, strict=True)):
                 if isinstance(value, str):
                     cell.data_type = "s"
+                if (number, j) in filled:
+                    mark_filled(cell)
             sheet.append(cells)
     except fault as error:
         reason = f"Row {number} has a control character, which Excel rejects{instead}"

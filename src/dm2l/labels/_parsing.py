@@ -409,7 +409,7 @@ def read_sparse(
     signed = bool((data == -1).any())
     if len(data) and not signed and missing_as is None and len(data) != allowed:
         raise ValueError(
-            "Sparse Y only stores positives, so the meaning of other entries is unknown. Pass "
+            "Sparse Y stores positives only, so the meaning of other entries is unknown. Pass "
             f"missing_as={_MEANINGS}."
         )
     absent = cast("MissingAs", missing_as or "missing")

@@ -8,21 +8,23 @@ from pathlib import Path
 import numpy as np
 
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
+from dm2l.review._columns import Labels
 from dm2l.review._journal import Journal, table_digest
-from dm2l.review._question import Labels
 from dm2l.review._sample import FilledRate
 from dm2l.tables import Completion, Table, write_completion
+from dm2l.tables._reading import count_cells
 
 
 def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[FilledRate]]:
     """Replace filled values by answers of a journal; return also the error rates without them."""
-    sample, made = journal.sample, journal.decisions
+    sample = journal.sample
     if sample is None:
         raise ValueError(
             f"{journal.path} has no random sample. Draw one with dm2l review --check 50, and "
             "answer its questions."
         )
-    if n_left := sum(key not in made for key in sample.entries):
+    said = {key: journal.answer(*key) for key in sample.entries}
+    if n_left := list(said.values()).count(""):
         raise ValueError(
             f"{journal.path}: {n_left} of {len(sample.entries)} entries of the sample are not "
             "checked yet. Continue dm2l review and check or skip them all. An estimate from a part "
@@ -34,20 +36,19 @@ def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[F
             "the options with which it was drawn, or draw a new sample with dm2l review --check "
             "and a new file of answers."
         )
-    rates = sample.rates({key: decision.answer for key, decision in made.items()})
     Y = journal.labels()
-    said = completion.missing & ~np.isnan(Y)
+    given = completion.missing & ~np.isnan(Y)
     return replace(
         completion,
-        positive=np.where(said, Y == 1, completion.positive),
-        look=completion.look & ~said,
-        probabilities=np.where(said, Y, completion.probabilities),
-        left=None if completion.left is None else completion.left & ~said,
-    ), rates
+        positive=np.where(given, Y == 1, completion.positive),
+        look=completion.look & ~given,
+        probabilities=np.where(given, Y, completion.probabilities),
+        left=None if completion.left is None else completion.left & ~given,
+    ), sample.rates(said)
 
 
 def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], digest: str) -> int:
-    """Write a table with the labels ``Y``; return the number of changed labels."""
+    """Write a table with the labels ``Y``; return the number of changed cells."""
     if not table.path.is_file():
         raise ValueError(f"{table.path} does not exist. Restore the table to export the answers.")
     if table_digest(table) != digest:
@@ -68,7 +69,7 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
     with tempfile.TemporaryDirectory() as folder:
         details = Path(folder, "details.csv")
         write_completion(completion, table, output, missing=marks, details=details)
-    return int(given.sum())
+    return count_cells(given, table.exclusive)
 
 
 def export_name(table: Table) -> str:

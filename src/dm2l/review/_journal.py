@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dm2l.labels._logic import RuleLogic
 from dm2l.labels._rules import LabelRules
-from dm2l.review._sample import Key, Sample
+from dm2l.review._columns import asked_columns
+from dm2l.review._sample import Key, Sample, kind_of
 from dm2l.tables import Table
 from dm2l.tables._measures import signs_of
 
@@ -128,6 +129,8 @@ class Journal(AbstractContextManager["Journal"]):
         The current decision for each confirmed or corrected observed label.
     outputs : set of str
         Full paths of the files that the review writes.
+    columns : dict of str to AskedColumn
+        What questions ask for, by its name and by the names of its labels.
     sample : Sample or None
         The random sample from which error rates are estimated.
     dropped : str
@@ -159,6 +162,7 @@ class Journal(AbstractContextManager["Journal"]):
     def __init__(self, path: str | Path, table: Table) -> None:
         self.path = Path(path)
         self.table = table
+        self.columns = asked_columns(table)
         self.digest = table_digest(table)
         self.decisions: dict[Key, Decision] = {}
         self.checks: dict[Key, Decision] = {}
@@ -280,6 +284,13 @@ class Journal(AbstractContextManager["Journal"]):
         signs = self._logic.propagate(signs_of(said)).signs
         return np.where(signs == 0, np.nan, signs > 0)
 
+    def answer(self, row: int, name: str) -> str:
+        """Return the current answer to a question: "skip" if it was skipped, "" if it is open."""
+        column, names = self.columns[name], self.table.label_names
+        made = self.checks if self.observed(row, names[column.labels[0]]) else self.decisions
+        words = {made[row, names[k]].answer for k in column.labels if (row, names[k]) in made}
+        return column.answer(self._labels[row - 1]) if words - {"skip"} else "".join(words)
+
     @property
     def made(self) -> dict[Key, Decision]:
         """The current decisions on missing and on observed labels."""
@@ -374,11 +385,14 @@ class Journal(AbstractContextManager["Journal"]):
         return (row, label), Decision(answer, p)
 
     def _sample_of(self, content: Mapping[str, Any]) -> Sample:
-        filled = {answer: content["filled"].get(answer) for answer in ("yes", "no")}
-        entries = {(row, label): answer for row, label, answer in content["sample"]}
-        for (row, label), answer in entries.items():
-            self.check(row, label, answer)
-        counts = Counter(entries.values())
+        values = any(column.group for column in self.columns.values())
+        kinds = ("yes", "no", "values") if values else ("yes", "no")
+        filled = {kind: content["filled"].get(kind) for kind in kinds}
+        entries = {(row, name): word for row, name, word in content["sample"]}
+        for (row, name), word in entries.items():
+            for label, answer in self.columns[name].answers(word).items():
+                self.check(row, label, answer)
+        counts = Counter(map(kind_of, entries.values()))
         if any(type(n) is not int or n < counts[answer] for answer, n in filled.items()):
             raise ValueError("it contains more entries than were filled")
         if counts["skip"] or len(entries) < len(content["sample"]):

@@ -4,17 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dm2l.io._label_columns import ColumnGroup, label_columns
+from dm2l.review._columns import AskedColumn, Labels, Mask
 from dm2l.review._journal import Journal
 from dm2l.review._sample import Key
 from dm2l.tables import Table, TableModel
 from dm2l.tables._explanation import column_weights
-from dm2l.tables._suggestion import row_values, table_values
-
-Labels = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from dm2l.tables._suggestion import one_per_cell, row_values, table_values
 
 
 class Prediction(NamedTuple):
@@ -35,7 +31,7 @@ class TablePredictions:
 
     def __init__(self, model: TableModel, table: Table, Y: Labels, old: Self | None = None) -> None:
         self.model = model
-        uses, self.columns = model.uses, asked_columns(table)
+        uses, self._exclusive = model.uses, table.exclusive
         self.used = None if uses is None else frozenset(use.name for use in uses if use.used)
         self.values, _, self.warnings = table_values(model, table, Y)
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
@@ -63,7 +59,7 @@ class TablePredictions:
         values, total = self.values, self.values.total
         numbers = (values.probability, total, values.own, values.row, values.others)
         p, value, own, gain, others = (float(number[row, label]) for number in numbers)
-        rank = 1 + int(np.sum(total > value, where=left))
+        rank = 1 + int(np.sum(total > value, where=one_per_cell(total, left, self._exclusive)))
         return Prediction(p, value, rank, own, gain, others)
 
     def rank_rows(self, left: Mask) -> list[int]:
@@ -105,54 +101,6 @@ class OtherLabel(NamedTuple):
     choices: Sequence[tuple[str, float]] = ()  # the values of a column, and their probabilities
 
 
-class AskedColumn(NamedTuple):
-    """The column that a question asks for: a label, or a column with several values."""
-
-    name: str
-    labels: list[int]
-    group: ColumnGroup | None  # None for a label
-
-    def answers(self, word: Any) -> dict[str, Any]:
-        """Return the answer to each label; ``word`` is "skip", or "=" and a value of the column."""
-        if self.group is None:
-            return {self.name: word}
-        if word == "skip":
-            return dict.fromkeys(self.group.labels, "skip")
-        value = str(word)[1:]
-        if str(word)[:1] != "=" or value not in self.group.values:
-            known = ", ".join(self.group.values)
-            raise ValueError(f"{word!r:.40} is not a value of {self.name!r}, which has {known}.")
-        line = self.group.read([[value]], np.zeros(1, dtype=np.intp))[0]
-        return dict(zip(self.group.labels, np.where(line, "yes", "no").tolist(), strict=True))
-
-    def answer(self, known: Labels) -> str:
-        """Return the answer that the labels of a row imply, or "" if some labels are missing."""
-        line = known[self.labels]
-        if np.isnan(line).any():
-            return ""
-        if self.group is not None:
-            return f"={self.group.cell(line == 1)}"
-        return "yes" if line[0] else "no"
-
-    def choices(self, p: Labels) -> list[tuple[str, float]]:
-        """Return the values of the column and their probabilities, given label probabilities."""
-        if self.group is None:
-            return []
-        return list(zip(self.group.values, self.group.shares(p[self.labels]).tolist(), strict=True))
-
-
-def asked_columns(table: Table) -> dict[str, AskedColumn]:
-    """Return the columns that questions ask for, by their name and by the names of their labels."""
-    found: dict[str, AskedColumn] = {}
-    for name, (labels, group) in label_columns(table).items():
-        if group is None or group.kind == "tags":
-            names = [(table.label_names[k], k) for k in labels]
-            found |= {label: AskedColumn(label, [k], None) for label, k in names}
-        else:
-            found |= dict.fromkeys([name, *group.labels], AskedColumn(name, labels, group))
-    return found
-
-
 class Question(NamedTuple):
     """A question about an entry of the table, or about all missing labels of a row."""
 
@@ -179,10 +127,10 @@ def make_question(
 ) -> Question:
     """Make the question about an entry, or about a whole row if the label is blank."""
     row, label = key
-    mine = predictions.columns[label] if label else AskedColumn("", [], None)
+    mine = journal.columns[label] if label else AskedColumn("", [], None)
     known, names = journal.labels(row), journal.table.label_names
-    p, made = predictions.values.probability[row - 1], journal.made
-    asked = [names.index(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
+    p = predictions.values.probability[row - 1]
+    asked = mine.labels if label else np.flatnonzero(np.isnan(known)).tolist()
     weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
     columns = row_columns(journal.table, row, predictions.used, weights)
     moved = None
@@ -191,13 +139,12 @@ def make_question(
         cases[:, asked[0]] = 1, 0  # one case for the answer "yes", one for "no"
         moved = predictions.supposing(row - 1, cases).tolist()
     others = []
-    for name, other in predictions.columns.items():
+    for name, other in journal.columns.items():
         if name != other.name or name == mine.name:
             continue
         k, answer = other.labels[0], other.answer(known)
-        state = "observed" if journal.observed(row, names[k]) else "implied"
-        if (row, names[k]) in made and made[row, names[k]].answer != "skip":
-            state = "answered"
+        state = "implied" if journal.answer(row, name) in ("", "skip") else "answered"
+        state = "observed" if journal.observed(row, names[k]) and state != "answered" else state
         state = state if answer else "open"
         probability = float(p[k]) if not answer and other.group is None else None
         after = (None, None)
@@ -206,7 +153,6 @@ def make_question(
         others.append(OtherLabel(name, state, answer, probability, *after, other.choices(p)))
     if moved is not None:
         others.sort(key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))))
-    word = made[key].answer if key in made else None
     cells = {column.name: column.text for column in columns}
     shown = [column for column in columns if column.name not in predictions.identifiers]
     columns, n_first = arranged(shown or columns)
@@ -215,7 +161,7 @@ def make_question(
         name=" ".join(filter(None, (cells[name] for name in predictions.identifiers))),
         label=mine.name,
         choices=mine.choices(p),
-        answer=mine.answer(known) if word and word != "skip" else word,
+        answer=journal.answer(*key) or None if label else None,
         prediction=prediction,
         observed=mine.answer(journal.table.Y[row - 1]).removeprefix("=") if label else "",
         error_probability=error_probability,

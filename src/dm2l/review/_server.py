@@ -398,9 +398,8 @@ def _sample(journal: Journal) -> dict[str, Any] | None:
     """Return the progress of the sample, and its error rates when all entries are checked."""
     if journal.sample is None:
         return None
-    said = {key: made.answer for key, made in journal.decisions.items()}
-    size = len(journal.sample.entries)
-    checked = sum(key in said for key in journal.sample.entries)
+    said = {key: journal.answer(*key) for key in journal.sample.entries}
+    size, checked = len(said), sum(map(bool, said.values()))
     rates = journal.sample.rates(said) if checked == size else []
     return {"size": size, "checked": checked, "rates": list(map(str, rates))}
 

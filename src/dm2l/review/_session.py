@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from threading import RLock, Thread
 from typing import Any, NamedTuple
@@ -12,15 +13,24 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import Interval
+from dm2l.review._columns import Labels
 from dm2l.review._export import export_answers
 from dm2l.review._journal import Journal
-from dm2l.review._question import Labels, Question, TablePredictions, make_question
+from dm2l.review._question import Question, TablePredictions, make_question
 from dm2l.review._sample import Key, Sample
 from dm2l.tables import FitOptions, Table, TableModel, audit_table, complete_table, save_bundle
-from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
+from dm2l.tables._measures import (
+    changes,
+    held_out_scores,
+    hold_out,
+    intervals,
+    measure,
+    predictions,
+)
 from dm2l.tables._model import score_correlation
 from dm2l.tables._options import fit_pipeline
 from dm2l.tables._preparation import unread_rows
+from dm2l.tables._reading import count_cells
 
 HELD_OUT, REPETITIONS = 0.2, 3  # share of labels held out, and number of repetitions
 
@@ -77,15 +87,15 @@ class Refit:
         wrong = ~np.isnan(self.table.Y) & (self.table.Y != Y)
         held_out = [(left, np.where(wrong, np.nan, hidden)) for left, hidden in held_out]
         if not self._before or (wrong != self._wrong).any():
-            self._before = [self._measure(left, hidden) for left, hidden in held_out]
             self._wrong = wrong
+            self._before = [self._measure(left, hidden) for left, hidden in held_out]
         after = [
             self._measure(np.where(given | (wrong & ~np.isnan(left)), Y, left), hidden)
             for left, hidden in held_out
         ]
         return Quality(
-            n_answers=int((given | wrong).sum()),
-            n_entries=int((~np.isnan(held_out[0][1])).sum()),
+            n_answers=count_cells(given | wrong, self.table.exclusive),
+            n_entries=count_cells(~np.isnan(held_out[0][1]), self.table.exclusive),
             repetitions=len(held_out),
             before=intervals(self._before, HELD_OUT),
             after=intervals(after, HELD_OUT),
@@ -104,7 +114,12 @@ class Refit:
 
     def _measure(self, Y: Labels, hidden: Labels) -> dict[str, float]:
         pipeline = self._pipeline(Y)
-        return measure(hidden, *predictions(pipeline[-1], pipeline[:-1].transform(self.inputs)))
+        X = pipeline[:-1].transform(self.inputs)
+        answer = predictions(pipeline[-1], X)
+        # The labels of the table rank rows, except for corrected ones.
+        known = np.where(self._wrong, np.nan, self.table.Y)
+        ranked = known, held_out_scores(pipeline[-1], X, Y, hidden, answer.scores)
+        return measure(hidden, *answer, ranked=ranked)
 
     def _pipeline(self, Y: Labels, label_names: list[str] | None = None) -> Any:
         with warnings.catch_warnings():
@@ -268,7 +283,7 @@ class ReviewSession:
         # Decided entries also need a prediction, because a person can return to them.
         self._predictions = TablePredictions(model, table, table.Y)
         self._predictions.identifiers = _identifiers(model, table, keep)
-        self._columns, self.warnings = self._predictions.columns, self._predictions.warnings
+        self._columns, self.warnings = journal.columns, self._predictions.warnings
         if not np.array_equal(self.labels(), table.Y, equal_nan=True):
             self._predictions = TablePredictions(model, table, self.labels(), self._predictions)
 
@@ -276,28 +291,33 @@ class ReviewSession:
     def progress(self) -> Progress:
         """Return the numbers of questions and answers so far."""
         with self._lock:
-            decisions, checks = self.journal.decisions, self.journal.checks
-            known = [
-                (answer == "yes", p)
-                for (_, label), (answer, p) in decisions.items()
-                if answer != "skip" and p is not None and self._columns[label].group is None
-            ]
-            checked = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
-            asked, open_ = self.asked(), self.journal.left()
-            columns = {column.name: column.labels for column in self._columns.values()}
-            left = sum(int(open_[:, k].any(axis=1).sum()) for k in columns.values())
-            skipped = sum(decisions[key].answer == "skip" for key in asked)
+            journal, exclusive = self.journal, self.table.exclusive
+            asked, left = self.asked(), count_cells(self.journal.left(), exclusive)
+            answers = [(key, journal.answer(*key)) for key in asked]
+            skipped = sum(word == "skip" for _, word in answers)
+            right = [self._foreseen(*key, word) for key, word in answers if word != "skip"]
+            checked = [(key, journal.answer(*key)) for key in self.asked("label_errors")]
             most = len(asked) + left if self._top is None else max(self._top, len(asked))
             return Progress(
                 suggested=min(len(asked) + left, most),
                 answered=len(asked) - skipped,
                 skipped=skipped,
-                correct=sum((p > 0.5) == yes for yes, p in known),
-                predicted=len(known),
-                checked=len(self.asked("label_errors")),
-                implied=int(self.journal.implied.sum()),
-                corrected=sum(answer != self.journal.observed(*key) for key, answer in checked),
+                correct=right.count(True),
+                predicted=len(right) - right.count(None),
+                checked=len(checked),
+                implied=count_cells(journal.implied, exclusive),
+                corrected=sum(
+                    word not in ("skip", self._columns[name].answer(self.table.Y[row - 1]))
+                    for (row, name), word in checked
+                ),
             )
+
+    def _foreseen(self, row: int, name: str, word: str) -> bool | None:
+        """Return whether the model predicted an answer, or None without a stored prediction."""
+        column, names = self._columns[name], self.table.label_names
+        made = [self.journal.decisions.get((row, names[k])) for k in column.labels]
+        p = np.array([np.nan if one is None else one.probability for one in made], dtype=float)
+        return None if np.isnan(p).any() else column.predicted(p) == word
 
     def asked(self, queue: str = "entries") -> list[Key]:
         """Return row and label of each answered or skipped question of a queue, in order."""
@@ -307,12 +327,14 @@ class ReviewSession:
                 raise ValueError(f"queue must be one of {', '.join(QUEUES)}, got {queue!r:.40}.")
             keys: Iterable[Key] = self.journal.checks if queue == "label_errors" else made
             if queue == "sample":
-                keys = [key for key in (sample.entries if sample else ()) if key in made]
-            first: dict[Key, Key] = {}  # a column with several values is one question
-            for row, label in keys:
-                name = "" if queue == "rows" else self._columns[label].name
-                first.setdefault((row, name), (row, label if name else ""))
-            return list(first.values())
+                keys = [
+                    key for key in (sample.entries if sample else ()) if self.journal.answer(*key)
+                ]
+            # A column with several values is one question.
+            names = (
+                (row, "" if queue == "rows" else self._columns[label].name) for row, label in keys
+            )
+            return list(dict.fromkeys(names))
 
     def question(self, position: int | None = None, queue: str = "entries") -> Question | None:
         """Return the question at a position, by default the most valuable open one, or None."""
@@ -324,7 +346,8 @@ class ReviewSession:
                 return None
             prediction, error = None, 0.0
             if queue == "entries":
-                label = self.table.label_names.index(key[1])
+                labels, total = self._columns[key[1]].labels, self._predictions.values.total
+                label = labels[int(np.argmax(total[key[0] - 1, labels]))]
                 prediction = self._predictions.entry(key[0] - 1, label, self.journal.left())
             elif queue == "label_errors":
                 error = self._label_errors.get(key, 0.0)
@@ -337,27 +360,30 @@ class ReviewSession:
             found: Iterable[Key] = self._label_errors
             if queue == "sample":
                 found = journal.sample.entries if journal.sample else ()
-            return next((key for key in found if key not in journal.made), None)
+            return next((key for key in found if not journal.answer(*key)), None)
         if self.progress.decided >= self.progress.suggested:
             return None
         if queue == "rows":
             return self._predictions.rank_rows(left)[0] + 1, ""
         best = int(np.argmax(np.where(left, self._predictions.values.total, -1.0)))
         i, k = divmod(best, left.shape[1])
-        return i + 1, self.table.label_names[k]
+        return i + 1, self._columns[self.table.label_names[k]].name
 
-    def start_sample(self, size: int) -> None:
+    def start_sample(self, size: int, max_error_rate: float | None = None) -> None:
         """Draw a random sample of the entries that the model fills, unless a sample exists."""
         with self._lock:
-            drawn = self.journal.sample
+            drawn, model = self.journal.sample, self._refit.model
+            completion = complete_table(model, self.table, max_error_rate=max_error_rate)
             if drawn is None:
-                completion = complete_table(self._refit.model, self.table)
                 seed = int(self.journal.digest[:16], 16)
                 self.journal.start_sample(Sample.draw(completion, size, seed))
-            elif len(drawn.entries) != min(size, sum(drawn.filled.values())):
+            elif len(drawn.entries) != min(size, sum(drawn.filled.values())) or not drawn.matches(
+                completion
+            ):
                 raise ValueError(
-                    f"{self.journal.path} has a sample of {len(drawn.entries)} entries, so {size} "
-                    "cannot be drawn. Continue with that sample, or start a new file of answers."
+                    f"{self.journal.path} has a sample of {len(drawn.entries)} entries that was "
+                    "drawn with another size, model or --max-error-rate (max_error_rate=). "
+                    "Continue with those, or start a new file of answers."
                 )
 
     def answer(self, row: int, answers: Mapping[str, str], queue: str = "entries") -> Saved:
@@ -374,17 +400,21 @@ class ReviewSession:
                 self.journal.suppose(row, spread)
             before = self.follow(row)
             self._save(row, spread)
-            asked, named = enumerate(self.asked(queue), 1), {"", *spread}
+            asked, named = enumerate(self.asked(queue), 1), {"", *answers}
             position = next((n for n, key in asked if key[0] == row and key[1] in named), 0)
             after = self.follow(row).items()
             return Saved(position, {name: word for name, word in after if before.get(name) != word})
 
-    def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, float]:
-        """Return the probabilities of other missing labels given answers, which are not saved."""
+    def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, Any]:
+        """Return probabilities for other open questions given answers, which are not saved.
+
+        A label has the probability of "yes"; a column with several values has one per value.
+        """
         with self._lock:
             known = self.journal.suppose(row, self._checked(row, answers))
-            names, p = self.table.label_names, self._predictions.supposing(row - 1, known[None])[0]
-            return {names[k]: float(p[k]) for k in np.flatnonzero(np.isnan(known))}
+            p = self._predictions.supposing(row - 1, known[None])[0]
+            open_ = (one for one in self._columns.values() if not one.answer(known))
+            return {one.name: one.choices(p) or float(p[one.labels[0]]) for one in open_}
 
     def follow(self, row: int, answers: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the labels of a row that follow by rules from other labels and from answers."""
@@ -454,11 +484,13 @@ class ReviewSession:
         self._audit.wait(seconds)
 
     def _find_label_errors(self) -> None:
-        found = audit_table(self.model, self.table, MOST_LABEL_ERRORS)
-        keys = zip(found.row.tolist(), found.label, strict=True)
-        errors = dict(zip(keys, found.probability.tolist(), strict=True))
+        found = audit_table(self.model, self.table)
+        errors: dict[Key, float] = {}  # a cell with several values has its highest probability
+        for n in np.flatnonzero(found.contradicted & ~found.blank).tolist():
+            key = int(found.row[n]), self._columns[found.label[n]].name
+            errors.setdefault(key, float(found.probability[n]))
         with self._lock:
-            self._label_errors = errors
+            self._label_errors = dict(islice(errors.items(), MOST_LABEL_ERRORS))
 
     def _fit_again(self, Y: Labels) -> None:
         model = self._refit.fit(Y)
