@@ -1,4 +1,4 @@
-"""What questions ask for: labels, tags, and columns with several values."""
+"""Columns that questions ask for: labels, tags, and columns with several values."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Mask = NDArray[np.bool_]
 
 
 class AskedColumn(NamedTuple):
-    """What one question asks for: a label, or a column with several values."""
+    """The column that a question asks for: a label, or a column with several values."""
 
     name: str
     labels: list[int]
     group: ColumnGroup | None  # None for a label
 
     def answers(self, word: Any) -> dict[str, Any]:
-        """Answers by label for an answer, which is "skip", or "=" and a value of the column."""
+        """Return the answer to each label; ``word`` is "skip", or "=" and a value of the column."""
         if self.group is None:
             return {self.name: word}
         if word == "skip":
@@ -35,25 +35,25 @@ class AskedColumn(NamedTuple):
         return dict(zip(self.group.labels, np.where(line, "yes", "no").tolist(), strict=True))
 
     def answer(self, known: Labels) -> str:
-        """The answer that labels of a row give; blank if some of them are missing."""
+        """Return the answer that the labels of a row imply, or "" if some labels are missing."""
         line = known[self.labels]
         return "" if np.isnan(line).any() else self.predicted(line)
 
     def predicted(self, p: Labels) -> str:
-        """The answer that a model with these probabilities of the labels predicts."""
+        """Return the answer that a model with these label probabilities predicts."""
         if self.group is None:
             return "yes" if p[0] > 0.5 else "no"
         return f"={self.group.cell(p > 0.5, p)}"
 
     def choices(self, p: Labels) -> list[tuple[str, float]]:
-        """The values and their probabilities, given those of the labels of a row."""
+        """Return the values of the column with their probabilities, given label probabilities."""
         if self.group is None:
             return []
         return list(zip(self.group.values, self.group.shares(p[self.labels]).tolist(), strict=True))
 
 
 def asked_columns(table: Table) -> dict[str, AskedColumn]:
-    """What questions ask for, by its name and by the names of its labels."""
+    """Return the columns that questions ask for, by their name and by the names of their labels."""
     found: dict[str, AskedColumn] = {}
     for name, (labels, group) in label_columns(table).items():
         if group is None or group.kind == "tags":

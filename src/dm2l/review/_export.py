@@ -1,4 +1,4 @@
-"""Tables with answers: those of a review, and completed ones with a checked sample."""
+"""Write tables that contain the answers of a review, and completed tables with a checked sample."""
 
 import tempfile
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from dm2l.tables._reading import count_cells
 
 
 def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[FilledRate]]:
-    """Replace filled values by the answers of a journal; also return the error rates before."""
+    """Replace filled values by answers of a journal; return also the error rates without them."""
     sample = journal.sample
     if sample is None:
         raise ValueError(
@@ -27,14 +27,14 @@ def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[F
     if n_left := list(said.values()).count(""):
         raise ValueError(
             f"{journal.path}: {n_left} of {len(sample.entries)} entries of the sample are not "
-            "checked yet. Continue dm2l review and check or skip them, because an estimate from a "
-            "part of the sample would depend on when you stopped."
+            "checked yet. Continue dm2l review and check or skip them all. An estimate from a part "
+            "of the sample would be biased by when you stopped."
         )
     if not sample.matches(completion):
         raise ValueError(
-            f"{journal.path}: the sample was drawn from a table that was filled in another way. "
-            "Pass the model and the options with which it was drawn, or draw a new one with dm2l "
-            "review --check and a new file of answers."
+            f"{journal.path}: the sample was drawn from other filled entries. Pass the model and "
+            "the options with which it was drawn, or draw a new sample with dm2l review --check "
+            "and a new file of answers."
         )
     Y = journal.labels()
     given = completion.missing & ~np.isnan(Y)
@@ -65,7 +65,7 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
         probabilities=np.zeros(given.shape),
         warnings=[],
     )
-    # Without a file for details, the table would get more columns.
+    # Details are written to a temporary file; otherwise the table would get additional columns.
     with tempfile.TemporaryDirectory() as folder:
         details = Path(folder, "details.csv")
         write_completion(completion, table, output, missing=marks, details=details)
@@ -73,7 +73,7 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
 
 
 def export_name(table: Table) -> str:
-    """Name of the file with the answers, whose suffix fits the format of the table."""
+    """Return the name of the file with the answers; its suffix is that of the table's format."""
     name = unpacked_name(table.path)
     suffix = name.suffix if suffix_of(name) in (*TEXT, *PARQUET, *EXCEL) else ".npz"
     return f"{name.stem}-reviewed{suffix}"

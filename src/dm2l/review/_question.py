@@ -14,14 +14,14 @@ from dm2l.tables._suggestion import one_per_cell, row_values, table_values
 
 
 class Prediction(NamedTuple):
-    """Prediction for an entry given the known labels of its row, and the value of an answer."""
+    """Prediction for an entry given known labels of its row, and the value of knowing it."""
 
     probability: float
-    value: float  # expected number of errors that an answer avoids, the sum of the last three
+    value: float  # expected number of errors that an answer avoids: own + row + others
     rank: int  # rank of the value, from 1
-    own: float  # errors in the entry
-    row: float  # errors in other entries of the row
-    others: float  # errors in other rows
+    own: float  # avoided errors in this entry
+    row: float  # avoided errors in other entries of the row
+    others: float  # avoided errors in other rows
 
 
 class TablePredictions:
@@ -36,7 +36,7 @@ class TablePredictions:
         self.values, _, self.warnings = table_values(model, table, Y)
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
         self._sources = [feature.column for feature in model.features]
-        if old is not None:  # an answered entry keeps the prediction from before the answer
+        if old is not None:  # an answered entry keeps its prediction from before the answer
             self.identifiers = old.identifiers
             known = ~np.isnan(Y)
             for name in ("probability", "row"):
@@ -51,11 +51,11 @@ class TablePredictions:
         self.values.row[row, missing] = gains[0, missing]
 
     def supposing(self, row: int, cases: Labels) -> Labels:
-        """Probabilities of a row's labels for each row of known labels in ``cases``."""
+        """Return the probabilities of a row's labels for each set of known labels in ``cases``."""
         return row_values(self.model.classifier, self._X[[row] * len(cases)], cases, 0.0)[0]
 
     def entry(self, row: int, label: int, left: Mask) -> Prediction:
-        """Prediction for an entry, and its rank among the entries that are ``left``."""
+        """Return the prediction for an entry, with its rank among the open entries ``left``."""
         values, total = self.values, self.values.total
         numbers = (values.probability, total, values.own, values.row, values.others)
         p, value, own, gain, others = (float(number[row, label]) for number in numbers)
@@ -63,13 +63,13 @@ class TablePredictions:
         return Prediction(p, value, rank, own, gain, others)
 
     def rank_rows(self, left: Mask) -> list[int]:
-        """Rows with entries that are ``left``, the most valuable row first."""
+        """Return the rows with open entries (``left``), the most valuable row first."""
         value = np.sum(self.values.own + self.values.others, axis=1, where=left)
         rows = np.flatnonzero(left.any(axis=1))
         return [int(i) for i in rows[np.argsort(-value[rows], kind="stable")]]
 
     def column_weights(self, row: int, labels: list[int]) -> dict[str, float]:
-        """Contributions of the columns of a row to a label, or absolute sums for several labels."""
+        """Return contributions of columns to a label, or their absolute sums for several labels."""
         found = column_weights(self.model, self._sources, self._X, row, labels)
         if found is None:
             return {}
@@ -78,10 +78,10 @@ class TablePredictions:
         return dict(zip(names, one.tolist(), strict=True))
 
 
-# Maximum number of columns of a row and of characters of a value; the others are only counted.
+# Maximum number of columns and of characters per value in a question; others are only counted.
 MOST_COLUMNS, MOST_CHARACTERS = 300, 4000
-UNUSED, HEAVY = 2, 8  # unused columns (such as names) and most important columns at the top
-LONG = 60  # characters from which a value is a text; texts come first
+UNUSED, HEAVY = 2, 8  # numbers of unused (such as names) and most important columns at the top
+LONG = 60  # a value with so many characters is a text; texts come first
 
 
 class Column(NamedTuple):
@@ -95,8 +95,8 @@ class OtherLabel(NamedTuple):
     name: str
     state: str  # "observed", "answered", "implied" or "open"
     answer: str
-    probability: float | None  # probability of yes, for an open label
-    if_yes: float | None = None  # probability of yes after the answer yes
+    probability: float | None  # probability of "yes" for an open label
+    if_yes: float | None = None  # probability of "yes" after the answer "yes"
     if_no: float | None = None
     choices: Sequence[tuple[str, float]] = ()  # the values of a column, and their probabilities
 
@@ -104,7 +104,7 @@ class OtherLabel(NamedTuple):
 class Question(NamedTuple):
     """A question about an entry of the table, or about all missing labels of a row."""
 
-    row: int  # counted from 1, below the header
+    row: int  # row number, counted from 1 below the header
     name: str  # values of the columns that identify the row
     label: str  # blank for a whole row
     choices: Sequence[tuple[str, float]]  # the values of a column, and their probabilities
@@ -125,7 +125,7 @@ def make_question(
     prediction: Prediction | None = None,
     error_probability: float = 0.0,
 ) -> Question:
-    """Make the question about an entry, or about a row if the label is blank."""
+    """Make the question about an entry, or about a whole row if the label is blank."""
     row, label = key
     mine = journal.columns[label] if label else AskedColumn("", [], None)
     known, names = journal.labels(row), journal.table.label_names
@@ -136,7 +136,7 @@ def make_question(
     moved = None
     if prediction is not None and mine.group is None:
         cases = np.tile(known, (2, 1))
-        cases[:, asked[0]] = 1, 0  # the row after the answers yes and no
+        cases[:, asked[0]] = 1, 0  # one case for the answer "yes", one for "no"
         moved = predictions.supposing(row - 1, cases).tolist()
     others = []
     for name, other in journal.columns.items():
@@ -173,7 +173,7 @@ def make_question(
 
 
 def arranged(columns: list[Column]) -> tuple[list[Column], int]:
-    """Put the most informative columns first; return their number, too."""
+    """Put the most informative columns first; also return how many these are."""
     unused = [column for column in columns if not column.used][:UNUSED]
     heavy = sorted((c for c in columns if c.weight), key=lambda column: -abs(column.weight))
     first = [*unused, *heavy[:HEAVY]] or columns[:HEAVY]
@@ -185,14 +185,14 @@ def arranged(columns: list[Column]) -> tuple[list[Column], int]:
 def row_columns(
     table: Table, row: int, used: frozenset[str] | None, weights: Mapping[str, float] | None = None
 ) -> list[Column]:
-    """Features of a row as text; for a sparse row, the nonzero features."""
+    """Return the features of a row as text; for a sparse row, only the nonzero features."""
     values: list[tuple[str, Any]] = []
     if table.frame is None:
         one = table.matrix.tocsr()[row - 1].tocoo()
         names = table.feature_names
         values = [(names[j], x) for j, x in zip(one.col.tolist(), one.data.tolist(), strict=True)]
     else:
-        # Read cell by cell: a whole row would have one type, in which long integers lose digits.
+        # Cells are read one by one. A row would have one type, in which long integers lose digits.
         for name in table.feature_names:
             cell = table.frame[name].iloc[row - 1 : row]
             values.append((name, "" if cell.isna().iloc[0] else cell.iloc[0]))

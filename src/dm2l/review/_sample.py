@@ -1,4 +1,4 @@
-"""Error rates of filled entries, from a random sample that a person checks."""
+"""Estimate error rates of filled entries from a random sample that a person checks."""
 
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ Key = tuple[int, str]  # row, counted from 1, and label, or column with several 
 
 
 class Sample(NamedTuple):
-    """A sample of what a model fills, drawn apart from yes, no, and columns with several values."""
+    """A sample of filled entries, stratified by yes, no and columns with several values."""
 
     entries: dict[Key, str]  # the filled answers (yes, no, or = and a value), in random order
     filled: dict[str, int]  # the number of entries that are filled with each kind of answer
 
     @classmethod
     def draw(cls, completion: Completion, size: int, seed: int) -> Self:
-        """Draw as many entries of each kind of answer, or all entries of a kind that has fewer."""
+        """Draw equal numbers of entries of each kind of answer, or all if a kind has fewer."""
         rng, parts = np.random.default_rng(seed), filled_parts(completion)
         groups = {labels[0]: (labels, group) for labels, group in completion.exclusive}
         filled = {kind: int(part.sum()) for kind, part in parts.items()}
@@ -40,7 +40,7 @@ class Sample(NamedTuple):
         return cls({entries[i][0]: entries[i][1] for i in rng.permutation(len(entries))}, filled)
 
     def matches(self, completion: Completion) -> bool:
-        """Whether a completion fills as many entries, and the sampled ones in the same way."""
+        """Return whether a completion fills equal numbers and the same values in the sample."""
         parts = filled_parts(completion)
         names = {name: k for k, name in enumerate(completion.label_names)}
         groups = {group.column: (labels, group) for labels, group in completion.exclusive}
@@ -52,7 +52,7 @@ class Sample(NamedTuple):
         )
 
     def rates(self, said: Mapping[Key, str]) -> list["FilledRate"]:
-        """Error rates among the filled entries, by their answer, once all entries are checked."""
+        """Estimate the error rate of each filled answer, when all sampled entries are checked."""
         found = []
         for kind, size in self.filled.items():
             pairs = [
@@ -66,7 +66,7 @@ class Sample(NamedTuple):
 
 
 def filled_parts(completion: Completion) -> dict[str, NDArray[np.bool_]]:
-    """Masks of the entries that are filled with each kind of answer; a cell has a single entry."""
+    """Return a mask of the filled entries of each kind of answer; a cell counts as one entry."""
     alone, cells = completion.filled.copy(), np.zeros_like(completion.filled)
     for labels, _ in completion.exclusive:
         cells[:, labels[0]] = alone[:, labels].any(axis=1)
@@ -76,23 +76,23 @@ def filled_parts(completion: Completion) -> dict[str, NDArray[np.bool_]]:
 
 
 def kind_of(word: str) -> str:
-    """Kind of an answer: yes, no, skip, or values."""
+    """Return the kind of an answer: yes, no, skip or values."""
     return "values" if word.startswith("=") else word
 
 
 def _value(completion: Completion, row: int, labels: list[int], group: ColumnGroup) -> str:
-    """The answer with which a cell is filled."""
+    """Return the answer with which a cell is filled."""
     return f"={group.cell(completion.positive[row, labels], completion.probabilities[row, labels])}"
 
 
 class FilledRate(NamedTuple):
-    """Errors among the entries that are filled with an answer, from a sample of them."""
+    """Estimated errors among the entries that are filled with one answer."""
 
     answer: str
     filled: int
     checked: int
     skipped: int
-    wrong: int  # of the checked entries
+    wrong: int  # number of checked entries that are wrong
     low: int  # 95 % confidence interval of the number of errors among the filled entries
     high: int
 
@@ -110,10 +110,10 @@ class FilledRate(NamedTuple):
 
 
 def error_bounds(wrong: int, checked: int, size: int, skipped: int = 0) -> tuple[int, int]:
-    """95 % confidence interval of the number of errors among ``size`` entries (Clopper-Pearson)."""
+    """Return a 95 % Clopper-Pearson interval for the number of errors among ``size`` entries."""
     # It inverts hypergeometric tests, because the sample is drawn without replacement. Skipped
-    # entries count as right for the lower bound, and as wrong for the upper one.
-    tail, numbers = (1 - 0.95) / 2 * (1 - 1e-9), range(size + 1)  # a number is kept if it ties
+    # entries count as right for the lower bound, and as wrong for the upper bound.
+    tail, numbers = (1 - 0.95) / 2 * (1 - 1e-9), range(size + 1)  # ties are kept
     less, most = wrong - 1, wrong + skipped
     low = bisect_left(numbers, True, key=lambda k: hypergeom.sf(less, size, k, checked) > tail)
     high = bisect_left(numbers, True, key=lambda k: hypergeom.cdf(most, size, k, checked) <= tail)

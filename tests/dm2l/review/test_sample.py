@@ -167,7 +167,7 @@ def test_a_sample_of_another_completion_and_a_damaged_one_are_refused(case, tmp_
     with Journal(path, table) as journal:
         journal.start_sample(Sample({key: "no"}, {"yes": 0, "no": n}))
         journal.add(*key, "no")
-    assert "filled in another way" in complete(folder, path).output
+    assert "drawn from other filled entries" in complete(folder, path).output
     with Journal(path, table) as journal:
         assert journal.sample == Sample({key: "no"}, {"yes": 0, "no": n})
         for sample, filled in (

@@ -504,7 +504,7 @@ def test_a_model_that_cannot_be_saved_is_used_and_told(case, begin, tmp_path):
     say(session, ["yes", "no"])
     session.start_refit()
     session.wait(60)
-    assert "was fitted, but cannot be saved" in session.refit_state.error
+    assert "was refitted, but cannot be saved" in session.refit_state.error
     assert session.quality.n_answers == 2
     assert session.model is not case[1]
     assert not session.saved
