@@ -336,9 +336,9 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, str]:
     filled, new, fits, whole, cost, bound = [], [], [], [], [], []
     for data, published in PUBLISHED.items():
         whole += [
-            [data, way or "all", *found[part, name, way]["ap"].values(), published]
+            [data, way or "wide", *found[part, name, way]["ap"].values(), published]
             for part, name, way in found
-            if (part, name) == ("complete", data) and (not way or (part, name, "") not in found)
+            if (part, name) == ("complete", data)
         ]
         if one := found.get(("projection", data, "")):
             parts = f"{one['rows']:,}", one["labels"], f"{one['cpu_seconds']:.1f} s"

@@ -134,9 +134,8 @@ def best_part(model: AutoClassifier, X: Any) -> Any:
     name, inputs = list(model._inputs.items())[place]
     F = model._features.transform(rows)
     S = model.models_[name]._all_scores(rows_for(inputs, rows, F))
-    one = {
-        field: getattr(stack, field)[[place]] for field in ("centre", "scale", "slope", "offset")
-    }
+    fields = "centre", "scale", "slope", "offset", "variance"
+    one = {field: getattr(stack, field)[[place]] for field in fields}
     c = S.shape[1]
     alone = Stack(
         stack.shares[[place]],

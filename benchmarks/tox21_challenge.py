@@ -4,12 +4,15 @@
         [--jobs 1] [--minutes 60] [--models "dm2l normal" LightGBM] [--folds 0 1]
     python benchmarks/tox21_challenge.py --out benchmarks/results/tox21_challenge.jsonl --summary
     python benchmarks/tox21_challenge.py FOLDER --test benchmarks/results/tox21_challenge_test.csv
+        [--effort best]
 
 FOLDER holds tox21_challenge_train.csv.gz with the columns smiles, ID, CVfold and the assays, and
 tox21_challenge_test.csv.gz with smiles and ID. A fold is held out of the fit with all rows of its
 compounds, whatever their salt; rows without a fold are always training rows. The measure is the AUC
 of each assay. `dm2l ...` is what `dm2l fit` does with that effort, and its rows have the AUC of its
-base models too; `--test` fits the best effort to all rows and writes probabilities.
+base models too. `--test` fits an effort to all rows and writes probabilities, and into a .json of
+the same name what the fit measured by its own folds, which keep compounds together as well. Rows
+whose SMILES cannot be read are left out.
 
 Needs rdkit, and lightgbm for one of the models. Results are lines of JSON, and cells that the file
 holds are not computed again.
@@ -20,6 +23,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import time
 from collections import defaultdict
 from functools import partial
 from importlib.metadata import version
@@ -37,7 +41,12 @@ from sklearn.pipeline import make_pipeline
 from dm2l import DM2LClassifier
 from dm2l._auto._base_models import rows_for
 from dm2l.baselines import MaskedOneVsRestClassifier
-from dm2l.chemistry import MoleculeDescriptors, MorganFingerprints, compound_groups
+from dm2l.chemistry import (
+    MoleculeDescriptors,
+    MorganFingerprints,
+    compound_groups,
+    is_valid_smiles,
+)
 from dm2l.tables import FitOptions, fit_table, make_table_pipeline, table_from_frame
 from experiments import resumable
 
@@ -53,7 +62,9 @@ Row = dict[str, Any]
 
 
 def read(folder: Path, name: str) -> pd.DataFrame:
-    return pd.read_csv(folder / f"tox21_challenge_{name}.csv.gz")
+    frame = pd.read_csv(folder / f"tox21_challenge_{name}.csv.gz")
+    known = is_valid_smiles(frame["smiles"])
+    return frame[known].reset_index(drop=True) if name == "train" else frame
 
 
 def assays(frame: pd.DataFrame) -> list[str]:
@@ -124,14 +135,18 @@ def base_models(fitted: Any, inputs: Any, Y: Any) -> dict[str, list[float]]:
     return found
 
 
-def predict_test(folder: Path, out: Path, seed: int) -> None:
-    """Fit the best effort to all training rows, and write probabilities of the test compounds."""
+def predict_test(folder: Path, out: Path, effort: str, seed: int) -> None:
+    """Fit to all training rows, and write probabilities of the test compounds."""
     frame, new = read(folder, "train"), read(folder, "test")
-    names = assays(frame)
-    options = FitOptions(effort="best", random_state=seed)
+    names, start = assays(frame), time.perf_counter()
+    options = FitOptions(effort=effort, random_state=seed)
     table = table_from_frame(frame[["smiles", *names]], names)
     fitted = fit_table(table, options, tell=partial(print, flush=True))
-    print(json.dumps(fitted.classifier.leaderboard_, indent=1, default=float))
+    seconds, auto = time.perf_counter() - start, fitted.classifier
+    quality = dict(zip(names, np.round(auto.label_quality_["auc"], 4).tolist(), strict=True))
+    found: Row = {"effort": effort, "seed": seed, "rows": len(frame), "seconds": round(seconds)}
+    found |= {"rdkit": version("rdkit"), "auc": quality, "leaderboard": auto.leaderboard_}
+    write(out.with_suffix(".json"), json.loads(json.dumps(found, default=float)))
     inputs = fitted.inputs(table_from_frame(new[["smiles"]]))[0]
     p = pd.DataFrame(fitted.answer(inputs).probabilities.round(5), columns=names)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -163,12 +178,13 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--folds", nargs="+", type=int, default=FOLDS)
     parser.add_argument("--test", type=Path, help="file of probabilities to write")
+    parser.add_argument("--effort", default="best", help="with --test")
     for action in parser._actions:
         if action.dest == "out":
             action.required = False
     options: argparse.Namespace = parser.parse_args()
     if options.test is not None:
-        predict_test(options.folder, options.test, 0)
+        predict_test(options.folder, options.test, options.effort, 0)
         return
     if options.summary:
         found = summarise(resumable.stored(options.out))

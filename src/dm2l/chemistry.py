@@ -107,7 +107,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
             module = import_module("rdkit.Chem.rdFingerprintGenerator")
             generator = module.GetMorganGenerator(radius=self.radius, fpSize=self.n_bits)
             found = []
-            for molecule in _molecules(parse, X):
+            for _, molecule in _molecules(parse, X):
                 part = molecule if self.salts else _largest(molecule)
                 counts = generator.GetCountFingerprint(part).GetNonzeroElements()
                 levels = ((b, range(n if self.counts else 1)) for b, n in counts.items())
@@ -149,12 +149,12 @@ class MoleculeDescriptors(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "names_")
         with _rdkit() as parse:
             names = list(dict(import_module("rdkit.Chem.Descriptors").descList))
-            pairs = zip(_texts(X), _molecules(parse, X), strict=True)
-            found = np.reshape([_described(text) for text, _ in pairs], (-1, len(names)))
+            found = [_described(text) for text, _ in _molecules(parse, X)]
         lacking = ", ".join(name for name in self.names_ if name not in names)
         if lacking:
             raise ValueError(f"RDKit lacks {lacking}. Install the version of the fit.")
-        return found[:, [names.index(name) for name in self.names_]]
+        places = [names.index(name) for name in self.names_]
+        return np.reshape(found, (-1, len(names)))[:, places]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the descriptors; ``input_features`` is ignored."""
@@ -230,8 +230,8 @@ def _numbered(smiles: ArrayLike, name: Callable[[Any], str]) -> NDArray[np.intp]
         return factorize(names)
 
 
-def _molecules(parse: Callable[[str], Any], smiles: Any) -> Iterator[Any]:
-    """Yield molecules; raise an error where RDKit cannot read one."""
+def _molecules(parse: Callable[[str], Any], smiles: Any) -> Iterator[tuple[str, Any]]:
+    """Yield SMILES and molecules; raise an error where RDKit cannot read one."""
     for number, text in enumerate(_texts(smiles)):
         molecule = parse(text)
         if molecule is None:
@@ -239,7 +239,7 @@ def _molecules(parse: Callable[[str], Any], smiles: Any) -> Iterator[Any]:
                 f"{text!r} in row {number} is not a molecule that RDKit can read. Leave "
                 "out the rows where dm2l.chemistry.is_valid_smiles is False."
             )
-        yield molecule
+        yield text, molecule
 
 
 def _largest(molecule: Any) -> Any:

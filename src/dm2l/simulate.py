@@ -1,8 +1,8 @@
-"""Simulate missing labels, to evaluate methods for them.
+"""Simulate missing labels, to evaluate methods that learn from them.
 
-Every function returns labels with some observed entries hidden. The numbers of hidden entries are
-exact. With the same seed, all entries that are kept for some ``rho`` are also kept for a larger
-``rho``. Missing entries stay missing.
+Every function returns labels in which some observed entries are hidden. Shares of kept entries are
+exact up to rounding. With the same seed, the entries kept for one ``rho`` are also kept for a
+larger ``rho``. Missing entries stay missing.
 """
 
 from numbers import Real
@@ -32,7 +32,7 @@ Mask = NDArray[np.bool_]
 def simulate_uniform(
     Y: Any, rho: float, *, return_mask: bool = False, random_state: Any = None
 ) -> Any:
-    r"""Hide entries uniformly at random, as described in the text of the paper.
+    r"""Hide entries uniformly at random, as the text of the paper describes.
 
     Exactly :math:`\lceil \rho m \rceil` of :math:`m` observed entries stay observed, and every
     subset of this size has the same probability.
@@ -44,9 +44,9 @@ def simulate_uniform(
     rho : float in [0, 1]
         Share of the observed entries that stays observed.
     return_mask : bool, default=False
-        Whether to return the mask of kept entries too.
+        Whether to also return the mask of kept entries.
     random_state : int, RandomState instance or None, default=None
-        Seed. The mask depends on the labels and the seed, but not on the container.
+        Seed. The mask depends on the labels and the seed, but not on the type of ``Y``.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def simulate_missing_positives(
     r"""Hide positives, which become missing, negative or unlabelled.
 
     Exactly :math:`\lceil \rho p \rceil` of :math:`p` observed positives of a label are kept.
-    See :func:`simulate_uniform` for return values. The mask is False for all hidden positives, also
+    See :func:`simulate_uniform` for return values. The mask is False for all hidden positives, even
     if they become negative.
 
     Parameters
@@ -132,11 +132,11 @@ def simulate_missing_positives(
     Y, return_mask, random_state
         As in :func:`simulate_uniform`.
     rho : float in [0, 1], or array-like of shape (c,)
-        Share of the observed positives that is kept, for all labels or for each.
+        Share of the observed positives that is kept: one number for all labels, or one per label.
     become : {"missing", "negative", "unlabelled"}, default="missing"
         Value of hidden positives. ``"negative"`` simulates annotators who overlook positives.
-        With ``"unlabelled"``, all negatives become missing too, which gives positive-unlabelled
-        data.
+        With ``"unlabelled"``, hidden positives and all negatives become missing, as in
+        positive-unlabelled data.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def simulate_missing_positives(
 def simulate_truncated(
     Y: Any, k: int, *, order: Any = "random", return_mask: bool = False, random_state: Any = None
 ) -> Any:
-    """Keep ``k`` positives of every row and no negatives, as from annotators who stop early.
+    """Keep at most ``k`` positives of every row and no negatives, like annotators who stop early.
 
     ``k=1`` gives single-positive labels. See :func:`simulate_uniform` for return values.
 
@@ -173,8 +173,8 @@ def simulate_truncated(
     k : int
         Maximum number of positives of a row.
     order : {"random", "popularity"} or array-like of shape (c,) or (n, c), default="random"
-        Which positives of a row are kept: random positives, positives of frequent labels, or
-        positives with the highest of the given numbers. Ties are broken at random.
+        Which positives of a row are kept: random ones, those of the most frequent labels, or those
+        with the highest numbers in ``order``. Ties are broken at random.
 
     Examples
     --------
@@ -199,16 +199,17 @@ def simulate_truncated(
 
 
 def infer_skipped_negatives(Y: Any, order: Any) -> Any:
-    """Infer negatives from an ordered list: labels before the last positive of a row are negative.
+    """Infer negatives from labels that annotators read in order and selected if positive.
 
-    Labels after the last positive become missing. See :func:`simulate_uniform` for return values.
+    Labels before the last positive of a row become negative, as they were skipped; labels after it
+    become missing. See :func:`simulate_uniform` for return values.
 
     Parameters
     ----------
     Y : array-like, data frame, signed sparse matrix or LabelMatrix of shape (n, c)
         Observed positives.
     order : array-like of int of shape (c,) or (n, c)
-        Numbers of the labels in the order of the list, for all rows or for each.
+        Column numbers of the labels in the order of reading: one order, or one per row.
 
     Examples
     --------
@@ -227,7 +228,7 @@ def infer_skipped_negatives(Y: Any, order: Any) -> Any:
 
 
 def _signs_and_keys(Y: Any, random_state: Any) -> tuple[Signs, NDArray[np.intp]]:
-    """Signs, and a random permutation of the numbers of the entries."""
+    """Return the labels as 1, -1 and 0 (missing), and a random order of all entries."""
     labels = parse_labels(Y)
     if labels.kind != "multilabel":
         what = "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1,"
@@ -244,17 +245,17 @@ def _share(rho: float) -> float:
 
 
 def _keep(eligible: Mask, keys: NDArray[np.intp], rho: float | NDArray[np.float64]) -> Mask:
-    """Choose the ``ceil(rho * m)`` smallest keys of the ``m`` eligible entries of each row."""
+    """Keep the ``ceil(rho * m)`` smallest keys among the ``m`` eligible entries of each row."""
     last = keys.size
     keys = np.where(eligible, keys, last)
-    # The factor removes rounding errors: 0.1 * 30 is 3.0000000000000004.
+    # The factor corrects rounding errors such as 0.1 * 30 = 3.0000000000000004.
     quota = np.ceil(rho * eligible.sum(axis=1) * (1 - 1e-12)).astype(np.intp)
     limit = np.sort(keys, axis=1)[np.arange(len(keys)), quota - 1]
     return keys <= np.where(quota > 0, limit, -1)[:, None]
 
 
 def _hide(Y: Any, T: Signs, kept: Mask, return_mask: bool, hidden: int = 0) -> Any:
-    """Replace entries that are not kept by ``hidden``, in the container of ``Y``."""
+    """Replace entries that are not kept by ``hidden``; the result has the type of ``Y``."""
     signs = np.where(kept | (T == 0), T, hidden)
     if sp.issparse(Y):
         csr = sp.csr_array if isinstance(Y, sp.sparray) else sp.csr_matrix

@@ -21,6 +21,12 @@ def problem(seed, m, c, n, useless=False):
     return Z, t, rng.integers(0, 3, (c, n)).astype(float)
 
 
+def steps(size):
+    """Steps for second derivatives by central differences."""
+    E = 1e-3 * np.eye(size)
+    return [a * x + b * y for a in (1, -1) for b in (1, -1) for x in E for y in E]
+
+
 def by_l_bfgs(loss, start, bounds=None):
     options = {"ftol": 1e-15, "gtol": 1e-9, "maxfun": 10**6, "maxiter": 10**5}
     return minimize(loss, start, method="L-BFGS-B", bounds=bounds, options=options).x
@@ -60,7 +66,8 @@ def test_weights_are_counts_and_offsets_are_part_of_the_log_odds():
 def test_shared_and_own_weights_are_those_of_a_general_minimizer(m, useless):
     c = 4
     Z, t, v = problem(m, m, c, 100, useless)
-    own, intercepts, common = fit_shrunk(Z, t, v, np.full(m, 1 / m), np.zeros(c), 1.0, 20.0, 3.0)
+    found = fit_shrunk(Z, t, v, np.full(m, 1 / m), np.zeros(c), 1.0, 20.0, 3.0)
+    own, intercepts, common, _ = found
 
     def objective(x, goal, firm):
         W, b = x[:-c].reshape(m, -1), x[-c:]
@@ -77,6 +84,11 @@ def test_shared_and_own_weights_are_those_of_a_general_minimizer(m, useless):
     start = np.append(np.repeat(first[:m], c), first[m:])
     second = best(start, first[:m, None], 20.0)
     np.testing.assert_allclose(own, second[:-c].reshape(m, c), atol=2e-5)
+    if not useless:  # variances are the diagonal of the inverse of second derivatives
+        near = [objective(second + d, first[:m, None], 20.0) for d in steps(len(second))]
+        covariance = np.linalg.inv(np.reshape(near, (4, len(second), -1)).T @ [1, -1, -1, 1] / 4e-6)
+        expected = np.diag(covariance)[:-c].reshape(m, c)
+        np.testing.assert_allclose(found.variance, expected, rtol=1e-3)
     np.testing.assert_allclose(intercepts, second[-c:], atol=2e-5)
 
 
@@ -109,7 +121,7 @@ def test_padding_lists_the_known_entries_of_each_label():
 def test_a_label_without_entries_gets_the_common_weights():
     Z, t, v = problem(0, 2, 4, 100)
     v[3], rate = 0.0, np.array([0.3, -0.2, 0.1, 0.7])
-    weights, intercepts, common = fit_shrunk(Z, t, v, np.ones(2), rate, 1.0, 20.0, 3.0)
+    weights, intercepts, common, _ = fit_shrunk(Z, t, v, np.ones(2), rate, 1.0, 20.0, 3.0)
     np.testing.assert_allclose(weights[:, 3], common)
     assert intercepts[3] == pytest.approx(0.7)
 

@@ -357,13 +357,12 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
     seen = (context.T != 0).sum(axis=0).astype(np.float64)
     # Trees rank molecules better by descriptors alone than with fingerprints
     # (benchmarks/tox21_challenge.py).
-    few = context.numbers is not None
     columns = context.X.shape[1] if context.numbers is None else len(context.numbers)
     tree = TREE * float((seen * np.log2(seen + 2)).sum()) * np.sqrt(columns) + LEAST * c
     share = context.effort.fold_trees / context.effort.trees
     # Columns of 0 and 1 have one split, so that random forests resemble extra trees. Boosting is
     # the most expensive and weakest model on them (benchmarks/study.py: SIDER, Tmc2007-500, Tox21).
-    plain = context.bits and not few and not context.effort.thorough
+    plain = context.bits and context.numbers is None and not context.effort.thorough
     for name in ("extra trees", "random forest"):
         if name == "random forest" and plain:
             continue
@@ -373,8 +372,8 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
         yield Candidate(name, 0.0, a_tree * trees, partial(_forest, context, name, trees))
     boost = (ROUND * float(seen.sum()) * columns + LEAST * c) * fits
     rounds = int(min(context.effort.rounds, work / max(boost, 1e-9)))
-    few = few or not sp.issparse(context.X) or n * d <= DENSE
-    if rounds >= FEWEST_TREES and not plain and few:
+    small = context.numbers is not None or not sp.issparse(context.X) or n * d <= DENSE
+    if rounds >= FEWEST_TREES and not plain and small:
         yield Candidate("boosted trees", 0.0, boost * rounds, lambda: [_boosted(context, rounds)])
 
 

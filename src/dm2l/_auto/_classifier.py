@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dm2l._auto._base_models import EFFORTS, EnsembleContext, TimeBudget, rows_for, user_candidates
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
-from dm2l._auto._leaderboard import add_gains, cross_fitted, estimates, rate_log_odds, try_all
+from dm2l._auto._leaderboard import cross_fitted, estimates, rate_log_odds, try_all, weigh
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.features import column_variances
@@ -252,13 +252,12 @@ class AutoClassifier(MissingLabelClassifier):
         budget.report("weighting the models")
         eta = np.full(T.shape, np.nan)
         if len(context.folds) > 1:
-            eta = cross_fitted(scores, T, shares, fold, weights)
-            stack = Stack.fit(scores, T, shares, weights)
-            add_gains(board, context, scores, shares, eta)
+            eta, prior = weigh(board, context, scores, shares)
+            stack = Stack.fit(scores, T, shares, weights, prior)
             share = stack.effects / max(stack.effects.sum(), 1e-300)
             keep = (share >= NEGLIGIBLE) | (share == share.max())
         else:
-            stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
+            stack, keep, prior = Stack.plain(T.shape[1]), np.ones(1, dtype=bool), None
         budget.step = stacking
         budget.advance()
         budget.step = (budget.ahead - correlating) / max(keep.sum(), 1)
@@ -267,9 +266,11 @@ class AutoClassifier(MissingLabelClassifier):
             keep[list(failed)] = False
             if not keep.any():
                 raise next(iter(failed.values()))
-            eta = cross_fitted(scores[keep], T, shares[keep], fold, weights)
         if not keep.all():
-            stack = Stack.fit(scores[keep], T, shares[keep], weights)
+            prior = prior[keep] if prior is not None and prior[keep].any() else None
+            stack = Stack.fit(scores[keep], T, shares[keep], weights, prior)
+        if failed:
+            eta = cross_fitted(scores[keep], T, shares[keep], fold, weights, prior)
         if len(context.folds) > 1:
             weight = np.zeros(len(keep))
             weight[keep] = stack.common / max(stack.common.sum(), 1e-300)

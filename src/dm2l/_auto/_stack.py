@@ -1,7 +1,25 @@
-"""Stacking: calibrated and weighted sums of scores of models (docs/research/choosing.md)."""
+r"""Stacking: calibrated and weighted sums of the scores of the base models.
+
+With the score :math:`s_{ikm}` of row i, label k and model m, standardized by label,
+
+.. math:: z_{ikm} = b_{km} + \frac{a_{km} s_{ikm}}{\sqrt{1 + \pi v_{km} s_{ikm}^2 / 8}}, \qquad
+          \log\frac{p_{ik}}{1 - p_{ik}} = \beta_k + \sum_m w_{km} z_{ikm}, \qquad a, w \ge 0.
+
+The square root averages over the posterior distribution of the slope, whose variance v is large for
+labels with few positives (MacKay, "The evidence framework applied to classification networks",
+1992). Without it, extreme scores of such labels give probabilities near 1.
+
+Slopes and weights are logistic regressions on out-of-fold scores of observed labels,
+
+.. math:: \min_{w, b} \sum_{ik} \ell(b_k + w'z_{ik}) + \tfrac{\gamma}{2} \|w - w_0\|^2
+          + \tfrac{\eta}{2} \sum_k (b_k - \beta_k)^2
+
+for weights :math:`w` that all labels share. The weights :math:`w_k` of each label are then shrunk
+towards :math:`w`.
+"""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +71,21 @@ class Stack:
     weights: Floats  # (m, c)
     common: Floats  # (m,), weights that all labels share
     intercept: Floats  # (c,)
+    variance: Floats | float = 0.0  # (m, c), of the slopes; 0 in files of earlier versions
 
     @classmethod
-    def fit(cls, scores: Floats, T: Signs, shares: Bools, weights: Floats | None = None) -> Self:
-        """Fit to out-of-fold scores (m, n, c), with NaN where absent, signs and weights (n, c)."""
+    def fit(
+        cls,
+        scores: Floats,
+        T: Signs,
+        shares: Bools,
+        weights: Floats | None = None,
+        prior: Floats | None = None,
+    ) -> Self:
+        """Fit to out-of-fold scores (m, n, c), with NaN where absent, signs and weights (n, c).
+
+        Common weights are shrunk to the ``prior`` (m,), which are equal weights by default.
+        """
         known = (T != 0) & np.isfinite(scores).all(axis=0)
         step = max(1, int(known.sum() * len(scores) // MOST_ENTRIES))
         rows = known.any(axis=1)
@@ -75,15 +104,17 @@ class Stack:
         scale = np.sqrt(np.where(spread > 1e-24, spread, 1.0))
         S /= scale[:, :, None]
         rate = logit(((weight * (t > 0)).sum(axis=1) + 0.5) / (total + 1.0))
-        slope, offset = np.zeros((m, c)), np.zeros((m, c))
+        slope, offset, variance = np.zeros((3, m, c))
         for j in range(m):
             firm = 0.1, HELD_SLOPE, 0.1
-            own, offset[j], common = fit_shrunk(S[[j]], t, weight, np.ones(1), rate, *firm)
-            slope[j] = np.maximum(own[0], FLATTEST * common[0])
-        L, firm = offset[:, :, None] + slope[:, :, None] * S, (HELD_COMMON, HELD_WEIGHT, 3.0)
-        start = np.full(m, 1 / m), np.zeros(c)
-        own, intercept, common = fit_shrunk(L, t, weight, *start, *firm)
-        return cls(shares, centre, scale, slope, offset, own, common, intercept)
+            found = fit_shrunk(S[[j]], t, weight, np.ones(1), rate, *firm)
+            slope[j] = np.maximum(found.own[0], FLATTEST * found.common[0])
+            offset[j], variance[j] = found.intercept, found.variance[0]
+        curves = (values[:, :, None] for values in (offset, slope, variance))
+        start = np.full(m, 1 / m) if prior is None else prior, np.zeros(c)
+        firm = HELD_COMMON, HELD_WEIGHT, 3.0
+        own, intercept, common, _ = fit_shrunk(_calibrated(S, *curves), t, weight, *start, *firm)
+        return cls(shares, centre, scale, slope, offset, own, common, intercept, variance)
 
     @classmethod
     def plain(cls, n_labels: int) -> Self:
@@ -100,9 +131,10 @@ class Stack:
     def log_odds(self, scores: Floats) -> Floats:
         """Log-odds (n, c) from the scores (m, n, c) of all models; NaN where a score is NaN."""
         total = np.tile(self.intercept, (scores.shape[1], 1))
+        variance = np.broadcast_to(self.variance, self.slope.shape)
         for j, S in enumerate(_linked(scores, self.shares)):
             Z = (S - self.centre[j]) / self.scale[j]
-            total += self.weights[j] * (self.offset[j] + self.slope[j] * Z)
+            total += self.weights[j] * _calibrated(Z, self.offset[j], self.slope[j], variance[j])
         return np.clip(total, -30.0, 30.0)
 
 
@@ -111,22 +143,37 @@ def _linked(scores: Floats, shares: Bools) -> Floats:
     return np.where(shares.reshape(-1, *[1] * (scores.ndim - 1)), logit(p), scores)
 
 
+def _calibrated(Z: Floats, offset: Floats, slope: Floats, variance: Floats) -> Floats:
+    return np.asarray(offset + slope * Z / np.sqrt(1 + np.pi / 8 * variance * Z**2))
+
+
+class ShrunkWeights(NamedTuple):
+    """Weights (m, c) and intercepts (c,) of labels, common weights (m,), variances of weights."""
+
+    own: Floats
+    intercept: Floats
+    common: Floats
+    variance: Floats  # (m, c)
+
+
 def fit_shrunk(
     Z: Floats, t: Floats, weights: Floats, prior: Floats, rate: Floats, *held: float
-) -> tuple[Floats, Floats, Floats]:
-    """Weights (m, c) and intercepts (c,) of inputs (m, c, N), and the common weights (m,)."""
+) -> ShrunkWeights:
+    """Fit weights of inputs (m, c, N) to signs and weights of entries (c, N)."""
     # The penalties hold common weights at ``prior``, those of a label at the common ones, and
     # intercepts at ``rate``.
     held_common, held_own, held_intercept = held
     (m, c, _), start = Z.shape, np.column_stack([rate, np.tile(prior, (len(rate), 1))])
     penalty = np.append(held_intercept, np.full(m, held_common / c))
     inputs, tol = np.stack([np.ones_like(t), *Z], axis=1), TOLERANCE * max(weights.sum(), 1.0)
-    shared = LogisticProblem(inputs, t, weights, penalty, start, shared=True, nonnegative=True)
-    W = shared.minimize(start, tol=tol)
+    problem = LogisticProblem(inputs, t, weights, penalty, start, shared=True, nonnegative=True)
+    W = problem.minimize(start, tol=tol)
     common = W[0, 1:].copy()
     if c > 1:
         penalty, goal = np.append(held_intercept, np.full(m, held_own)), W.copy()
         goal[:, 0] = rate
-        own = LogisticProblem(inputs, t, weights, penalty, goal, nonnegative=True)
-        W = own.minimize(W, tol=tol / c)
-    return W[:, 1:].T.copy(), W[:, 0].copy(), common
+        problem = LogisticProblem(inputs, t, weights, penalty, goal, nonnegative=True)
+        W = problem.minimize(W, tol=tol / c)
+    covariance = np.linalg.inv(problem.hessian(problem.derivatives(W, problem.evaluate(W)[1])[1]))
+    variance = np.diagonal(covariance, axis1=1, axis2=2)[:, 1:].T
+    return ShrunkWeights(W[:, 1:].T.copy(), W[:, 0].copy(), common, variance)

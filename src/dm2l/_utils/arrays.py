@@ -250,7 +250,9 @@ def factorize(values: Iterable[Hashable]) -> NDArray[np.intp]:
     return np.fromiter((known.setdefault(value, len(known)) for value in values), dtype=np.intp)
 
 
-def sparse_from_parts(data: Any, indices: Any, indptr: Any, shape: Any, layout: str = "csr") -> Any:
+def sparse_from_parts(
+    data: Any, indices: Any, indptr: Any, shape: Any, *, layout: str = "csr"
+) -> Any:
     """Make a sparse matrix from the parts in a file, after checking that they are consistent."""
     # scipy's own check does not suffice: it checks nothing if indptr ends in 0, and it compares by
     # differences, which may overflow. Compiled code would follow any pointer.

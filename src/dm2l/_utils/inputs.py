@@ -32,8 +32,7 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         with np.errstate(over="ignore", invalid="ignore"), explain_unsuitable(X):
             X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
     if reset:
-        if sp.issparse(X):
-            check_columns(X)
+        check_columns(X)
         check_magnitude(X, getattr(model, "feature_names_in_", None))
         model._home = device_name(X)
     elif device_name(X) != model._home:

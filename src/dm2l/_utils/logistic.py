@@ -71,11 +71,11 @@ class LogisticProblem:
             slopes = np.zeros(len(g))
             slopes[free] = -np.linalg.solve(common[np.ix_(free, free)], g[free])
             first = -gradient[:, 0] / own - ratio @ slopes
-            return np.column_stack([first, np.tile(slopes, (len(first), 1))])
+            return np.hstack([first[:, None], np.tile(slopes, (len(first), 1))])
         if fixed.any():
             H[fixed[:, :, None] | fixed[:, None, :]] = 0.0
             H[fixed[:, :, None] & np.eye(fixed.shape[1], dtype=bool)] = 1.0
-        return -np.linalg.solve(H, np.where(fixed, 0.0, gradient)[:, :, None])[:, :, 0]
+        return np.asarray(-np.linalg.solve(H, np.where(fixed, 0.0, gradient)[:, :, None])[:, :, 0])
 
     def minimize(self, W: Floats, *, tol: float, steps: int = 50) -> Floats:
         """Weights (c, p) from which a step lowers the objective of no label by ``tol``."""

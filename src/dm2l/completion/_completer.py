@@ -148,7 +148,7 @@ NO_BOUND = np.full(2, np.nan)
 
 
 class Imputation(NamedTuple):
-    """Scores, probabilities and decisions of all entries, and the missing ones to fill."""
+    """Answers for all entries, and the missing ones to fill, which include ``implied`` ones."""
 
     scores: Floats
     probabilities: Floats
@@ -246,7 +246,8 @@ class LabelCompleter:
                 curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
             # Missing entries that others imply are not predicted, so these would be too easy.
             free = None if rules is None else ~rules._logic.redundant(T)
-            options = threshold, order, calibrated, free, overfit
+            # Only the models of an ensemble may have been fitted to imputed labels.
+            options = threshold, order, calibrated, free, overfit if calibrated else None
             correlation = partial(LabelCorrelation.fit, T, scores, *options)
         return cls(
             *(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation),
@@ -287,7 +288,7 @@ class LabelCompleter:
     def check_bound(self, max_error_rate: Any, method: str, estimator: str) -> Any:
         """Check ``max_error_rate``, and raise an error if error rates cannot be bounded."""
         bound, need = check_max_error_rate(max_error_rate), "method='predict'"
-        if self._correlation is None:
+        if self.correlation is None:
             need = f"coupling='residual': pass it to {estimator} before fit"
         elif method == "predict":
             return bound
@@ -303,13 +304,14 @@ class LabelCompleter:
         open_: Mask | bool = True,
     ) -> Imputation:
         """Impute from features and known labels; entries not in ``open_`` are not chosen."""
-        logic = None if self.rules is None else self.rules._logic
-        closed, against = (T, None) if logic is None else logic.propagate(T)
+        logic: Any = None if self.rules is None else self.rules._logic
+        closed, against = (T, np.zeros(len(T), bool)) if logic is None else logic.propagate(T)
         missing, implied = (closed == 0) & open_, (closed != 0) & (T == 0)
         bounded = max_error_rate is not None
         found = self._impute(X, T, missing, scores, probabilities, bounded)
-        if bounded:
-            right, correlation = implied & (found.positive == (closed > 0)), self.correlation
+        correlation: Any = self.correlation
+        if bounded and correlation is not None:
+            right = implied & (found.positive == (closed > 0))
             confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
             entries = confidence, found.positive, found.chosen & self.learnable
             chosen, expected = correlation.error_rates.choose(*entries, max_error_rate, right)
@@ -443,7 +445,9 @@ class CompletionMixin:
             answers = found.probabilities if proba else found.scores
             filled = np.where(missing, answers, given.signs > 0 if proba else given.signs)
         framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
-        return (framed, CompletionSummary.of(missing, *found[2:])) if return_summary else framed
+        if return_summary:
+            return framed, CompletionSummary.of(missing, found.chosen, found.positive, *found[4:])
+        return framed
 
     def _score_and_impute(
         self: Any, X: Any, T: Any, max_error_rate: Any = None, open_: Mask | bool = True

@@ -1,7 +1,7 @@
 """Calibration of scores, error-rate control of imputed labels, and errors in observed labels."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from numbers import Real
 from typing import Any, Self
 
@@ -198,12 +198,12 @@ class CompletionSummary:
     n_implied: int = 0
 
     def __repr__(self) -> str:
-        values = vars(self).items()
-        return f"CompletionSummary({', '.join(f'{name}={round(x, 4)}' for name, x in values)})"
+        values = zip(fields(self), astuple(self), strict=True)
+        return f"CompletionSummary({', '.join(f'{at.name}={round(x, 4)}' for at, x in values)})"
 
     @classmethod
     def of(
-        cls, missing: Mask, positive: Mask, chosen: Mask, expected: Floats, implied: Any = False
+        cls, missing: Mask, chosen: Mask, positive: Mask, expected: Floats, implied: Any = False
     ) -> Self:
         """Summarize chosen entries with the ``expected`` numbers of wrong no and wrong yes."""
         implied, chosen = missing & implied, missing & chosen
@@ -211,7 +211,8 @@ class CompletionSummary:
         sums = zip([expected.sum(), *expected[::-1]], [filled.sum(), *filled[::-1]], strict=True)
         rates = [float(count / n) if n else np.nan for count, n in sums]
         n_yes, n_no = (int((chosen & ~implied & side).sum()) for side in (positive, ~positive))
-        return cls(n_yes, n_no, int((missing & ~chosen).sum()), *rates, int(implied.sum()))
+        n_left, n_implied = int((missing & ~chosen).sum()), int(implied.sum())
+        return cls(n_yes, n_no, n_left, rates[0], rates[1], rates[2], n_implied)
 
 
 @dataclass(frozen=True)
@@ -346,17 +347,16 @@ class ErrorRateBound:
             yield labels[k : k + 1], int(n[k]), confidence[of_error == k], bool(scarce[k])
 
 
-def check_max_error_rate(value: Any) -> float | tuple[float, float]:
-    """Checked error rate, or pair of error rates for yes and for no."""
-    parts = value if isinstance(value, (tuple, list)) else (value,)
+def check_max_error_rate(value: Any) -> tuple[float, float]:
+    """Checked error rates for yes and for no."""
+    parts = value if isinstance(value, (tuple, list)) else (value, value)
     numbers = all(isinstance(part, Real) and not isinstance(part, bool) for part in parts)
-    good = numbers and all(0 <= part <= 1 for part in parts)
-    if not good or len(parts) != 1 + isinstance(value, (tuple, list)):
+    if len(parts) != 2 or not numbers or not all(0 <= part <= 1 for part in parts):
         raise ValueError(
             "max_error_rate must be a number from 0 to 1, or a pair of such numbers for yes and "
             f"for no, got {value!r}."
         )
-    return (float(parts[0]), float(parts[1])) if len(parts) == 2 else float(parts[0])
+    return float(parts[0]), float(parts[1])
 
 
 @dataclass(frozen=True)
@@ -383,6 +383,8 @@ class LabelErrors:
         Probability that the observed label is wrong.
     false_alarms : ndarray of float
         Expected share of correct labels among this entry and all entries before it.
+    contradicted : ndarray of bool or None
+        Whether the prediction, or a rule, contradicts each label; None for unlabelled entries.
 
     Examples
     --------
@@ -399,6 +401,7 @@ class LabelErrors:
     observed: Mask
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
+    contradicted: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.row)
@@ -412,13 +415,14 @@ class LabelErrors:
         against = np.where(observed, 1 - p, p)
         contradicts, margin = against > 0.5, np.abs(logit(np.clip(p, 1e-9, 1 - 1e-9)))
         probability = _mistaken(margin, contradicts)
-        return cls._sorted(np.lexsort((-against, -probability)), row, label, observed, probability)
+        order = np.lexsort((-against, -probability))
+        return cls._sorted(order, row, label, observed, probability, contradicts)
 
     @classmethod
-    def _sorted(cls, order: Index, *columns: NDArray[Any]) -> Self:
-        row, label, observed, probability = (values[order] for values in columns)
+    def _sorted(cls, order: NDArray[np.intp], *columns: NDArray[Any]) -> Self:
+        row, label, observed, probability, contradicted = (values[order] for values in columns)
         false_alarms = np.cumsum(1 - probability) / np.arange(1, len(order) + 1)
-        return cls(row, label, observed, probability, false_alarms)
+        return cls(row, label, observed, probability, false_alarms, contradicted)
 
     def _given(self, conflicts: Iterable[tuple[int, Index]]) -> Self:
         """Return the errors if at least one of these labels of each of these rows is wrong."""
@@ -429,7 +433,8 @@ class LabelErrors:
             at = at[np.isin(self.label[at], labels)]
             p[at] = np.minimum(p[at] / max(1 - float(np.prod(1 - p[at])), 1e-300), 1.0)
         order = np.argsort(-p, kind="stable")
-        return self._sorted(order, self.row, self.label, self.observed, p)
+        contradicted = np.asarray(self.contradicted, dtype=bool) | (p > self.probability)
+        return self._sorted(order, self.row, self.label, self.observed, p, contradicted)
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:

@@ -1,7 +1,7 @@
-"""Script that `_matrix_files` runs in a child process: read a MATLAB file, write its numbers.
+"""Read a MATLAB file and write its numbers to standard output, in a child process.
 
-Arguments are the file, the bytes of memory and the seconds that it may use, and the wanted names as
-JSON. The output is one line of JSON, followed by the bytes of the arrays.
+The arguments are the file, limits on memory in bytes and on time in seconds, and the wanted names
+as JSON. The output is one line of JSON, followed by the bytes of the arrays.
 """
 
 import json
@@ -16,7 +16,7 @@ from scipy.io import loadmat, whosmat
 
 
 def limit(memory: int, seconds: int) -> None:
-    """Limit the memory and time of this process, if the system supports such limits."""
+    """Limit the memory and time of this process if the system supports it."""
     try:
         import resource
     except ImportError:  # Windows

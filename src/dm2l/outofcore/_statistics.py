@@ -24,7 +24,7 @@ _FOREIGN = "so these statistics do not contain the block. Subtract only rows tha
 _ROWS = ("rows", "positive_rows")
 _PARTS = ("gram", "counted", "patterns", "pending")
 _NAMES = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
-_WAITING = (f"{rows}_{part}" for rows in _ROWS for part in _PARTS)
+_WAITING = [f"{rows}_{part}" for rows in _ROWS for part in _PARTS]
 _MEMBERS = ("format", "begun", *_NAMES, *_WAITING, *MEMBERS)
 
 

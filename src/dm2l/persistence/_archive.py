@@ -1,7 +1,7 @@
-"""Read and write the uncompressed zip files of models.
+"""Read and write the uncompressed zip archives in which models are stored.
 
-Members are arrays in numpy's format, and texts. Members are not compressed and sizes are checked
-first, so the contents never take more memory than the file has bytes.
+Members are arrays in numpy's format, and texts. They are not compressed and their sizes are checked
+first, so reading them never takes more memory than the size of the file.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ from dm2l._utils.files import FAULTS, atomic_write
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 100_000
 _MAX_DIRECTORY = MAX_MEMBERS * 128
-# The errors of zipfile for damaged files. OSError comes from offsets outside the file.
+# Errors that zipfile raises for damaged files; offsets outside the file raise OSError.
 _DAMAGED: tuple[type[Exception], ...] = (*FAULTS, OSError)
 _CHUNK = 2**20  # bytes, more than the longest header of an array
-_LARGE = 2**30  # bytes; larger members get fields of 64 bits
+_LARGE = 2**30  # bytes; the sizes of larger members are stored as 64-bit fields
 
 KINDS = "biufcUSmM"
 _MAGIC = b"\x93NUMPY\x01\x00"
-# The headers that numpy writes for plain dtypes. numpy's own reader evaluates them as Python code.
+# The headers that numpy writes for plain dtypes. numpy would parse them as Python literals.
 _DTYPE = rb"[<>|][a-zA-Z]\d{1,8}(?:\[\d{0,8}\w{1,8}\])?"  # larger sizes overflow in numpy 1
 _HEADER = re.compile(
     rb"\{'descr': '(%b)', 'fortran_order': (True|False), " % _DTYPE
@@ -47,7 +47,7 @@ _PART = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*"
 _NAME = re.compile(rf"{_PART}(/{_PART})*")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
-brief = _SHORT.repr  # shortens a value from a file for a message
+brief = _SHORT.repr  # a shortened value from a file, for error messages
 
 
 class ModelFileError(ValueError):
@@ -92,7 +92,7 @@ class Archive:
                 raise ModelFileError(f"it has two members with the name {info.filename!r}.")
             self.sizes[info.filename] = info.file_size
         if sum(self.sizes.values()) > size:
-            raise ModelFileError("its members would have more bytes than the file.")
+            raise ModelFileError("its members are together larger than the file.")
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield the content of a member in pieces."""
@@ -134,7 +134,7 @@ class Archive:
 
 
 def _count_members(file: IO[bytes], size: int) -> int:
-    """Return the number of members, after checking the directory that zipfile reads at once."""
+    """Return the number of members after checking the zip directory, which zipfile reads whole."""
 
     def unpack(form: struct.Struct, place: int) -> tuple[Any, ...]:
         file.seek(max(place, 0))
@@ -159,13 +159,13 @@ def _count_members(file: IO[bytes], size: int) -> int:
             f"members and {_MAX_DIRECTORY} bytes are allowed."
         )
     if start + length != after:
-        raise ModelFileError("its zip directory is not where the end of the file locates it.")
+        raise ModelFileError("its zip directory is not at the position that its end records.")
     return n_members
 
 
 def _check_info(info: zipfile.ZipInfo) -> None:
-    """Reject kinds of members that model files do not have."""
-    name = info.orig_filename  # zipfile cuts the other name at a zero byte
+    """Raise an error for a member of a kind that does not occur in model files."""
+    name = info.orig_filename  # ``filename`` would end at a zero byte
     packed = info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size
     for wrong, reason in (
         (not _NAME.fullmatch(name) or ".." in name, "has a name that is not allowed"),
@@ -202,7 +202,7 @@ def _read_header(
 
 
 def new_member(name: str) -> zipfile.ZipInfo:
-    """Return the header of a member, without a time or system, for reproducible files."""
+    """Return a member header with a fixed time and system, so that files are reproducible."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system = 3
     info.external_attr = (stat.S_IFREG | 0o644) << 16
@@ -210,7 +210,7 @@ def new_member(name: str) -> zipfile.ZipInfo:
 
 
 def write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> str:
-    """Write a member and return its SHA-256."""
+    """Write an array as a member and return the SHA-256 hash of its bytes."""
     digest = hashlib.sha256()
     with archive.open(new_member(name), "w", force_zip64=array.nbytes > _LARGE) as file:
 
@@ -225,12 +225,12 @@ def write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> str
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a file that replaces ``path`` after it is complete and on the disk."""
+    """Yield a temporary file that replaces ``path`` after it is completely on the disk."""
     with atomic_write(path) as partial, partial.open("xb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
-    if os.name == "posix":  # other systems cannot open a folder
+    if os.name == "posix":  # only POSIX systems can open and sync a folder
         folder = os.open(partial.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

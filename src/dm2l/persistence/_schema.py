@@ -1,4 +1,4 @@
-"""The language of :mod:`dm2l.persistence._allowed`, which lists what a model file may contain.
+"""Parse the table :mod:`dm2l.persistence._allowed`, which lists what a model file may contain.
 
 A block of the table describes one or more classes::
 
@@ -7,14 +7,14 @@ A block of the table describes one or more classes::
       mean_ var_: f[d] | none
 
 The first line names the classes and their module, then their groups and the earlier blocks that
-they extend. A block without a module is only a base of others. The attributes follow. They are
-fitted if their names begin or end with ``_`` and they are no ``setting``, or if a ``+`` follows
-their names; the others are parameters. All parameters must be present. Either all fitted attributes
-are present, or none of them is. A name that ends in ``?`` may be absent. One that ends in ``-`` is
-never stored.
+they extend. A block without a module only serves as a base of other blocks. The other lines list
+attributes. An attribute is fitted if its name begins or ends with ``_`` and its type is not
+``setting``, or if a ``+`` follows its name; all others are parameters. All parameters must be
+present. Fitted attributes must be all present or all absent. An attribute with ``?`` may be absent.
+An attribute with ``-`` is never stored.
 
 ==================  =================================================================
-none bool str       these types of Python, or the corresponding scalars of numpy
+none bool str       a value of this Python type, or the corresponding numpy scalar
 int number float    an integer; a finite number; a number, NaN or infinity
 int[1:9] 'a'        an integer from 1 to 9, both included; this text
 size[d]             an integer that is the size of dimension d of this object
@@ -31,7 +31,7 @@ setting             a parameter that only fit reads: plain, a random state or a 
 Name Name[d]        an object of this class or group; a fitted one with the same size d
 ==================  =================================================================
 
-A letter for a dimension stands for the same size in the whole object, and ``...`` for any size.
+A letter stands for the same size in all attributes of an object, and ``...`` for any size.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Spec = tuple[Alternative, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """A class that model files may contain, and its attributes."""
+    """A class that model files may contain, with the allowed types of its attributes."""
 
     name: str
     module: str
@@ -74,16 +74,16 @@ class Entry:
 
     @property
     def attributes(self) -> dict[str, Spec]:
-        """Return parameters and fitted attributes."""
+        """Return the types of all attributes, both parameters and fitted ones."""
         return self.parameters | self.fitted
 
     def is_fitted(self, names: set[str]) -> bool:
-        """Whether an object with these attributes is fitted, or has nothing to fit."""
+        """Return whether an object with these attributes is fitted or never needs fitting."""
         found = names & self.fitted.keys()
         return not self.fitted or any(n.endswith("_") or n not in self.optional for n in found)
 
     def lacks(self, names: set[str]) -> list[str]:
-        """Return the required attributes that are missing."""
+        """Return the required attributes that are missing from ``names``."""
         needed = self.attributes if self.is_fitted(names) else self.parameters
         return sorted(needed.keys() - self.optional - names)
 
@@ -116,7 +116,7 @@ def _entry(name: str, module: str, groups: frozenset[str], lines: list[str]) -> 
 
 @cache
 def parse(text: str) -> Spec:
-    """Return the forms that a text of the table allows."""
+    """Return the alternatives that a type expression of the table allows."""
     return _forms(ast.parse(text.strip(), mode="eval").body)
 
 

@@ -1,4 +1,4 @@
-"""Displays of missing labels, of the co-occurrence of labels and of their singular values."""
+"""Displays of missing labels, label co-occurrence and singular values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -17,7 +17,7 @@ from dm2l.metrics._reading import check_scores
 from dm2l.plots import _canvas as canvas
 from dm2l.plots._canvas import Ax, Display, Names, Numbers
 
-# Dark, medium and white, also when printed in grey.
+# These colours stay distinct in greyscale: dark, medium and white.
 YES, NO, MISSING = canvas.COLOURS[0], canvas.COLOURS[4], "#FFFFFF"
 _MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # heights in inches
 _HATCH = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
@@ -25,10 +25,10 @@ _HATCH = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
 
 @dataclass(eq=False, repr=False)
 class MissingnessDisplay(Display):
-    """Map of positive, negative and missing entries, below their shares per label.
+    """Map of positive, negative and missing entries, below a bar chart of their shares per label.
 
-    Rows with similar missing entries are drawn next to each other, the most complete rows on top.
-    Labels that were observed together therefore appear as blocks.
+    Rows with similar missing entries are drawn next to each other, with the most complete rows on
+    top. Labels that were observed together therefore appear as blocks.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class MissingnessDisplay(Display):
         """Draw the map of labels.
 
         By default, ``label_names`` are the columns of the data frame, or y0, y1, ... ``sort=None``
-        keeps the order of the rows. At most ``max_rows`` evenly spaced rows are drawn.
+        keeps the order of the rows. At most ``max_rows`` rows are drawn, at equal distances.
         """
         if sort not in ("pattern", None):
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
@@ -83,7 +83,7 @@ class MissingnessDisplay(Display):
         T, names = canvas.read_labels(Y, label_names)
         order = np.arange(len(T)) if sort is None else _order_by_pattern(T)
         if len(T) > max_rows:
-            # The middle rows of max_rows equal parts.
+            # Split the rows into max_rows equal parts, and draw the middle row of each part.
             order = order[((np.arange(max_rows) + 0.5) * len(T) / max_rows).astype(np.intp)]
         return cls(
             T[order],
@@ -134,16 +134,16 @@ class MissingnessDisplay(Display):
 
 
 def _order_by_pattern(T: Signs) -> NDArray[np.intp]:
-    """Return an order of the rows by their missing entries, then by their labels."""
+    """Return an order that sorts the rows by their missing entries, then by their labels."""
     seen = T != 0
     _, first, pattern = np.unique(seen, axis=0, return_index=True, return_inverse=True)
-    # Equal patterns get the component of one row, as rounding may differ between equal rows.
+    # Rounding may differ between rows of equal patterns, so all get the component of the first one.
     difference = _first_component(seen)[first][pattern]
     return np.lexsort([_first_component(T), pattern, difference])
 
 
 def _first_component(matrix: NDArray[Any]) -> Numbers:
-    """Return the first principal component of the rows, smallest where most entries are 1."""
+    """Return the first principal component of the rows; it falls with the number of ones."""
     centred: Numbers = matrix - matrix.mean(axis=0)
     direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
     component = centred @ direction
@@ -152,20 +152,20 @@ def _first_component(matrix: NDArray[Any]) -> Numbers:
 
 @dataclass(eq=False, repr=False)
 class CooccurrenceDisplay(Display):
-    r"""Co-occurrence of pairs of labels, and implications that hold in one direction only.
+    r"""Heat map of label co-occurrence, with arrows for implications in only one direction.
 
     .. math:: P(k \mid j) = \frac{\text{rows with both}}
         {\text{rows with } j \text{ in which } k \text{ was observed}}
 
-    An arrow shows an implication that does not hold in the other direction, such as "a 4 is even":
-    P(k | j) is at least 0.9 and at least 0.2 above the base of k, and P(j | k) is below 0.9 or
-    unknown.
+    An arrow shows an implication that only holds in one direction, such as "a 4 is even": P(k | j)
+    is at least 0.9 and exceeds the share of positives of k by at least 0.2, while P(j | k) is below
+    0.9 or unknown.
     :func:`dm2l.tables.inspect_table` lists all implications.
 
     Parameters
     ----------
     probability, count : ndarray of shape (n_labels, n_labels)
-        In row j and column k: P(k | j), and the number of rows with j in which k was observed.
+        Row j and column k hold P(k | j), and the number of rows with j in which k was observed.
     base : ndarray of shape (n_labels,)
         Share of positives among the observed entries of each label.
     label_names : sequence of str
@@ -209,13 +209,13 @@ class CooccurrenceDisplay(Display):
     ) -> Self:
         """Draw the co-occurrence of the observed entries of two or more labels.
 
-        By default, ``label_names`` are the columns of the data frame, or y0, y1, ... At most
-        ``max_labels`` labels are drawn, those with the most positives. The other parameters are
-        described in the constructor.
+        By default, ``label_names`` are the columns of the data frame, or y0, y1, ... Only the
+        ``max_labels`` labels with the most positives are drawn. The other parameters are those of
+        the constructor.
         """
         T, names = canvas.read_labels(Y, label_names)
         if T.shape[1] < 2 or max_labels < 2:
-            what = "Co-occurrence needs two labels or more,"
+            what = "Co-occurrence needs at least two labels,"
             raise ValueError(f"{what} got {T.shape[1]} and max_labels={max_labels}.")
         frequent = np.sort(np.argsort(-(T > 0).sum(axis=0), kind="stable")[:max_labels])
         found = Cooccurrence.of(T[:, frequent])
@@ -240,7 +240,7 @@ class CooccurrenceDisplay(Display):
         return [(int(j), int(k)) for j, k in pairs]
 
     def plot(self, ax: Ax = None) -> Self:
-        """Draw the heat map, with an arrow for each implication that holds in one direction."""
+        """Draw the heat map, with an arrow for each implication in :meth:`one_way`."""
         canvas.check_names(self.label_names, len(self.probability))
         c = len(self.probability)
         side = float(np.clip(1.5 * canvas.LINE * c, 2.2, 6.5))
@@ -269,7 +269,7 @@ class CooccurrenceDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class SingularValuesDisplay(Display):
-    """Singular values of all rows, and of the rows that share a label.
+    """Singular values of scores or labels: of all rows, and of the rows with each label.
 
     The objective of DM2L makes the nuclear norm (the sum of the singular values) small for the
     scores ``F_k`` of the rows in which label k is an observed positive, and large for all rows
@@ -279,9 +279,9 @@ class SingularValuesDisplay(Display):
     Parameters
     ----------
     whole, groups : ndarray, and mapping of str to ndarray
-        Singular values of all rows, and of the rows of each label, in descending order.
+        Singular values of all rows, and of the rows with each label, in descending order.
     n_rows, group_rows, n_labels : int, mapping of str to int, and int
-        Number of all rows, numbers of rows of the groups, and number of labels.
+        Number of all rows, number of rows of each group, and number of labels.
 
     Attributes
     ----------
@@ -318,7 +318,7 @@ class SingularValuesDisplay(Display):
     def from_labels(
         cls, Y: Any, *, label_names: Names = None, ax: Ax = None, **options: Any
     ) -> Self:
-        """Draw the singular values of labels coded +1, -1, and 0 for missing entries.
+        """Draw the singular values of the label matrix with entries +1, -1 and 0 (missing).
 
         By default, ``label_names`` are the columns of the data frame, or y0, y1, ... ``options``
         are passed to :meth:`plot`.
@@ -361,16 +361,16 @@ class SingularValuesDisplay(Display):
         return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
 
     def plot(self, ax: Ax = None, *, highlight: Sequence[str] = ()) -> Self:
-        """Draw a line per group and a thick line of all rows, each as long as its rank.
+        """Draw a line for each group and a thick line for all rows, up to the rank of each.
 
-        Singular values are divided by the largest one. Labels in ``highlight`` get their own colour
-        and marker.
+        Each line is divided by its largest singular value. Labels in ``highlight`` get their own
+        colour and marker.
         """
         chosen = [highlight] if isinstance(highlight, str) else list(highlight)
         for name in chosen:
             if name not in self.groups:
                 known = ", ".join(map(str, self.groups))
-                raise ValueError(f"highlight has {name!r}, which is not a group. Groups: {known}.")
+                raise ValueError(f"highlight contains {name!r}, but the groups are {known}.")
         panel: Any = self._axes(ax, height=3.9)
         ranks = self.effective_ranks()
         plain = [name for name in self.groups if name not in chosen]

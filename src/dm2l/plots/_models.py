@@ -1,4 +1,4 @@
-"""Displays of convergence, of a search over ``lambda_d``, of calibration and of correlation."""
+"""Displays of convergence, searches over ``lambda_d``, calibration and label correlation."""
 
 import fnmatch
 import math
@@ -21,8 +21,8 @@ from dm2l.plots import _canvas as canvas
 from dm2l.plots._canvas import Ax, Display, Names, Numbers
 
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
-_MOST_NUMBERS = 8  # position of 0 on the axis
-# Horizontal shift between lines, and its maximum, relative to the distance between two lambda_d.
+_MOST_NUMBERS = 8  # values of lambda_d that are written at the axis
+# Horizontal shift between lines and its maximum, relative to the distance of neighbouring lambda_d.
 _DODGE, _MOST = 0.07, 0.35
 _HISTOGRAM_BINS = 20
 _CONFIDENCE = 0.95  # level of the intervals for shares
@@ -33,8 +33,8 @@ _PERFECT, _CURVE = "as predicted", "reliability"
 class ConvergenceDisplay(Display):
     """Difference between the objective after each iteration and its lowest known value.
 
-    The axis is logarithmic, so that a straight line means linear convergence. The lowest value
-    itself is not drawn.
+    The vertical axis is logarithmic, so a straight line means linear convergence. The lowest value
+    itself has a difference of 0 and is not drawn.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class ConvergenceDisplay(Display):
     def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Ax = None) -> Self:
         """Draw the convergence of several fitted estimators that have ``objective_history_``.
 
-        Distances are from the lowest value of all estimators, which must have the same objective.
+        The estimators must minimize the same objective. Distances are from their lowest value.
         """
         if not hasattr(estimators, "items") or not estimators:
             what = f"a dict of names to fitted estimators, got {estimators!r}"
@@ -103,7 +103,7 @@ class ConvergenceDisplay(Display):
         for name, style in canvas.series_styles(list(self.histories)).items():
             distance = self.distance(name)
             shown = distance > 0
-            # Each line has about ten markers.
+            # Draw about ten markers on each line.
             some = {"markersize": 4.5, "markevery": max(1, int(shown.sum()) // 10)}
             count = (self.evaluations or {}).get(name)
             label = name if count is None else f"{name}: {count:,} evaluations"
@@ -124,20 +124,20 @@ def _last_step(estimator: Any) -> Any:
 class PathDisplay(Display):
     """Cross-validated metric over ``lambda_d``, with one line per ``alpha`` and ``gamma``.
 
-    Error bars are one standard error of the mean over folds. A ring marks the selected
-    hyperparameters. The axis is logarithmic; ``lambda_d = 0`` (masked ridge) is drawn separately at
-    its left end.
+    Error bars show one standard error of the mean over folds. A ring marks the selected
+    hyperparameters. The horizontal axis is logarithmic; ``lambda_d = 0`` (masked ridge) is drawn
+    separately at its left end.
 
     Parameters
     ----------
     lambda_ds : ndarray of shape (n_lambdas,)
         Values of ``lambda_d`` in ascending order.
     means, errors : ndarray of shape (n_curves, n_lambdas)
-        Mean and standard error of the metric; NaN where a value is unknown.
+        Mean and standard error of the metric; NaN where they are unknown.
     settings : sequence of dict
         The other hyperparameters of each curve.
     chosen : tuple of int, default=None
-        The curve of the selected hyperparameters, and the position on that curve.
+        Number of the curve with the selected hyperparameters, and the position on that curve.
     metric, n_splits : str and int
         Name of the metric, and number of folds.
 
@@ -227,7 +227,7 @@ class PathDisplay(Display):
         self.lines_ = []
         styles = canvas.series_styles([str(i) for i in range(len(names))]).values()
         for i, style in enumerate(styles):
-            aside = step ** (dodge * (i - (len(names) - 1) / 2))  # so that bars do not overlap
+            aside = step ** (dodge * (i - (len(names) - 1) / 2))  # error bars do not overlap
             look = style | {"elinewidth": 0.8, "capsize": 2.0, "markersize": 4.5}
             errors = np.nan_to_num(self.errors[i])
             drawn = panel.errorbar(x * aside, self.means[i], yerr=errors, label=names[i], **look)
@@ -252,7 +252,7 @@ class PathDisplay(Display):
 
 
 def _positions(lambdas: Numbers) -> tuple[Numbers, float]:
-    """Return positions on a logarithmic axis, also for 0, and the usual factor between them."""
+    """Return positions on a logarithmic axis (also of 0), and the median factor between them."""
     positive = lambdas[lambdas > 0]
     ratios = positive[1:] / positive[:-1]
     step = float(np.median(ratios)) if len(ratios) else 10.0
@@ -272,11 +272,11 @@ def _write_lambdas(ax: Any, x: Numbers, lambdas: Numbers) -> None:
 
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Display):
-    """Reliability diagram: share of positives among observed entries over their probability.
+    """Reliability diagram: observed share of positives over the predicted probability.
 
-    Calibrated probabilities lie on the diagonal; points below it mean that probabilities are too
-    high. Bars are Wilson's 95 % confidence intervals for independent entries. Missing entries are
-    ignored.
+    Calibrated probabilities lie on the diagonal. Points below it show that probabilities are too
+    high. Bars are Wilson's 95 % confidence intervals, which assume independent entries. Missing
+    entries are ignored.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class ReliabilityDisplay(Display):
     Attributes
     ----------
     line_, perfect_line_, histogram_ax_, bars_ : objects of matplotlib
-        The shares with their intervals, the diagonal, and the histogram; None if not drawn.
+        The shares with their intervals, the diagonal, and the histogram (None if it is not drawn).
 
     Examples
     --------
@@ -381,7 +381,7 @@ class ReliabilityDisplay(Display):
         probabilities = estimator.predict_proba(X)
         if isinstance(probabilities, list):  # one array per label, as in sklearn.multioutput
             parts = zip(map(np.asarray, probabilities), estimator.classes_, strict=True)
-            # A label that was never 1 in the training data has no column of class 1.
+            # If no training label was 1, the probabilities have no column for class 1.
             positive = [part[:, np.asarray(classes) == 1].sum(axis=1) for part, classes in parts]
             probabilities = np.column_stack(positive)
         elif np.ndim(Y) == 1 and np.shape(probabilities)[1] == 2:  # both classes of one label
@@ -395,10 +395,10 @@ class ReliabilityDisplay(Display):
         )
 
     def plot(self, ax: Ax = None) -> Self:
-        """Draw shares with their intervals, the diagonal, and a histogram of probabilities above.
+        """Draw shares with intervals and the diagonal, below a histogram of probabilities.
 
-        Axes that already show a model keep their histogram; the new model gets another colour and
-        another marker.
+        If the axes already show a model, the histogram is kept and the new model gets another
+        colour and marker.
         """
         panel: Any = self._axes(ax, 4.2, 4.6)
         before = sum(line.get_gid() == _CURVE for line in panel.get_lines())
@@ -407,7 +407,7 @@ class ReliabilityDisplay(Display):
             plain = {"color": "#666666", "linewidth": 1.0, "linestyle": ":"}
             self.perfect_line_ = panel.plot([0, 100], [0, 100], label=_PERFECT, **plain)[0]
         x, y = 100 * np.asarray(self.probability), 100 * np.asarray(self.share)
-        # By rounding, a share of 0 or 1 may lie outside its interval.
+        # Because of rounding errors, a share of 0 or 1 may lie outside its interval.
         reach = np.maximum([y - 100 * np.asarray(self.low), 100 * np.asarray(self.high) - y], 0.0)
         style = list(canvas.series_styles([str(i) for i in range(before + 1)]).values())[-1]
         named = f"{self.name}, " if self.name else ""
@@ -437,7 +437,7 @@ class ReliabilityDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class CouplingDisplay(Display):
-    r"""Heat map of the label correlation, which is the correlation of the residuals of labels.
+    r"""Heat map of the label correlation, which is the correlation between label residuals.
 
     .. math:: r_{jk} = S_{jk} / \sqrt{S_{jj} S_{kk}}
 
@@ -452,7 +452,7 @@ class CouplingDisplay(Display):
     Attributes
     ----------
     image_, colorbar_, order_ : matplotlib AxesImage and Colorbar, and ndarray of int
-        The heat map, and the positions of the labels in the order in which they were drawn.
+        The heat map, and the column numbers of the labels in the order in which they are drawn.
 
     Examples
     --------
@@ -473,8 +473,8 @@ class CouplingDisplay(Display):
     ) -> Self:
         """Draw the label correlation of an estimator that was fitted with ``coupling``.
 
-        By default, ``label_names`` are the names of the training labels. At most ``max_labels``
-        labels are drawn, those with the strongest correlations.
+        By default, ``label_names`` are the names of the training labels. Only the ``max_labels``
+        labels with the strongest correlations are drawn.
         """
         S = to_numpy(estimator.label_covariance_.matrix())
         if (c := len(S)) < 2 or max_labels < 2:
@@ -503,8 +503,8 @@ class CouplingDisplay(Display):
         side = float(np.clip(1.5 * canvas.LINE * len(names), 2.2, 9.0))
         panel: Any = self._axes(ax, side + 2.6, side + 1.6)
         picture = np.array(self.correlation, dtype=np.float64)[np.ix_(self.order_, self.order_)]
-        np.fill_diagonal(picture, np.nan)  # its ones would dominate the colours
-        # The scale is symmetric, so that white means uncorrelated.
+        np.fill_diagonal(picture, np.nan)  # ones would dominate the colour scale
+        # The colour scale is symmetric, so that white means uncorrelated.
         top = max(float(np.nanmax(np.abs(picture))), 0.05)
         panel.patch.set_facecolor("#bbbbbb")
         picture = np.ma.masked_invalid(picture)

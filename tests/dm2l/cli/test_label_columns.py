@@ -164,7 +164,7 @@ def test_error_rates_of_cells_with_several_values_are_within_the_limit(graded, l
     table, truth, model = graded
     found = complete_table(model, table, max_error_rate=limit)
     wrong = found.filled & (found.positive != (truth.Y == 1))
-    columns = [[0], *found.cells]
+    columns = [[0], *(labels for labels, _ in found.exclusive)]
     for labels in columns:  # the labels of a cell are filled together
         cells = found.filled[:, labels]
         assert (cells.any(axis=1) == cells.all(axis=1)).all()

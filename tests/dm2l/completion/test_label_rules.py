@@ -56,7 +56,7 @@ def test_label_names_of_the_rules_name_plain_arrays():
 
 def test_a_model_with_rules_has_no_onnx_graph():
     X, _, Y = labelled()
-    with pytest.raises(ValueError, match="ONNX does not support its rules"):
+    with pytest.raises(ValueError, match="label rules are not supported"):
         to_onnx(DM2LClassifier(rules=RULES).fit(X, Y))
 
 

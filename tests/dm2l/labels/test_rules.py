@@ -153,12 +153,12 @@ def test_a_label_that_all_members_of_a_group_imply_is_always_positive():
         ),
         (
             {"implications": [("a", "b"), ("a", "c")], "exclusions": [("b", "c")]},
-            "'a' can never be positive: this would contradict 'a => c', 'a => b' and 'not",
+            "'a' can never be positive, as this contradicts 'a => c', 'a => b' and 'not",
         ),
         ({"implications": [("a", "a")]}, "'a => a' needs two different labels"),
         ({"exclusions": [("a", "b", "c")]}, "two different labels. Use 'at most one' for more"),
         ({"exactly_one": [("a",)]}, "at least two different labels"),
-        ({"exactly_one": [("a", "")]}, "an empty name"),
+        ({"exactly_one": [("a", "")]}, "an empty or multi-line label name"),
     ],
 )
 def test_contradictory_rules_are_refused(parts, message):
@@ -249,8 +249,8 @@ def test_csv_format(tmp_path):
         ("\nexactly one: a", "line 2: the rule 'exactly one: a' needs at least two"),
         ('"a => b', "line 1: not a rule: '\"a => b'"),
         ("a => ", "line 1: not a rule: 'a =>'"),
-        ("child,parent\na,b,c", "line 2: expected a child and a parent, got 'a,b,c'"),
-        ("child,parent\na,", "line 2: expected a child and a parent, got 'a,'"),
+        ("child,parent\na,b,c", "line 2: expected the names of a child and a parent, got 'a,b,c'"),
+        ("child,parent\na,", "line 2: expected the names of a child and a parent, got 'a,'"),
         ("child,parent\n,a", "got ',a'"),
         ("a => b\nb => a", r"'a => b' \(rules.txt, line 1\) and 'b => a' \(rules.txt, line 2\)"),
         ("a => b\nnot both: a, b", r"'not both: a, b' \(rules.txt, line 2\)"),
