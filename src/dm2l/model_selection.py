@@ -58,10 +58,8 @@ def _strata(T: Signs) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
 def _deal(T: Signs, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
     """Fold of each row, with every label's positives and negatives spread evenly over k folds."""
     # Rows are taken in the order of the rarest stratum that they belong to, as in iterative
-    # stratification, but k at a time: an assignment problem gives each fold one of them. With e_gf,
-    # the rows of stratum g in fold f minus an even share of the rows placed so far, placing a row
-    # in fold f costs sum_g e_gf / n_g. This is half the derivative of sum_gf e_gf^2 / n_g, a
-    # chi-squared statistic in which rare strata have the largest weight.
+    # stratification, but k at a time: an assignment problem gives each fold one of them. The costs
+    # are half the derivatives of the sum that MultilabelKFold reduces.
     n, (member, size) = len(T), _strata(T)
     rarest = np.where(member.any(axis=1), member.argmax(axis=1), len(size))
     # The order within a stratum is random: sorting by the second rarest stratum does not improve
