@@ -177,7 +177,7 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 def shrink(
     value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
-    """Shrink log-frequencies towards their mean (DerSimonian and Laird); raise bounds to it."""
+    """Shrink log-frequencies towards their mean (DerSimonian and Laird); bounds get the mean."""
     # Labels are weighted by their positives, because labels with many positives are more likely to
     # have rows that are certainly positive. The mean is over frequencies, not over logarithms.
     error = np.clip(error, 1e-6, 1e6)  # zero if all positives are labelled, infinite if unknown
@@ -319,7 +319,7 @@ class PUTargets:
     """Scores that estimate ``2 y - 1`` from positive-unlabelled labels, and held-out scores."""
 
     scores: Floats
-    pull: Floats  # change of the targets for each unit of alpha
+    pull: Floats  # change of the targets per unit of alpha
     leave_one_out_scores: Floats
     prior: ClassPrior
 
@@ -442,7 +442,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                 f"missing_as='unlabelled' does not support threshold={self.threshold!r}. Use 'f1'."
             )
         if labels.kind != "multilabel":
-            raise ValueError("missing_as='unlabelled' needs a label matrix (n, c), got a 1-D y.")
+            raise ValueError("missing_as='unlabelled' needs a 2-D y. Use y.reshape(-1, 1).")
         if any(part is not None for part in weights):
             raise ValueError(
                 "missing_as='unlabelled' does not support sample_weight and label_weight."
