@@ -87,7 +87,6 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         Blank SMILES get a row of zeros. SMILES that RDKit cannot read raise an error; use
         :func:`is_valid_smiles` to find them.
         """
-        self._check()  # again, because parameters may come from a model file
         known = self._columns()
         bits = [np.flatnonzero(np.isin(known, row)) for row in self._places(X)]
         ends = np.cumsum([0, *map(len, bits)], dtype=np.int32)  # trees do not accept int64
@@ -96,6 +95,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
 
     def _columns(self) -> NDArray[np.int64]:
         """Return for each column its bit, plus ``n_bits`` times its count minus one."""
+        self._check()  # again, because parameters may come from a model file
         if not self.counts:
             return np.arange(self.n_bits)
         check_is_fitted(self, "columns_")
@@ -117,7 +117,6 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return ``bit 0``, ``bit 1``, ..., then ``2 x bit 0``; ``input_features`` is ignored."""
-        self._check()
         pairs = (divmod(place, self.n_bits) for place in self._columns())
         names = [f"{n + 1} x bit {bit}" if n else f"bit {bit}" for n, bit in pairs]
         return np.array(names, dtype=object)

@@ -139,10 +139,10 @@ class _Graph:
 
 def _check(model: Any) -> None:
     """Raise an error that explains why a model cannot be exported, if it cannot."""
-    why = ""
-    if isinstance(model, MissingLabelClassifier):
+    why, ours = "", isinstance(model, MissingLabelClassifier)
+    if ours:
         check_is_fitted(model)
-    if not isinstance(model, MissingLabelClassifier):
+    if not ours:
         why = "only linear and kernel models of dm2l are supported"
     elif hasattr(model, "label_vectors_"):
         why = "its predictions are sparse, which ONNX does not support"

@@ -12,6 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from dm2l._auto._score_classifier import ScoreClassifier
+from dm2l._auto._stack import Bools
+from dm2l._base import MissingLabelClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._solvers.kernels import Kernel
@@ -119,18 +122,15 @@ class TimeBudget:
 
     def allows(self, seconds: float) -> bool:
         """Whether the time suffices for this many estimated seconds and the reserved work."""
-        return self.passed + (seconds + self.reserved) * self._pace() <= self.limit
+        # The first candidate is small and not typical, so a tenth of the plan is added to the work.
+        known = 0.1 * self.planned
+        pace = (self.passed + known) / (self._done + known) if known else 1.0
+        return self.passed + (seconds + self.reserved) * pace <= self.limit
 
     def check(self) -> None:
         """Raise an error if the current base model, unless it is the first, uses reserved time."""
         if self.binding and not self.allows(0.0):
             raise OutOfTimeError
-
-    def _pace(self) -> float:
-        """Actual seconds per estimated second, from the work done so far."""
-        # The first candidate is small and not typical, so a tenth of the plan is added to the work.
-        known = 0.1 * self.planned
-        return (self.passed + known) / (self._done + known) if known else 1.0
 
     def report(self, line: str) -> None:
         """Report a step with the elapsed and the estimated remaining time."""
@@ -375,10 +375,7 @@ class _SkillSearch(DM2LClassifierCV):
 
 
 def choose(
-    sample: Sample,
-    kernel: str,
-    gammas: Sequence[float] | None = None,
-    ridge: DM2LClassifierCV | None = None,
+    sample: Sample, kernel: str, gammas: Any = None, ridge: DM2LClassifierCV | None = None
 ) -> DM2LClassifierCV:
     """Select alpha and gamma without nuclear norms, or lambda_d for a given ``ridge``."""
     X, labels, cv = sample
@@ -513,3 +510,37 @@ def _without_values(context: EnsembleContext) -> bool:
     known = known[:, ~known.all(axis=0)].astype(np.float64)
     rows = [train for train, _ in context.folds]
     return any((known[train].T @ observed[train] == 0).any() for train in rows)
+
+
+# Models that the user passes must have other names.
+_NAMES = {"linear", "kernel", "logistic", "logistic regression", "stack"}
+_NAMES |= {"extra trees", "random forest", "boosted trees"}
+
+
+def user_candidates(models: Any, learnable: Bools, n_jobs: int | None) -> list[Candidate]:
+    """Candidates of the ensemble for the ``learnable`` labels, from names and estimators."""
+    found: dict[str, Candidate] = {}
+    for pair in models or ():
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], str)):
+            raise TypeError(f"models must be a list of pairs (name, estimator), got {pair!r}.")
+        name, estimator = pair
+        if name in _NAMES or name.endswith(" kernel") or name in found:
+            raise ValueError(f"models has the name {name!r} of another model. Pass another name.")
+        make = partial(_of_user, name, estimator, learnable, n_jobs)
+        found[name] = Candidate(name, 0.0, 0.0, make)
+    return list(found.values())
+
+
+def _of_user(name: str, model: Any, learnable: Bools, n_jobs: int | None) -> list[BaseModel]:
+    settings, shares = type(model).__name__, isinstance(model, ScoreClassifier)
+    if isinstance(model, MissingLabelClassifier):
+        model = clone(model)
+        if shares:  # the ensemble has learnable labels only
+            columns = np.arange(len(learnable)) if model.columns is None else model.columns
+            model.set_params(columns=np.asarray(columns)[learnable].tolist())
+        if model.coupling == "residual":  # the ensemble has its own
+            model.set_params(coupling=None)
+    else:  # without a decision function, scores are 2 p - 1
+        shares = hasattr(model, "predict_proba") and not hasattr(model, "decision_function")
+        model = MaskedOneVsRestClassifier(model, n_jobs=n_jobs)
+    return [BaseModel(name, settings, model, "columns", shares)]

@@ -45,8 +45,17 @@ class CategoryEncoder:
             if j in wanted or (frame and not _is_numeric(X.iloc[:, j], name)):
                 values = _plain(X.iloc[:, j]) if frame else X[:, j]
                 counts = Counter(key for value in values if (key := _key(value)) is not None)
-                if j not in wanted:
-                    _warn_of_texts(counts, name)
+                rows = counts.total()
+                if j not in wanted and len(counts) > max(MOST_VALUES, rows // 2):
+                    first = str(next(iter(counts)))[:40]
+                    warnings.warn(
+                        f"Column {name!r} of X is read as a category, but has {len(counts)} "
+                        f"different values in {rows} rows, for example {first!r}. For texts and "
+                        "dates use dm2l.tables.make_table_pipeline(X, AutoClassifier()), or drop "
+                        "the column.",
+                        UserWarning,
+                        stacklevel=3,
+                    )
                 often = sorted(counts, key=lambda key: (-counts[key], str(key)))[:MOST_VALUES]
                 found[j] = sorted(often, key=lambda key: (str(type(key)), key))
         return cls(found)
@@ -104,20 +113,6 @@ def _is_numeric(column: Any, name: Any) -> bool:
             "to numbers, such as a year or a number of days, or drop it."
         )
     return False
-
-
-def _warn_of_texts(counts: Counter[Any], name: Any) -> None:
-    """Warn about a text column with too many values for a category."""
-    rows = counts.total()
-    if len(counts) > max(MOST_VALUES, rows // 2):
-        first = str(next(iter(counts)))[:40]
-        warnings.warn(
-            f"Column {name!r} of X is read as a category, but has {len(counts)} different values "
-            f"in {rows} rows, for example {first!r}. For texts and dates use "
-            "dm2l.tables.make_table_pipeline(X, AutoClassifier()), or drop the column.",
-            UserWarning,
-            stacklevel=4,
-        )
 
 
 def _plain(column: Any) -> list[Any]:

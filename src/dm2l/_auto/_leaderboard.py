@@ -187,6 +187,19 @@ def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
     return _interval(found.mean, half, most)
 
 
+def estimates(
+    eta: Floats, T: Signs, fold: FoldOfRow, names: Any, learnable: Bools
+) -> tuple[dict[str, Interval], dict[str, Any]]:
+    """Quality of out-of-fold log-odds as expected for new rows, and that of learnable labels."""
+    folds = int(fold.max()) + 1
+    found = {
+        "label_auc": on_new_rows(expected_auc(eta, T, fold), folds, 1.0),
+        "log_loss": on_new_rows(log_loss(eta, T), folds),
+        "brier": on_new_rows(brier(eta, T), folds, 1.0),
+    }
+    return found, label_table(eta[:, learnable], T[:, learnable], names[learnable], fold)
+
+
 def _interval(mean: float, half: float, most: float = np.inf) -> Interval:
     return Interval(float(mean), float(max(mean - half, 0.0)), float(min(mean + half, most)))
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from dm2l._utils.logistic import LogisticProblem, padded
+from dm2l.labels._entries import Signs
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -78,7 +79,7 @@ class Stack:
     def fit(
         cls,
         scores: Floats,
-        T: NDArray[Any],
+        T: Signs,
         shares: Bools,
         weights: Floats | None = None,
         prior: Floats | None = None,
@@ -158,20 +159,12 @@ class ShrunkWeights(NamedTuple):
 
 
 def fit_shrunk(
-    Z: Floats,
-    t: Floats,
-    weights: Floats,
-    prior: Floats,
-    rate: Floats,
-    held_common: float,
-    held_own: float,
-    held_intercept: float,
+    Z: Floats, t: Floats, weights: Floats, prior: Floats, rate: Floats, *held: float
 ) -> ShrunkWeights:
-    """Fit weights of inputs (m, c, N) to signs and weights of entries (c, N).
-
-    Common weights are shrunk to ``prior``, those of a label to the common ones, and intercepts to
-    ``rate``.
-    """
+    """Fit weights of inputs (m, c, N) to signs and weights of entries (c, N)."""
+    # The penalties hold common weights at ``prior``, those of a label at the common ones, and
+    # intercepts at ``rate``.
+    held_common, held_own, held_intercept = held
     (m, c, _), start = Z.shape, np.column_stack([rate, np.tile(prior, (len(rate), 1))])
     penalty = np.append(held_intercept, np.full(m, held_common / c))
     inputs, tol = np.stack([np.ones_like(t), *Z], axis=1), TOLERANCE * max(weights.sum(), 1.0)

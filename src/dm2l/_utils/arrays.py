@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import call
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -25,6 +25,8 @@ from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from threadpoolctl import ThreadpoolController
+
+from dm2l._utils.files import available_memory
 
 Index = NDArray[np.intp]
 # Memory is checked for a sparse X with more columns; a column with three labels needs 200 B.
@@ -120,9 +122,7 @@ def check_magnitude(X: Any, names: Any = None) -> None:
     """Raise a ValueError if values are so large that their products overflow."""
     xp = namespace(X)
     values = X.data if sp.issparse(X) else X
-    limit = LARGEST.get(str(values.dtype).rpartition(".")[2])
-    if limit is None:
-        return
+    limit = LARGEST.get(str(values.dtype).rpartition(".")[2], np.inf)
     with np.errstate(over="ignore"):
         # In the order of memory, so that no copy is made. If the sum of squares is small, no value
         # exceeds the limit.
@@ -146,8 +146,6 @@ def check_columns(X: Any) -> None:
     n_columns = X.shape[1]
     if not sp.issparse(X) or n_columns <= WIDE:
         return
-    from dm2l._utils.files import available_memory  # imported here, as few fits need it
-
     needed, free = BYTES_PER_COLUMN * n_columns, available_memory()
     if needed > free:
         used = len(np.unique(X.indices))
@@ -253,7 +251,7 @@ def factorize(values: Iterable[Hashable]) -> NDArray[np.intp]:
 
 
 def sparse_from_parts(
-    data: Any, indices: Any, indptr: Any, shape: Any, *, layout: Literal["csr", "csc"] = "csr"
+    data: Any, indices: Any, indptr: Any, shape: Any, *, layout: str = "csr"
 ) -> Any:
     """Make a sparse matrix from the parts in a file, after checking that they are consistent."""
     # scipy's own check does not suffice: it checks nothing if indptr ends in 0, and it compares by

@@ -22,11 +22,7 @@ SHORTER, SHORTENINGS = 0.25, 10
 
 @dataclass
 class LogisticProblem:
-    """Entries of every label, padded to equal length with entries of weight zero.
-
-    The first input is the constant 1 if the other weights are ``shared`` by all labels. With
-    ``nonnegative``, all weights but the first are at least zero.
-    """
+    """Entries of every label, padded to equal length with entries of weight zero."""
 
     Z: Floats  # (c, p, N), the inputs
     t: Floats  # (c, N), the signs
@@ -34,8 +30,8 @@ class LogisticProblem:
     penalty: Floats  # (p,)
     goal: Floats  # (c, p) or (p,)
     offset: Floats | float = 0.0
-    shared: bool = False
-    nonnegative: bool = False
+    shared: bool = False  # all weights but the first, which is that of the constant 1
+    nonnegative: bool = False  # all weights but the first
 
     def scores(self, W: Floats) -> Floats:
         """Log-odds (c, N) without the offset."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -14,7 +14,7 @@ from array_api_compat import is_torch_array
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from dm2l._utils.arrays import asarray_like, is_non_numpy, namespace, take_rows, to_numpy
+from dm2l._utils.arrays import Index, asarray_like, is_non_numpy, namespace, take_rows, to_numpy
 from dm2l._utils.inputs import check_choice
 from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import Floats, LabelCovariance, Mask
@@ -49,12 +49,14 @@ _BLOCK = 2**18
 OVERFIT = 1.02
 FEW = 500  # rows from which the ratio of squared errors is estimated
 
+Digests = NDArray[np.uint64]
+
 
 @dataclass(frozen=True)
 class TrainingRows:
     """Sorted digests of the training rows, and held-out scores of their known entries (CSR)."""
 
-    digests: NDArray[np.uint64]
+    digests: Digests
     starts: NDArray[np.int64]  # position at which the entries of each row start
     labels: NDArray[np.int32]
     signs: NDArray[np.int8]
@@ -62,11 +64,7 @@ class TrainingRows:
 
     @classmethod
     def of(
-        cls,
-        digests: NDArray[np.uint64],
-        T: NDArray[Any],
-        F: Floats | None = None,
-        order: NDArray[np.intp] | None = None,
+        cls, digests: Digests, T: NDArray[Any], F: Floats | None = None, order: Index | None = None
     ) -> Self:
         """Rows with signs ``T`` and held-out scores ``F``; equal rows are stored once."""
         order = np.arange(len(T)) if order is None else order
@@ -100,11 +98,7 @@ class TrainingRows:
 
 
 def overfits(
-    X: Any,
-    T: NDArray[Any],
-    scores: Floats,
-    own_scores: Callable[[Any], Any],
-    order: NDArray[np.intp] | None = None,
+    X: Any, T: Signs, scores: Floats, own_scores: Callable[[Any], Any], order: Index | None = None
 ) -> tuple[Signs, Floats, Floats] | None:
     """Signs, held-out and own scores of some rows if their own are much closer to the signs."""
     scored = (T != 0) & np.isfinite(scores)
@@ -117,7 +111,7 @@ def overfits(
     return (T[few], scores[few], own) if errors[0] >= OVERFIT * errors[1] else None
 
 
-def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]:
+def row_keys(digests: Digests, T: NDArray[Any]) -> Digests:
     """Pseudo-random number for each row; it depends on the row, but not on the order of labels."""
     positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
@@ -127,7 +121,7 @@ def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]
     return key ^ (key >> np.uint64(31))
 
 
-def row_digests(X: Any) -> NDArray[np.uint64]:
+def row_digests(X: Any) -> Digests:
     """Hash of each row, the same for dense and sparse rows."""
     X = X.tocsr() if sp.issparse(X) else X if is_torch_array(X) else to_numpy(X)
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
@@ -164,7 +158,7 @@ class Imputation(NamedTuple):
     positive: Mask
     chosen: Mask
     expected_wrong: Floats  # numbers of wrong no and wrong yes
-    implied: Mask | bool = False
+    implied: Mask | bool = False  # by known labels; these are among the ones to fill
 
 
 def check_threshold(threshold: Any) -> None:
@@ -187,36 +181,35 @@ def check_rules(rules: Any) -> None:
             raise TypeError(f"rules must be None or LabelRules, got {rules!r}.")
 
 
+class _Fitted:
+    """A field that may be set to a function, which is called at the first use."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.place = f"_{name}"
+
+    def __get__(self, completer: Any, owner: type) -> Any:
+        found = completer and getattr(completer, self.place)  # the default of the field is None
+        if callable(found):
+            self.__set__(completer, found := found())
+        return found
+
+    def __set__(self, completer: Any, value: Any) -> None:
+        setattr(completer, self.place, value)
+
+
+@dataclass(eq=False, repr=False)
 class LabelCompleter:
-    """Computes probabilities, decisions, imputed labels and label errors from scores.
+    """Computes probabilities, decisions, imputed labels and label errors from scores."""
 
-    Scores are arrays (n, c) on the scale of the signs ``T``: ``+1`` positive, ``-1`` negative,
-    ``0`` missing. Scores of labels that are not ``learnable`` are constant. With a ``calibrator``,
-    decisions follow its probabilities, unless ``by_probability`` is False. Without one,
-    probabilities come from ``curves``, and decisions from the ``thresholds`` of the scores.
-    ``curves`` and ``correlation`` may be functions, which are called at first use, because searches
-    and cross-validation use only scores.
-    """
-
-    def __init__(
-        self,
-        thresholds: Floats,
-        learnable: Mask,
-        calibrator: Calibrator | None = None,
-        by_probability: bool = True,
-        training_rows: TrainingRows | None = None,
-        curves: Calibrator | Callable[[], Calibrator] | None = None,
-        correlation: LabelCorrelation | Callable[[], LabelCorrelation] | None = None,
-        rules: LabelRules | None = None,
-    ) -> None:
-        self.thresholds = thresholds
-        self.learnable = learnable
-        self.calibrator = calibrator
-        self.by_probability = by_probability
-        self.training_rows = training_rows
-        self._curves = curves
-        self._correlation = correlation
-        self.rules = rules
+    thresholds: Floats  # of scores, for decisions unless these are by probability
+    learnable: Mask  # scores of other labels are constant
+    calibrator: Calibrator | None = None
+    by_probability: bool = True  # whether decisions follow the probabilities of the calibrator
+    training_rows: TrainingRows | None = None
+    # Searches and cross-validation use neither of these two, so they are fitted at the first use.
+    curves: _Fitted = _Fitted()  # for probabilities without a calibrator
+    correlation: _Fitted = _Fitted()  # of labels, with ``coupling``
+    rules: LabelRules | None = None
 
     @classmethod
     def fit(
@@ -233,12 +226,9 @@ class LabelCompleter:
         weights: Floats | None = None,
         pairwise: bool = False,
         rules: LabelRules | None = None,
-        calibrated: bool = False,
+        calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
     ) -> Self:
-        """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation.
-
-        With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p.
-        """
+        """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation."""
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -267,30 +257,13 @@ class LabelCompleter:
             rules=rules,
         )
 
-    @property
-    def curves(self) -> Calibrator | None:
-        """Calibration curves of held-out scores, fitted at first use."""
-        if callable(self._curves):
-            self._curves = self._curves()
-        return self._curves
-
-    @property
-    def correlation(self) -> LabelCorrelation | None:
-        """Label correlation, fitted at first use; None without ``coupling``."""
-        if callable(self._correlation):
-            self._correlation = self._correlation()
-        return self._correlation
-
     def state(self) -> dict[str, Any]:
         """Arguments of the constructor, with fitted results instead of functions."""
-        names = "thresholds learnable calibrator by_probability training_rows curves correlation"
-        return {name: getattr(self, name) for name in (*names.split(), "rules")}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies and files contain fitted results, not functions that hold the training labels.
         return partial(type(self), **self.state()), ()
-
-    # -- only features --------------------------------------------------------------------------
 
     def coherent(self, p: Floats) -> Floats:
         """Probabilities that obey the rules, from features alone."""
@@ -315,12 +288,10 @@ class LabelCompleter:
         calibrator = self.calibrator or self.curves
         return plain_probability(scores) if calibrator is None else calibrator.predict(scores)
 
-    # -- features and known labels --------------------------------------------------------------
-
     def check_bound(self, max_error_rate: Any, method: str, estimator: str) -> Any:
         """Check ``max_error_rate``, and raise an error if error rates cannot be bounded."""
         bound, need = check_max_error_rate(max_error_rate), "method='predict'"
-        if self._correlation is None:
+        if self.correlation is None:
             need = f"coupling='residual': pass it to {estimator} before fit"
         elif method == "predict":
             return bound
@@ -338,9 +309,11 @@ class LabelCompleter:
         """Impute from features and known labels; entries not in ``open_`` are not chosen."""
         logic: Any = None if self.rules is None else self.rules._logic
         closed, against = (T, np.zeros(len(T), bool)) if logic is None else logic.propagate(T)
-        implied, correlation = (closed != 0) & (T == 0), self.correlation
-        found = self._impute(X, T, (closed == 0) & open_, scores, probabilities, max_error_rate)
-        if max_error_rate is not None and correlation is not None:
+        missing, implied = (closed == 0) & open_, (closed != 0) & (T == 0)
+        bounded = max_error_rate is not None
+        found = self._impute(X, T, missing, scores, probabilities, bounded)
+        correlation: Any = self.correlation
+        if bounded and correlation is not None:
             right = implied & (found.positive == (closed > 0))
             confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
             entries = confidence, found.positive, found.chosen & self.learnable
@@ -348,13 +321,15 @@ class LabelCompleter:
             found = found._replace(chosen=chosen, expected_wrong=expected)
         if logic is None:
             return found
-        fixed = known = np.where(against[:, None], 0, closed).astype(np.int8)
-        if max_error_rate is not None:  # the entries to fill keep their decisions, or are left
-            answers = np.where(found.chosen, np.where(found.positive, 1, -1), known)
-            answers, broken = logic.propagate(answers.astype(np.int8))
+        known = np.where(against[:, None], 0, closed).astype(np.int8)
+        fixed, kept = known, found.chosen
+        if bounded:  # the entries to fill keep their decisions, or are left
+            answers = np.where(kept, np.where(found.positive, 1, -1), known).astype(np.int8)
+            answers, broken = logic.propagate(answers)
             fixed = np.where(broken[:, None], known, answers)
         positive = logic.decide(found.positive, found.probabilities, fixed)
-        kept = found.chosen & ((positive == found.positive) | (max_error_rate is None))
+        if bounded:
+            kept = kept & (positive == found.positive)
         return found._replace(
             scores=np.where(implied, closed, found.scores),
             probabilities=logic.project(found.probabilities, known),
@@ -364,17 +339,11 @@ class LabelCompleter:
         )
 
     def _impute(
-        self,
-        X: Any,
-        T: Signs,
-        missing: Mask,
-        scores: Floats,
-        probabilities: Floats | None,
-        max_error_rate: Any,
+        self, X: Any, T: Signs, missing: Mask, scores: Floats, probabilities: Any, bounded: bool
     ) -> Imputation:
         """Imputation without rules, of which only the ``missing`` entries are used."""
         learnt, correlation = self.learnable, self.correlation
-        if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
+        if correlation is None or (learnt.sum() < 2 and not bounded):
             p = self.probabilities(scores) if probabilities is None else probabilities
             return Imputation(scores, p, self._decide(scores), missing, NO_BOUND)
         trained = np.zeros(len(T), dtype=bool)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
+from dm2l._utils.arrays import Index
 from dm2l._utils.logistic import LogisticProblem
 from dm2l.completion._covariance import (
     FOLDS,
@@ -17,6 +18,7 @@ from dm2l.completion._covariance import (
     FactorCovariance,
     Floats,
     LabelCovariance,
+    Mask,
     conditional_moments,
     out_of_fold_moments,
     quick_covariance,
@@ -53,20 +55,16 @@ SCORES = 4  # number of weights of the scores, with the intercept
 
 @dataclass(frozen=True)
 class LabelCorrelation:
-    """Covariance of the residuals of all labels, with probabilities and error rates based on it.
-
-    Decisions follow conditional means if there is a ``threshold``, and otherwise probabilities with
-    ``cutoffs``, which are NaN for labels with too few examples of a class, and infinite for labels
-    with none, whose probabilities do not use other labels. In training rows, a share ``added`` of
-    what known labels add to held-out scores is added to the scores of the model.
-    """
+    """Covariance of the residuals of all labels, with probabilities and error rates based on it."""
 
     covariance: LabelCovariance
     combiner: Combiner
     error_rates: ErrorRateBound
-    threshold: float | None
+    threshold: float | None  # of conditional means; with None, decisions follow probabilities
+    # NaN for labels with too few examples of a class, and infinite for labels with none, whose
+    # probabilities do not use other labels.
     cutoffs: Floats
-    added: float = 1.0
+    added: float = 1.0  # share of what known labels add to held-out scores, for training rows
 
     @classmethod
     def fit(
@@ -74,17 +72,12 @@ class LabelCorrelation:
         T: Signs,
         F: Floats,
         threshold: Any = None,
-        order: NDArray[np.intp] | None = None,
-        calibrated: bool = False,
-        free: NDArray[np.bool_] | None = None,
-        overfit: tuple[Signs, Floats, Floats] | None = None,
+        order: Index | None = None,
+        calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
+        free: Mask | None = None,  # entries that others do not imply, for the error rates
+        overfit: tuple[Signs, Floats, Floats] | None = None,  # see overfits
     ) -> Self:
-        """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``.
-
-        With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p. Error rates are
-        those of entries that are ``free``, which means not implied by others. Some training rows
-        have signs, held-out scores and other scores of the model, if it is ``overfit``.
-        """
+        """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``."""
         scored = np.isfinite(F)
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
@@ -142,7 +135,7 @@ class LabelCorrelation:
         known = (self.combiner.alone(T, own) - alone)[use] @ gain / max(gain @ gain, 1e-300)
         return replace(self, added=float(np.clip(1 - known, 0.0, 1.0)))
 
-    def impute(self, T: Signs, F: Floats, trained: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    def impute(self, T: Signs, F: Floats, trained: Mask) -> tuple[Floats, Floats]:
         """Mean and probability of every missing entry, of which some rows are ``trained``."""
         mean, p = self.predict(T, F)
         if self.added < 1 and trained.any():
@@ -151,7 +144,7 @@ class LabelCorrelation:
             p = np.where(trained[:, None], fewer, p)
         return mean, p
 
-    def decide(self, mean: Floats, p: Floats) -> NDArray[np.bool_]:
+    def decide(self, mean: Floats, p: Floats) -> Mask:
         """Decide whether entries are positive."""
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
@@ -159,17 +152,12 @@ class LabelCorrelation:
 
 
 class Combiner:
-    r"""Logistic model for each label, with its scores and the signs of other labels as inputs.
+    """Logistic model of each label on its scores and the signs of the row's other labels."""
 
-    The inputs are :math:`((f - \bar f)/s,\; (m - \bar f)/s,\; 1/s)` and the signs of the other
-    labels of the row, 0 where missing. Here f is the score from the features, :math:`\bar f` its
-    mean over the known entries of the label, and m and s are the mean and the standard deviation
-    given the other labels. The first three inputs calibrate the scores. The signs have a large
-    penalty, and model dependencies that a Gaussian cannot, such as labels that are not missing at
-    random. The weights of the scores are shrunk to those of one model for all labels. Signs are not
-    used with ``labels=False``, or with more than 2,000 labels. All methods take as ``inputs`` the
-    arrays f, m and :math:`s^2`, each of shape (n, c), for entries that are scored as if missing.
-    """
+    # The weights of the scores are shrunk to those of one model for all labels. Signs are not used
+    # with labels=False, or with more than 2,000 labels. All methods take as ``inputs`` the scores
+    # from the features, the conditional means and variances, each of shape (n, c), for entries that
+    # are scored as if missing (docs/research/imputing.md).
 
     weights_: Floats
     with_labels_: bool
@@ -193,9 +181,7 @@ class Combiner:
             self.alone_ = Combiner(labels=False).fit(T, *_bare(inputs[0]))
         return self
 
-    def cross_fit(
-        self, T: Signs, *inputs: Floats, folds: NDArray[np.intp]
-    ) -> tuple[Floats, Floats]:
+    def cross_fit(self, T: Signs, *inputs: Floats, folds: Index) -> tuple[Floats, Floats]:
         """Out-of-fold log-odds, and those without labels; the model keeps mean weights."""
         self._scale(T, *inputs)
         eta, weights = np.empty(T.shape), []
@@ -248,7 +234,10 @@ class Combiner:
 
     def margins(self, T: Signs, *inputs: Floats) -> Floats:
         """Log-odds of every entry before the final weights."""
-        return self._margins(T.astype(np.float64), self._standardized(*inputs))
+        W, Z = self.weights_, self._standardized(*inputs)
+        eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
+        # The weight of a label's sign in its own model is zero.
+        return eta + T.astype(np.float64) @ W[:, SCORES:].T if self.with_labels_ else eta
 
     def alone(self, T: Signs, F: Floats) -> Floats:
         """Return log-odds from only the features."""
@@ -306,12 +295,6 @@ class Combiner:
     def _standardized(self, *inputs: Floats) -> Floats:
         scores = self._scores(*inputs)
         return (scores - self.centre_[:, None]) * self.scale_[:, None]
-
-    def _margins(self, T: Floats, Z: Floats) -> Floats:
-        W = self.weights_
-        eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
-        # The weight of a label's sign in its own model is zero.
-        return eta + T @ W[:, SCORES:].T if self.with_labels_ else eta
 
 
 class _WithSigns(LogisticProblem):
@@ -371,20 +354,8 @@ DRAWS = 8
 
 
 def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
-    r"""Return the expected number of errors that an answer avoids at *other* entries of its row.
-
-    An entry j that is imputed with probability :math:`p_j` is wrong with probability
-    :math:`e(p_j) = \min(p_j, 1 - p_j)`. An answer :math:`a = \pm 1` to entry k changes the mean of
-    entry j to :math:`m_j + V_{jk} (a - m_k) / V_{kk}` and its variance to
-    :math:`V_{jj} - V_{jk}^2 / V_{kk}`, which give :math:`p_j^\pm`. With
-    :math:`\bar p_j = p_k p_j^+ + (1 - p_k) p_j^-`
-
-    .. math:: \sum_j e(\bar p_j) - p_k e(p_j^+) - (1 - p_k) e(p_j^-)
-
-    errors are avoided, which is never negative. Probabilities of different conditions need not be
-    consistent: if :math:`\bar p_j` is nearer one half than :math:`p_j`, the term is multiplied by
-    the ratio of their errors. The result is 0 where a label is known.
-    """
+    """Expected number of errors that an answer avoids at *other* entries of its row."""
+    # The formula is in docs/research/imputing.md. The result is 0 where a label is known.
     gains = np.zeros(T.shape)
     mean = conditional_moments(correlation.covariance, T, F)[0]
     others = correlation.combiner.weights_[:, SCORES:].T  # weights of signs
@@ -410,7 +381,7 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     return gains
 
 
-def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np.intp]) -> Floats:
+def _joint(covariance: LabelCovariance, known: Mask, at: Index) -> Floats:
     """Covariance of some labels of each row given its known ones, (b, w, w)."""
     if isinstance(covariance, FactorCovariance):
         L, psi = covariance.L, covariance.psi
@@ -427,9 +398,7 @@ def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np
     return np.asarray(V[b, at[:, :, None], at[:, None, :]])
 
 
-def _moved(
-    combiner: Combiner, at: NDArray[np.intp], V: Floats, parts: list[Floats], answer: float
-) -> Floats:
+def _moved(combiner: Combiner, at: Index, V: Floats, parts: list[Floats], answer: float) -> Floats:
     """Probability of label j of each row after an answer to label k, of shape (b, j, k)."""
     f, mean, signs, alone = parts
     own = np.einsum("bkk->bk", V)[:, None, :]

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from dm2l._utils.arrays import Index
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import observed_rates
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 def plain_probability(scores: NDArray[Any]) -> Floats:
@@ -54,7 +56,7 @@ class Calibrator:
         return self
 
     def _fit_label(
-        self, scores: Floats, positive: NDArray[np.bool_], weights: Floats
+        self, scores: Floats, positive: Mask, weights: Floats
     ) -> tuple[Floats, Floats] | None:
         """Return slope and offset of a label, or the knots of its curve; None if the fit fails."""
         n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
@@ -201,12 +203,7 @@ class CompletionSummary:
 
     @classmethod
     def of(
-        cls,
-        missing: NDArray[np.bool_],
-        chosen: NDArray[np.bool_],
-        positive: NDArray[np.bool_],
-        expected: Floats,
-        implied: NDArray[np.bool_] | bool = False,
+        cls, missing: Mask, chosen: Mask, positive: Mask, expected: Floats, implied: Any = False
     ) -> Self:
         """Summarize chosen entries with the ``expected`` numbers of wrong no and wrong yes."""
         implied, chosen = missing & implied, missing & chosen
@@ -270,7 +267,7 @@ class ErrorRateBound:
     n_by_label: NDArray[np.int64] | None = None
 
     @classmethod
-    def fit(cls, confidence: Floats, positive: NDArray[np.bool_], T: NDArray[Any]) -> Self:
+    def fit(cls, confidence: Floats, positive: Mask, T: NDArray[Any]) -> Self:
         """Fit to predictions of known entries with signs ``T``; all arrays have shape (n, c)."""
         known, wrong = T != 0, (T > 0) != positive
         sides = [known & ~positive, known & positive]
@@ -286,11 +283,11 @@ class ErrorRateBound:
     def choose(
         self,
         confidence: Floats,
-        positive: NDArray[np.bool_],
-        missing: NDArray[np.bool_],
+        positive: Mask,
+        missing: Mask,
         max_error_rate: float | tuple[float, float],
-        right: NDArray[np.bool_] | bool = False,
-    ) -> tuple[NDArray[np.bool_], Floats]:
+        right: Mask | bool = False,
+    ) -> tuple[Mask, Floats]:
         """Select entries to fill; return also their expected numbers of wrong no and wrong yes.
 
         ``max_error_rate`` bounds the error rates of yes and of no; a pair gives each its own bound.
@@ -301,21 +298,13 @@ class ErrorRateBound:
         chosen = lowest <= np.where(positive, yes, no)
         return chosen, np.array([errors[chosen & side].sum() for side in (~positive, positive)])
 
-    def least(
-        self, confidence: Floats, positive: NDArray[np.bool_], missing: NDArray[np.bool_]
-    ) -> float:
+    def least(self, confidence: Floats, positive: Mask, missing: Mask) -> float:
         """Return the lowest ``max_error_rate`` at which an entry is filled; 1 if there is none."""
-        return float(
-            np.min(self._bounds(confidence, positive, missing, (1.0, 1.0))[0], initial=1.0)
-        )
+        lowest, _ = self._bounds(confidence, positive, missing, (1.0, 1.0))
+        return float(lowest.min(initial=1.0))
 
     def _bounds(
-        self,
-        confidence: Floats,
-        positive: NDArray[np.bool_],
-        missing: NDArray[np.bool_],
-        levels: tuple[float, float],
-        right: NDArray[np.bool_] | bool = False,
+        self, confidence: Floats, positive: Mask, missing: Mask, levels: Any, right: Any = False
     ) -> tuple[Floats, Floats]:
         """Lowest rate at which each entry is filled (inf if known), and errors at ``levels``."""
         right = np.broadcast_to(right, missing.shape)
@@ -344,9 +333,7 @@ class ErrorRateBound:
                     errors[at] = min(expected / filled[first] * (1.0 + mistakes[first]), 1.0)
         return lowest, errors
 
-    def _groups(
-        self, side: int, used: NDArray[np.bool_]
-    ) -> Iterator[tuple[NDArray[np.intp], int, Floats, bool]]:
+    def _groups(self, side: int, used: Mask) -> Iterator[tuple[Index, int, Floats, bool]]:
         """Used labels, predictions, errors, and whether a label is in a pool."""
         confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
@@ -409,15 +396,14 @@ class LabelErrors:
     (2, 1, True)
     """
 
-    row: NDArray[np.intp]
-    label: NDArray[np.intp]
-    observed: NDArray[np.bool_]
+    row: Index
+    label: Index
+    observed: Mask
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
     contradicted: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
-        """Return the number of entries."""
         return len(self.row)
 
     @classmethod
@@ -438,7 +424,7 @@ class LabelErrors:
         false_alarms = np.cumsum(1 - probability) / np.arange(1, len(order) + 1)
         return cls(row, label, observed, probability, false_alarms, contradicted)
 
-    def _given(self, conflicts: Iterable[tuple[int, NDArray[np.intp]]]) -> Self:
+    def _given(self, conflicts: Iterable[tuple[int, Index]]) -> Self:
         """Return the errors if at least one of these labels of each of these rows is wrong."""
         p, order = self.probability.copy(), np.argsort(self.row, kind="stable")
         rows = self.row[order]
@@ -451,7 +437,7 @@ class LabelErrors:
         return self._sorted(order, self.row, self.label, self.observed, p, contradicted)
 
 
-def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
+def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
     """Mask labels that are probably wrong and should not be evidence about other labels."""
     # With the share e of contradictions among the most confident predictions, a label whose
     # opposite has probability r is wrong with probability e (r - e) / ((1 - 2 e)(1 - r)).
@@ -464,7 +450,7 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray((T != 0) & (likely > SUSPECT))
 
 
-def _mistaken(margin: Floats, contradicts: NDArray[np.bool_]) -> Floats:
+def _mistaken(margin: Floats, contradicts: Mask) -> Floats:
     """Probability that labels are wrong, given margins of predictions and contradictions."""
     from scipy.optimize import minimize  # imported here, because loading it is slow
 

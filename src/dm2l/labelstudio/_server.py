@@ -93,19 +93,13 @@ class Backend:
             self.refit()
         return {"answers": taken}
 
-    def _controls(self, config: Any) -> tuple[_tasks.Control, ...]:
+    def _controls(self, config: Any) -> _tasks.Controls:
         if not isinstance(config, str):
             raise ValueError("The request must have a labelling configuration.")
         return _tasks.read_config(config, tuple(self.session.table.label_names))
 
-    def _take(
-        self,
-        made: Iterable[tuple[Mapping[str, Any], Any]],
-        controls: tuple[_tasks.Control, ...],
-        *,
-        again: bool = True,
-    ) -> int:
-        """Save annotations to the journal; return the number of new answers."""
+    def _take(self, made: Iterable[Any], controls: _tasks.Controls, *, again: bool = True) -> int:
+        """Save pairs of tasks and annotations to the journal; return the number of new answers."""
         taken, n_tasks = 0, 0
         for task, annotation in made:
             row = _tasks.row_of(task, self.session)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,8 +82,11 @@ class Control(NamedTuple):
     labels: Mapping[ChoicePath, str]
 
 
+Controls = tuple[Control, ...]
+
+
 @lru_cache(maxsize=8)
-def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
+def read_config(text: str, label_names: tuple[str, ...]) -> Controls:
     """Return the tags of a labelling configuration whose choices are labels of the model."""
     # XML entities could expand to gigabytes, and configurations do not need them.
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
@@ -165,9 +168,7 @@ def make_config(label_names: Sequence[str]) -> str:
     return ET.tostring(view, encoding="unicode")
 
 
-def answers_of(
-    annotation: Any, controls: Iterable[Control], unchosen: str = "no"
-) -> dict[str, str]:
+def answers_of(annotation: Any, controls: Controls, unchosen: str = "no") -> dict[str, str]:
     """Return answers by label; a selected choice in a taxonomy includes all choices above it."""
     if not isinstance(annotation, Mapping) or not isinstance(annotation.get("result"), list):
         raise ValueError("An annotation has no list 'result'. Export JSON, not JSON-MIN.")
@@ -198,7 +199,7 @@ def _chosen(result: Mapping[str, Any], kind: str) -> list[ChoicePath]:
 
 
 def prediction_of(
-    row: tuple[Any, NDArray[np.bool_]], names: list[str], controls: Iterable[Control], version: str
+    row: tuple[Any, NDArray[np.bool_]], names: list[str], controls: Controls, version: str
 ) -> dict[str, Any]:
     """Return a prediction with all choices of probability >= 0.5, and its mean confidence."""
     probabilities, known = row
@@ -278,7 +279,7 @@ def annotations_of(task: Mapping[str, Any]) -> list[Any]:
 
 
 def predict_tasks(
-    session: AnnotationSession, tasks: Sequence[Mapping[str, Any]], controls: Iterable[Control]
+    session: AnnotationSession, tasks: Sequence[Mapping[str, Any]], controls: Controls
 ) -> list[dict[str, Any]]:
     """Return predictions for tasks, which are rows of the table or contain new rows."""
     names, version = session.table.label_names, session.version
@@ -303,7 +304,9 @@ def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
         columns = data.get(COLUMNS, data) if isinstance(data, Mapping) else None
         if not isinstance(columns, Mapping):
             raise ValueError(f"The data of a task and its {COLUMNS!r} must be JSON objects.")
-        rows.append({name: _cell(columns.get(name)) for name in names})
+        # Nested values count as missing.
+        simple = {name: v for name, v in columns.items() if isinstance(v, (str, int, float))}
+        rows.append({name: str(simple[name]) if name in simple else None for name in names})
     for name in names:
         if all(row[name] is None for row in rows):
             raise ValueError(f"No task has the column {name!r}, which the model uses. Add it.")
@@ -311,8 +314,3 @@ def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
     Y = np.full((len(rows), len(model.label_names)), np.nan)
     table = Table(Path("tasks"), frame, None, names, model.label_names, Y)
     return model.answer(model.inputs(table)[0]).probabilities
-
-
-def _cell(value: Any) -> str | None:
-    """Convert a JSON value to text; nested values count as missing."""
-    return str(value) if isinstance(value, (str, int, float)) else None
