@@ -21,43 +21,43 @@ from dm2l.completion._errors import Calibrator, plain_probability
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
-_ENOUGH_ROWS = 20  # for folds to replace leave-one-out scores that are mostly undefined
+_ENOUGH_ROWS = 20  # minimum number of rows for which folds replace undefined leave-one-out scores
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitResult:
-    """Training results of a score model that are not attributes for predictions."""
+    """Training results of a score model that are not needed for predictions."""
 
-    # Array (n, c) of scores of known entries by a model that was not fitted to their row, or NaN.
+    # Scores (n, c) of known entries by a model that was not trained on their row, otherwise NaN.
     leave_one_out_scores: NDArray[np.float64] | None = None
-    out_of_fold: bool = False  # whether these are out-of-fold scores, for calibration too
-    # Inputs and signs of the rows of these scores, if they are a sample of the training rows.
+    out_of_fold: bool = False  # whether the scores are out of fold, and can be used for calibration
+    # Features and signs of the rows of these scores, if they are a sample of the training rows.
     sample: tuple[Any, Signs] | None = None
 
 
 def fold_inputs(
     X: Any, train: NDArray[np.intp], test: NDArray[np.intp], pairwise: bool, scratch: Any = None
 ) -> tuple[Any, Any]:
-    """Return the inputs of training rows, which may be copied to ``scratch``, and of test rows."""
+    """Return the features of training rows, which may be copied to ``scratch``, and test rows."""
     if pairwise:
         return arrays.take_block(X, train, train, scratch), arrays.take_block(X, test, train)
     return arrays.take_rows(X, train), arrays.take_rows(X, test)
 
 
 class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
-    """Base of estimators that learn from labels with missing entries."""
+    """Base class of estimators that learn from labels with missing entries."""
 
-    # A subclass is a score model: `_fit_labels` learns the labels with both classes observed from
-    # the rows with known entries of them, and `_score_labels` returns one column of scores for
-    # each. A subclass that overrides `_learn` instead gets all rows and labels.
+    # A subclass is a score model. `_fit_labels` gets the labels with both classes observed, and the
+    # rows with known entries of these labels. `_score_labels` returns one column of scores for each
+    # of these labels. A subclass that overrides `_learn` instead gets all rows and labels.
 
     _follows_input = False  # whether arrays of other libraries stay on their device
-    _explains_numbers = True  # whether overflow is explained here, or by the score model
-    _leaves_one_out = False  # whether fits have leave-one-out scores, and coupling="joint"
+    _explains_numbers = True  # whether overflow is explained here, not by the score model
+    _leaves_one_out = False  # whether leave-one-out scores and coupling="joint" are supported
     _calibrated = False  # whether scores are 2 p - 1 with calibrated probabilities p
-    _fit_pu_completer: Any = None  # for positive-unlabelled labels, if these are supported
-    # Returns scores and probabilities of the learnable labels in one pass, if the score model has
-    # its own probabilities.
+    _fit_pu_completer: Any = None  # set if positive-unlabelled labels are supported
+    # If the score model has its own probabilities, this returns scores and probabilities of the
+    # learnable labels in one pass.
     _label_answers: Callable[[Any], tuple[Any, NDArray[Any]]] | None = None
 
     kernel: Any = None
@@ -70,7 +70,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     cv: Any = 5
 
     def __sklearn_tags__(self) -> Tags:
-        """Capabilities that scikit-learn asks about."""
+        """Return the estimator tags of scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = not tags.input_tags.pairwise
@@ -84,11 +84,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _on_own_scale(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scores with the probabilities ``(1 + tanh(scores)) / 2`` on the scale of this model."""
+        """Convert scores with probabilities ``(1 + tanh(scores)) / 2`` to the model's own scale."""
         return scores
 
     def _fit_nothing(self, X: Any) -> None:
-        """Set fitted attributes when no label can be learnt."""
+        """Set fitted attributes if no label can be learned."""
 
     def _check_parameters(self) -> None:
         """Raise an error if parameters are invalid, before any data is read."""
@@ -107,8 +107,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             check_choice("coupling", self.coupling, "residual", *joint)
         if self.coupling == "joint" and self.missing_as == "unlabelled":
             raise ValueError(
-                "coupling='joint' needs observed negatives, which missing_as='unlabelled' does not "
-                "have. Use coupling='residual'."
+                "coupling='joint' needs observed negatives, so it does not support "
+                "missing_as='unlabelled'. Use coupling='residual'."
             )
 
     def fit(
@@ -142,7 +142,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def _fit_arrays(
         self, X: Any, y: Any, label_mask: Any = None, weights: Any = (None, None), **learning: Any
     ) -> Self:
-        """Fit with weights of rows and of entries; ``learning`` is passed to :meth:`_learn`."""
+        """Fit with weights of rows and entries; ``learning`` is passed to :meth:`_learn`."""
         self._check_parameters()
         X, labels = self._read(X, y, label_mask)
         if self.rules is not None:
@@ -167,7 +167,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return X, labels
 
     def _prepare_labels(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
-        """Labels with weights of rows and of entries."""
+        """Return labels with the weights of rows and entries."""
         if self.missing_as == "unlabelled":
             raise ValueError(
                 f"{type(self).__name__} does not support missing_as='unlabelled'. Use "
@@ -183,7 +183,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             names = np.asarray(rules.label_names, dtype=object)
         self.classes_: Any = labels.classes
         if labels.classes is None:
-            # One array, because scores are one array too; scikit-learn's trees have lists.
+            # Classes are one array, like the scores; scikit-learn's trees have lists instead.
             self.classes_ = np.tile([labels.negative, 1], (n_labels, 1))
         else:
             names = labels.classes if n_labels > 1 else labels.classes[-1:]
@@ -192,11 +192,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         self.label_names_ = np.asarray(names, dtype=object)
 
     def _named_rules(self) -> Any:
-        """The rules with the names of the training labels."""
+        """Return the rules with the names of the training labels."""
         return None if self.rules is None else self.rules._named(self._labels)
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
-        """Fit the labels with both classes observed; others get constant scores."""
+        """Fit the labels with both classes observed; other labels get constant scores."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
         if not mask.learnable.any():
@@ -208,7 +208,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return result
 
     def _fit_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:
-        """Calibration, thresholds and label correlation from held-out scores."""
+        """Fit calibration, thresholds and label correlation to held-out scores."""
         scores = result.leave_one_out_scores
         folds = scores if result.out_of_fold else None
         if result.sample is not None:
@@ -247,15 +247,15 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         )
 
     def _for_folds(self) -> Self:
-        """The estimator that is cloned for each fold."""
+        """Return the estimator that is cloned for each fold."""
         bare = copy(self)
-        bare.cv = None  # a generator cannot be cloned, and is not needed within folds
+        bare.cv = None  # a generator could not be cloned, and folds need no inner folds
         if self.coupling != "joint":
             bare.coupling = None
         return bare
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> NDArray[np.float64]:
-        """Out-of-fold scores of all rows, NaN for labels that a fold cannot learn."""
+        """Return out-of-fold scores of all rows; NaN for labels that a fold cannot learn."""
         from dm2l.model_selection import label_folds
 
         scores, bare = np.full(labels.signs.shape, np.nan), self._for_folds()
@@ -264,7 +264,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return scores
 
     def _score_fold(self, X: Any, labels: LabelMatrix, fold: Any, **learning: Any) -> Any:
-        """Scores of the test rows by a clone fitted to the training rows."""
+        """Return the scores of the test rows by a clone fitted to the training rows."""
         model = clone(self)
         model.label_names_ = self.label_names_  # for messages
         train, test = fold
@@ -280,7 +280,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     _check_fitted = check_is_fitted
 
     def _all_scores(self, X: Any, learnt: Callable[[Any], Any] | None = None) -> Any:
-        """Scores of all labels, in the array library of ``X``; constant if not learnt."""
+        """Return scores in the array library of ``X``; labels not learnable have constant ones."""
         found, learnable = None, self._learnable
         if learnable.any():
             with arrays.checked_numbers(X):
@@ -318,12 +318,12 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict every label.
 
-        With ``threshold=None`` a label is predicted if its score is above 0 or, with
-        ``calibration``, if its probability is above one half. A number is a cutoff for the scores.
-        ``"f1"`` takes the cutoff of each label with the best F1 on out-of-fold scores, and 0 for
-        labels with fewer than five positives. ``"f1_samples"`` and ``"subset_accuracy"`` take one
-        cutoff for all labels, with the best F1 by row, or the most rows without an error, on
-        observed entries; for the Hamming loss use None. With a multiclass ``y``, the class with the
+        With ``threshold=None``, a label is predicted if its score is above 0 or, with
+        ``calibration``, if its probability is above one half; use this for the Hamming loss. A
+        number is a cutoff for the scores. ``"f1"`` uses for each label the cutoff with the best F1
+        on out-of-fold scores, or 0 if it has fewer than five positives. ``"f1_samples"`` and
+        ``"subset_accuracy"`` use one cutoff for all labels: on observed entries, it gives the best
+        F1 of rows, or the most rows without an error. For a multiclass ``y``, the class with the
         highest score is predicted.
 
         Parameters
@@ -340,7 +340,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self._follow(self._decide(arrays.to_numpy(self._all_scores(X))), X)
 
     def _follow(self, result: NDArray[Any], X: Any) -> Any:
-        """Numbers in the array library of ``X``; names of classes stay numpy arrays."""
+        """Convert numbers to the array library of ``X``; names of classes stay numpy arrays."""
         follows = arrays.is_non_numpy(X) and result.dtype.kind in "biuf"
         return arrays.asarray_like(result, X) if follows else result
 
@@ -355,12 +355,12 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self.classes_[positive[:, 0] * (len(self.classes_) - 1)]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of every label.
+        """Predict the probability of every label.
 
         With ``calibration``, each label has a calibration map fitted to out-of-fold scores, which
-        :meth:`predict` uses too. Otherwise, with ``coupling``, each label has a sigmoid fitted to
-        leave-one-out scores. Otherwise, and for a 1-D ``y``, probabilities are
-        ``(1 + tanh(score)) / 2``, which is not calibrated.
+        :meth:`predict` also uses. With only ``coupling``, each label has a sigmoid fitted to
+        leave-one-out scores. Without both, and for a 1-D ``y``, probabilities are
+        ``(1 + tanh(score)) / 2`` and not calibrated.
 
         Parameters
         ----------
@@ -383,12 +383,12 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self._follow(p, X)
 
     def _answers(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Scores and probabilities of all labels, in one pass over ``X``."""
+        """Return scores and probabilities of all labels in one pass over ``X``."""
         scores, p = self._own_answers(X)
         return scores, self._completer.coherent(p)
 
     def _own_answers(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Scores and probabilities of all labels, without rules."""
+        """Return scores and probabilities of all labels, without applying rules."""
         answers = self._label_answers
         if answers is None or self._completer.calibrator is not None:
             scores = arrays.to_numpy(self._all_scores(X))

@@ -1,4 +1,4 @@
-"""The DM2L estimator: parameters, fits in memory and by blocks of rows, fitted attributes."""
+"""The DM2L estimator: parameters, fits in memory or by blocks of rows, fitted attributes."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
               + \lambda_d \Bigl(\sum_k \|F_k\|_* - \|F_C\|_*\Bigr)
 
     where ``R_Omega`` keeps the observed entries, ``F_k`` are the scores of the rows whose label
-    ``k`` is an observed positive and ``F_C`` the scores of all rows with an observed positive. The
-    first norms push the scores of rows that share a label to low rank (local shrinking), the last
-    one keeps all scores together at high rank (global expanding).
+    ``k`` is an observed positive, and ``F_C`` the scores of all rows with an observed positive. The
+    norms of ``F_k`` give rows that share a label scores of low rank (local shrinking). The norm of
+    ``F_C`` keeps the rank of all scores together high (global expanding).
 
     Parameters
     ----------
     lambda_d : float, default=0.3
         Weight of the nuclear norms. 0 gives masked ridge.
     alpha : float or "scale", default="scale"
-        Weight of the ridge penalty. "scale" adapts it to the features: ``4 (sum_j s_j)^2 / d`` with
-        standard deviations ``s_j`` of the columns, or the variance in the feature space of a
-        kernel.
+        Weight of the ridge penalty. "scale" adapts it to the features: it is
+        ``4 (sum_j s_j)^2 / d`` with the standard deviations ``s_j`` of the columns, or the variance
+        in the feature space of a kernel.
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "tanimoto", \
 "precomputed"} or callable, default="linear"
         Kernel. "tanimoto" is for columns of 0 and 1. With "precomputed", ``X`` is the kernel
@@ -94,9 +94,9 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     coef0 : float, default=1
         Constant of the poly and sigmoid kernels.
     approximation : {None, "nystroem", "fourier"}, default=None
-        Approximation of the kernel by ``n_components`` features, for many rows. "nystroem" takes
+        Approximation of the kernel by ``n_components`` features, for many rows. "nystroem" supports
         any kernel and uses training rows drawn by randomly pivoted Cholesky. "fourier" uses random
-        Fourier features and takes rbf only.
+        Fourier features and only supports rbf.
     n_components : int, default=1000
         Number of features of the approximation.
     fit_intercept : bool, default=True
@@ -106,49 +106,49 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     discriminant : bool, default=True
         False removes the global norm, which gives the convex DM2L-Lo of the paper.
     solver : {"lbfgs", "cccp", "published"}, default="lbfgs"
-        Preconditioned quasi-Newton; the concave-convex procedure (Algorithm 1); or the few descent
-        steps of the published results, see :meth:`published`.
+        "lbfgs" is a preconditioned quasi-Newton method. "cccp" is the concave-convex procedure
+        (Algorithm 1). "published" takes the few steps of the published results (:meth:`published`).
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-5
-        Tolerance: the relative difference between the objective and its minimum, estimated by the
-        solver, or the relative change of an iteration for ``solver="cccp"``.
+        Tolerance of the relative difference between the objective and its minimum, as estimated by
+        the solver; for ``solver="cccp"``, of the relative change in an iteration.
     threshold : None, float, "f1", "f1_samples" or "subset_accuracy", default=None
         Cutoff of the scores in :meth:`predict`.
     calibration : {None, "sigmoid", "isotonic"}, default=None
         Calibration of :meth:`predict_proba` on out-of-fold scores.
     coupling : {None, "residual", "joint"}, default="residual"
         How :meth:`complete` uses the known labels of a row. None does not use them. "residual" uses
-        label correlation, learnt from leave-one-out scores after the fit. "joint" learns label
-        correlation together with the weights. It needs all rows in memory, and also improves
-        predictions for new rows. Fits by blocks learn it from a sample of up to 20,000 rows. See
+        label correlation, learned from leave-one-out scores after the fit; fits by blocks learn it
+        from a sample of up to 20,000 rows. "joint" learns label correlation together with the
+        weights. It needs all rows in memory, and also improves predictions for new rows. See
         :doc:`/guide/imputing`.
     rules : LabelRules, default=None
         Rules that the labels obey, such as "snake implies reptile". Probabilities and predictions
-        obey them too, and :meth:`complete` fills in labels that follow from known ones. Rules name
-        the columns of a data frame; for other arrays pass ``label_names`` to
+        then obey them, and :meth:`complete` fills in labels that follow from known labels. Rules
+        refer to the columns of a data frame; for other arrays, pass ``label_names`` to
         :class:`dm2l.LabelRules`. See :doc:`/guide/rules`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
     missing_label : scalar, default=nan
         Value that marks a missing label.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-        Meaning of entries that are not stored in a sparse ``Y`` of positives only. "unlabelled"
-        applies to a dense ``Y`` too and means positive-unlabelled data, see
+        Meaning of entries that are not stored, in a sparse ``Y`` that only stores positives.
+        "unlabelled" means positive-unlabelled data and can also be used for a dense ``Y``; see
         :doc:`/guide/positive-unlabelled`.
     class_prior : float or array-like of shape (n_labels,), default=None
-        Share of positives of the labels, with ``missing_as="unlabelled"``. None estimates it, see
-        :func:`dm2l.pu.estimate_class_prior`.
+        Share of positives of the labels, with ``missing_as="unlabelled"``. If None, it is estimated
+        by :func:`dm2l.pu.estimate_class_prior`.
     warm_start : bool, default=False
         Whether to start from the previous solution if it has the right shape.
     strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
-        Rows are held in memory, read once for sufficient statistics, or read twice for every
-        evaluation. "auto" takes the cheapest strategy that fits into memory. Results agree up to
-        rounding.
+        "memory" keeps all rows in memory. "statistics" reads rows once for sufficient statistics.
+        "passes" reads them twice for every evaluation. "auto" is the cheapest of these strategies
+        that fits into memory. Results agree up to rounding.
     max_memory : float, default=None
-        Bytes that ``strategy="auto"`` may use; None is half of the free memory.
+        Bytes that ``strategy="auto"`` may use. The default is half of the free memory.
     random_state : int, RandomState or None, default=None
-        Seed of ``approximation``. Exact models draw no random numbers.
+        Seed of ``approximation``. Exact models use no random numbers.
     verbose : int, default=0
         Whether to print progress to standard error.
 
@@ -281,7 +281,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         check_number("gamma", self.gamma, positive=True, words=("scale", "auto"))
         if not callable(self.kernel) and self.kernel not in _KERNELS:
             raise ValueError(
-                f"kernel must be a callable or one of {', '.join(_KERNELS)}; got {self.kernel!r}."
+                f"kernel must be a callable or one of {', '.join(_KERNELS)}, got {self.kernel!r}."
             )
         check_choice("solver", self.solver, "lbfgs", "cccp", "published")
         if self.approximation is None:
@@ -289,7 +289,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         check_choice("approximation", self.approximation, "nystroem", "fourier")
         named = self.kernel if isinstance(self.kernel, str) else "callable"
         if named == "linear" or (self.approximation == "fourier" and named != "rbf"):
-            wanted = "kernel='rbf'" if self.approximation == "fourier" else "a kernel but 'linear'"
+            wanted = "kernel='rbf'" if self.approximation == "fourier" else "a nonlinear kernel"
             raise ValueError(
                 f"approximation={self.approximation!r} needs {wanted}, got kernel={named!r}."
             )
@@ -321,11 +321,11 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. Other entries are never read.
         sample_weight : array-like of shape (n_samples,), default=None
-            Nonnegative weights of the rows. A weight of 2 equals repeating the row. See
+            Nonnegative weights of the rows. A weight of 2 has the effect of repeating the row. See
             :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
             Nonnegative weights of the entries, which are multiplied by the weights of their rows.
-            An entry of weight 0 is missing.
+            An entry of weight 0 counts as missing.
 
         Returns
         -------
@@ -352,7 +352,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         if self.missing_as == "unlabelled" and strategy not in ("auto", "memory"):
             raise ValueError(f"strategy={strategy!r}: {trainer.needs_rows}.")
         if strategy == "auto":
-            # Only for very many dense float64 rows are sufficient statistics faster.
+            # Sufficient statistics are only faster for very many dense float64 rows.
             strategy, (n, d), c = "memory", X.shape, labels.signs.shape[1]
             plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
             linear = self.kernel == "linear" and self.solver == "lbfgs" and not self.warm_start
@@ -398,7 +398,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         return self
 
     def _last(self) -> WarmStart | None:
-        """Weights of the last fit, for a warm start."""
+        """Return the weights of the last fit for a warm start, or None."""
         name = "coef_" if self.kernel == "linear" else "dual_coef_"
         if not self.warm_start or not hasattr(self, name):
             return None
@@ -406,7 +406,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
 
     def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
         """Set fitted attributes, and warn if the solver did not converge."""
-        # Attributes of an earlier fit with another kernel are deleted.
+        # This deletes attributes of an earlier fit with another kernel.
         for name, value in zip(FITTED, result.weights, strict=True):
             if value is not None:
                 setattr(self, name, value)
@@ -417,7 +417,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         if self.missing_as == "unlabelled":
             self._keep_prior(result.prior)
         solution = result.solution
-        if solution is None:  # constant labels, and nothing to minimize
+        if solution is None:  # all labels are constant
             solution = Solution(None, 0.0, [0.0])
         if not solution.converged:
             warnings.warn(

@@ -1,4 +1,4 @@
-"""Fits by blocks of rows, from sufficient statistics that rows are added to and removed from."""
+"""Fit models to blocks of rows through sufficient statistics, which can also remove rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     _keep_result: Any
 
     def _needs_rows(self) -> str:
-        """Why a fit needs all rows at once; empty if it can use blocks of rows."""
+        """The reason why a fit needs all rows at once; empty if blocks of rows suffice."""
         reason, chosen = "", isinstance(self.threshold, str)
         if self.calibration is not None or chosen or self.coupling == "joint":
             reason = "calibration, chosen thresholds and coupling='joint' need all rows"
@@ -61,8 +61,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         """Add a block of rows to the earlier blocks and fit to all of them.
 
         The result equals the result of :meth:`fit` on all rows, in any order (with ``warm_start``,
-        up to ``tol``). Labels with one class so far get a constant score, without a warning. A fit
-        in memory keeps no statistics, so that the next call starts from zero rows. A fit with
+        up to ``tol``). Labels with only one class so far get a constant score, without a warning.
+        An earlier fit in memory is forgotten, because it keeps no statistics; a fit with
         ``strategy="statistics"`` keeps them. With ``approximation``, the first block determines the
         features, so it should be a representative sample. Exact kernels are not supported.
 
@@ -71,18 +71,18 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features of the block.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels of the block, all of which may be missing.
+            Labels of the block. All of them may be missing.
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used.
         classes : array-like, default=None
-            All classes of a 1-D ``y``, which the first call needs; or optional names of the labels.
+            All classes of a 1-D ``y``, required in the first call; or optional names of the labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Nonnegative weights of the rows. A weight of 2 equals repeating the row.
+            Nonnegative weights of the rows. A weight of 2 has the effect of repeating the row.
         forgetting : float, default=1.0
-            Factor for the weights of all earlier rows, for distributions that drift.
+            Factor that reduces the weights of all earlier rows, for distributions that drift.
         solve : bool, default=True
-            False only updates the statistics. A later block or :meth:`fit_statistics` fits the
-            model.
+            Whether to fit the model. If False, only the statistics are updated; a later block or
+            :meth:`fit_statistics` fits the model.
 
         Examples
         --------
@@ -119,8 +119,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         Parameters
         ----------
         X, y, label_mask, sample_weight
-            Features, labels, mask and weights of the rows, exactly as :meth:`partial_fit` added
-            them.
+            Features, labels, mask and weights of the rows, exactly as they were passed to
+            :meth:`partial_fit`.
 
         Examples
         --------
@@ -142,7 +142,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def fit_statistics(self, statistics: GramStatistics) -> Self:
         """Fit to sufficient statistics that were gathered before.
 
-        If an earlier fit had as many labels, the names and the coding of its labels are kept.
+        Names and coding of the labels of an earlier fit are kept if it had as many labels.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return deepcopy(GramStatistics.from_state(self._statistics))
 
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
-        """The stream of the blocks so far, optionally with other statistics."""
+        """Return the stream of all earlier blocks, optionally with other statistics."""
         from dm2l.outofcore import GramStatistics
         from dm2l.outofcore._fits import Stream
 
@@ -226,12 +226,12 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return X, T, form, stream, None if entries is None else entries.rows
 
     def _block_trainer(self, labels: LabelMatrix) -> Trainer:
-        """The trainer for blocks, which need no sample of rows for a 1-D ``y``."""
+        """Return the trainer for blocks of rows; it needs no sample of rows for a 1-D ``y``."""
         trainer = Trainer.of(self)
         return trainer if labels.kind == "multilabel" else replace(trainer, coupling=None)
 
     def _keep_without_rows(self, result: SolverResult, *, stacklevel: int) -> Self:
-        """Keep the result of a fit by blocks, which may include a sample of the rows."""
+        """Store the result of a fit by blocks, which may include a sample of the rows."""
         self._keep_result(result, stacklevel=stacklevel + 1)
         none = np.empty((0, len(result.mask.learnable)), dtype=np.int8)
         self._completer = self._fit_completer(None, replace(self._labels, signs=none), result)

@@ -18,9 +18,9 @@ __all__ = ["EntrySampling"]
 class EntrySampling(BaseEstimator):
     """Query strategy for missing entries of a label matrix, by expected information gain.
 
-    The utility of an entry is the expected number of imputation errors that knowing its label
-    avoids, as in ``dm2l suggest``. Each entry of a batch is chosen given the entries before it, so
-    that a batch rarely contains similar rows or several labels of one row.
+    The utility of an entry is the expected number of imputation errors that are avoided if its
+    label becomes known, as in ``dm2l suggest``. Each entry of a batch is chosen given the entries
+    before it, so a batch rarely contains similar rows or several labels of one row.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Fingerprints, descriptors and groups of molecules given as SMILES; needs RDKit."""
+"""Fingerprints, descriptors and groups of molecules given as SMILES; requires RDKit."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,11 +25,11 @@ __all__ = [
     "scaffold_groups",
 ]
 
-MOST_BITS = 2**20  # limits the memory that a model file can ask for
-FREQUENT = 1e-3  # share of molecules from which a count has a column, and at least two molecules
+MOST_BITS = 2**20  # limits the memory that a model file can request
+FREQUENT = 1e-3  # minimum share of molecules with a count that has a column (at least two)
 ABSENT = (
-    "SMILES need RDKit, which is not installed: pip install 'dm2l[chem]'. Without it, leave the "
-    "column out, or add fingerprints as columns of 0 and 1."
+    "SMILES need RDKit, which is not installed. Run pip install 'dm2l[chem]', drop the column, or "
+    "replace it by columns of fingerprints."
 )
 
 
@@ -37,20 +37,20 @@ ABSENT = (
 class MorganFingerprints(TransformerMixin, BaseEstimator):
     """Morgan fingerprints of molecules given as SMILES, for ``kernel="tanimoto"``.
 
-    A bit is 1 if the molecule contains a certain neighbourhood of an atom, of up to ``radius``
-    bonds. ``radius=2`` corresponds to ECFP4.
+    A bit is 1 if the molecule contains a certain neighbourhood of an atom, which extends up to
+    ``radius`` bonds. ``radius=2`` corresponds to ECFP4.
 
     Parameters
     ----------
     radius : int, default=2
-        Number of bonds around an atom.
+        Number of bonds to which a neighbourhood extends from its atom.
     n_bits : int, default=2048
-        Number of columns that neighbourhoods are hashed to.
+        Number of columns to which neighbourhoods are hashed.
     counts : bool, default=False
         Whether to add columns of 0 and 1 for frequent counts of 2, 3 and so on, so that the
         Tanimoto similarity of rows is the min-max similarity of their counts.
     salts : bool, default=True
-        Whether salts and solvents count; False keeps the largest fragment only.
+        Whether to include salts and solvents. False only keeps the largest fragment.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     salts: bool = True
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Check the parameters, and with ``counts`` find the frequent counts."""
+        """Check the parameters and, with ``counts``, find the frequent counts."""
         self._check()
         self.n_features_in_ = 1
         if self.counts:
@@ -82,9 +82,9 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}.")
 
     def transform(self, X: ArrayLike) -> sp.csr_array:
-        """Fingerprints of SMILES of shape (n,) or (n, 1), as a sparse matrix of 0 and 1.
+        """Convert SMILES of shape (n,) or (n, 1) to a sparse matrix of 0 and 1.
 
-        Blank SMILES have a row of zeros. SMILES that RDKit cannot read raise an error; use
+        Blank SMILES get a row of zeros. SMILES that RDKit cannot read raise an error; use
         :func:`is_valid_smiles` to find them.
         """
         known = self._columns()
@@ -94,7 +94,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         return sp.csr_array((np.ones(len(places)), places, ends), shape=(len(bits), len(known)))
 
     def _columns(self) -> NDArray[np.int64]:
-        """Bit of each column, plus ``n_bits`` times the count less one."""
+        """Return for each column its bit, plus ``n_bits`` times its count minus one."""
         self._check()  # again, because parameters may come from a model file
         if not self.counts:
             return np.arange(self.n_bits)
@@ -102,7 +102,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         return self.columns_
 
     def _places(self, X: ArrayLike) -> list[NDArray[np.int64]]:
-        """Bits and counts of each molecule, numbered as in ``_columns``."""
+        """Return the bits and counts of each molecule, encoded as in ``_columns``."""
         with _rdkit() as parse:
             module = import_module("rdkit.Chem.rdFingerprintGenerator")
             generator = module.GetMorganGenerator(radius=self.radius, fpSize=self.n_bits)
@@ -116,7 +116,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         return found
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """``bit 0``, ``bit 1`` and so on, then ``2 x bit 0``; ``input_features`` is ignored."""
+        """Return ``bit 0``, ``bit 1``, ..., then ``2 x bit 0``; ``input_features`` is ignored."""
         pairs = (divmod(place, self.n_bits) for place in self._columns())
         names = [f"{n + 1} x bit {bit}" if n else f"bit {bit}" for n, bit in pairs]
         return np.array(names, dtype=object)
@@ -124,9 +124,9 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class MoleculeDescriptors(TransformerMixin, BaseEstimator):
-    """The 2-D descriptors of RDKit, such as mass, charges and log P, of the largest fragment.
+    """RDKit's 2-D descriptors of the largest fragment, such as mass, charges and log P.
 
-    A value ``x`` becomes ``sign(x) log(1 + |x|)``, because some values are huge. Values that RDKit
+    Because some values are very large, ``x`` becomes ``sign(x) log(1 + |x|)``. Values that RDKit
     cannot compute are NaN.
 
     Examples
@@ -145,26 +145,26 @@ class MoleculeDescriptors(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Descriptors of SMILES of shape (n,) or (n, 1); SMILES must be as for fingerprints."""
+        """Compute the descriptors of SMILES of shape (n,) or (n, 1), which RDKit must accept."""
         check_is_fitted(self, "names_")
         with _rdkit() as parse:
             names = list(dict(import_module("rdkit.Chem.Descriptors").descList))
             found = [_described(text) for text, _ in _molecules(parse, X)]
         lacking = ", ".join(name for name in self.names_ if name not in names)
         if lacking:
-            raise ValueError(f"RDKit lacks {lacking}. Install the version of the fit.")
+            raise ValueError(f"RDKit has no {lacking}. Install the version of RDKit used in fit.")
         places = [names.index(name) for name in self.names_]
         return np.reshape(found, (-1, len(names)))[:, places]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the descriptors; ``input_features`` is ignored."""
+        """Return the names of the descriptors; ``input_features`` is ignored."""
         check_is_fitted(self, "names_")
         return np.array(self.names_, dtype=object)
 
 
-@lru_cache(maxsize=2**15)  # a fit describes every molecule several times
+@lru_cache(maxsize=2**15)  # a fit computes the descriptors of every molecule several times
 def _described(smiles: str) -> NDArray[np.float64]:
-    """All descriptors of the largest fragment; NaN for blank SMILES."""
+    """Return all descriptors of the largest fragment; NaN for blank SMILES."""
     molecule = _largest(import_module("rdkit.Chem").MolFromSmiles(smiles))
     module = import_module("rdkit.Chem.Descriptors")
     found = module.CalcMolDescriptors(molecule, missingVal=np.nan) if smiles else {}
@@ -173,12 +173,12 @@ def _described(smiles: str) -> NDArray[np.float64]:
 
 
 def has_rdkit() -> bool:
-    """Whether RDKit is installed."""
+    """Return whether RDKit is installed."""
     return find_spec("rdkit") is not None
 
 
 def is_valid_smiles(smiles: ArrayLike) -> NDArray[np.bool_]:
-    """Return whether RDKit can read each SMILES of a column; False for blank ones.
+    """Return for each SMILES whether RDKit can read it; blank SMILES give False.
 
     Examples
     --------
@@ -192,10 +192,10 @@ def is_valid_smiles(smiles: ArrayLike) -> NDArray[np.bool_]:
 
 
 def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
-    """Number the Bemis-Murcko scaffolds of molecules, as groups for cross-validation.
+    """Return the number of each molecule's Bemis-Murcko scaffold, as groups for cross-validation.
 
-    Scaffolds are numbered from 0 in the order of their first rows. Molecules without a ring share
-    one number. Each row that RDKit cannot read has its own number.
+    Scaffolds are numbered from 0 in the order of their first rows. All molecules without a ring
+    have the same number. Each row that RDKit cannot read has its own number.
 
     Examples
     --------
@@ -208,10 +208,10 @@ def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
 
 
 def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
-    """Number compounds, as groups for cross-validation: largest fragments of the same SMILES.
+    """Return the number of each molecule's compound, as groups for cross-validation.
 
-    Salts of a compound have the same number, tautomers do not. Compounds are numbered from 0 in the
-    order of their first rows. Each row that RDKit cannot read has its own number.
+    Molecules are the same compound if their largest fragments have equal SMILES. This is true for
+    salts, but not for tautomers. Rows are numbered as in :func:`scaffold_groups`.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
 
 
 def _numbered(smiles: ArrayLike, name: Callable[[Any], str]) -> NDArray[np.intp]:
-    """Number the names of molecules; rows without a molecule have their own numbers."""
+    """Number rows by distinct ``name``; each row without a molecule has its own number."""
     with _rdkit() as parse:
         molecules = (parse(text) if text else None for text in _texts(smiles))
         names = (row if m is None else name(m) for row, m in enumerate(molecules))
@@ -231,29 +231,29 @@ def _numbered(smiles: ArrayLike, name: Callable[[Any], str]) -> NDArray[np.intp]
 
 
 def _molecules(parse: Callable[[str], Any], smiles: Any) -> Iterator[tuple[str, Any]]:
-    """Yield SMILES and molecules; raise an error where RDKit cannot read one."""
+    """Yield SMILES and molecules; raise an error if RDKit cannot read one."""
     for number, text in enumerate(_texts(smiles)):
         molecule = parse(text)
         if molecule is None:
             raise ValueError(
-                f"{text!r} in row {number} is not a molecule that RDKit can read. Leave "
-                "out the rows where dm2l.chemistry.is_valid_smiles is False."
+                f"RDKit cannot read the molecule {text!r} in row {number}. Correct it, or "
+                "drop the rows where dm2l.chemistry.is_valid_smiles is False."
             )
         yield text, molecule
 
 
 def _largest(molecule: Any) -> Any:
-    """The fragment with the most atoms other than hydrogen."""
+    """Return the fragment with the most atoms other than hydrogen."""
     module = import_module("rdkit.Chem")
     parts = module.GetMolFrags(molecule, asMols=True)
     if len(parts) < 2:
         return molecule
-    # Of fragments with as many atoms, the last in the order of canonical SMILES.
+    # Among equally large fragments, take the last in the order of canonical SMILES.
     return max(parts, key=lambda part: (part.GetNumHeavyAtoms(), module.MolToSmiles(part)))
 
 
 def _texts(smiles: Any) -> list[str]:
-    """SMILES of one column without surrounding spaces; missing ones are blank."""
+    """Return the SMILES of one column without surrounding spaces; missing SMILES are blank."""
     values = np.asarray(smiles, dtype=object)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -267,7 +267,7 @@ def _texts(smiles: Any) -> list[str]:
 
 @contextmanager
 def _rdkit() -> Iterator[Callable[[str], Any]]:
-    """The parser of RDKit without its log messages, because callers report errors."""
+    """Yield RDKit's parser with log messages disabled, because callers report errors."""
     if not has_rdkit():
         raise ImportError(ABSENT)
     with import_module("rdkit.rdBase").BlockLogs():

@@ -1,6 +1,6 @@
 """Cross-validation with missing labels: splitters, out-of-fold scores, scorers, intervals.
 
-scikit-learn's own tools do not accept NaN in ``Y``: ``cv=5`` raises an error, and
+scikit-learn's own tools do not support NaN in ``Y``: ``cv=5`` raises an error, and
 ``cross_val_predict`` treats NaN as a class. The splitters and scorers of this module can be passed
 as ``cv=`` and ``scoring=`` to ``GridSearchCV`` and ``cross_validate``.
 """
@@ -47,7 +47,7 @@ Split = tuple[Rows, Rows]
 
 
 def _strata(T: Signs) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Members and sizes of each label's observed positives and observed negatives, rarest first."""
+    """Return members and sizes of strata (positives or negatives of a label), rarest first."""
     member = np.concatenate([T > 0, T < 0], axis=1)
     size = member.sum(axis=0)
     order = np.argsort(size, kind="stable")
@@ -56,28 +56,28 @@ def _strata(T: Signs) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
 
 
 def _deal(T: Signs, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
-    """Fold of each row, with every label's positives and negatives spread evenly over k folds."""
-    # Rows are taken in the order of the rarest stratum that they belong to, as in iterative
-    # stratification, but k at a time: an assignment problem gives each fold one of them. The costs
-    # are half the derivatives of the sum that MultilabelKFold reduces.
+    """Return a fold for each row that spreads positives and negatives of labels over k folds."""
+    # As in iterative stratification, rows are sorted by their rarest stratum. But k rows are placed
+    # at a time, one in each fold, by solving an assignment problem, whose costs are half the
+    # derivatives of the sum that MultilabelKFold reduces.
     n, (member, size) = len(T), _strata(T)
     rarest = np.where(member.any(axis=1), member.argmax(axis=1), len(size))
-    # The order within a stratum is random: sorting by the second rarest stratum does not improve
-    # the folds, and leaves little randomness.
+    # The order within a stratum is random. Sorting by the second rarest stratum would not improve
+    # the folds and would leave little randomness.
     rows = np.lexsort([rng.uniform(size=n) if shuffle else np.arange(n), rarest])
-    # One row per fold and batch, because larger batches give less even folds. The limit keeps the
-    # assignment cheap when k is near n.
+    # A batch has one row per fold, because larger batches give less even folds. The limit keeps the
+    # assignment problem small if k is close to n.
     batch = min(k, 64)
     excess = np.zeros((len(size), k))
     fold = np.empty(n, dtype=np.intp)
     for start in range(0, n, batch):
         chosen = rows[start : start + batch]
-        # The last batch may have fewer rows than folds: its rows can go to any fold.
+        # The last batch may have fewer rows than folds. Its rows can go to any fold.
         places = np.arange(start, start + (k if batch == k else len(chosen))) % k
         groups = member[chosen].astype(np.float64)
         cost = groups @ (excess / size[:, None])
-        # Ties are broken by the seed, not by rounding errors: the noise is larger than these, and
-        # smaller than real differences.
+        # Random noise breaks ties. It is larger than rounding errors, so that results only depend
+        # on the seed, and smaller than real differences.
         cost += 1e-9 * rng.uniform(size=cost.shape)
         row, place = linear_sum_assignment(cost[:, places])
         taken = np.zeros(cost.shape)
@@ -88,8 +88,8 @@ def _deal(T: Signs, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
 
 
 def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
-    """Fold of each row, if groups of rows stay together; large groups are placed first."""
-    # The cost is that of _deal, with the set of all rows as one more stratum.
+    """Return a fold for each row that keeps groups of rows together; large groups come first."""
+    # The cost is that of _deal, where all rows form an additional stratum.
     member, size = _strata(T)
     number = np.unique(np.asarray(groups), return_inverse=True)[1]
     n_groups = int(number.max()) + 1
@@ -111,9 +111,9 @@ def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuf
 
 
 class _LabelSplitter:
-    """Base of the splitters: reads labels, and counts splits."""
+    """Base class of the splitters, which reads labels and counts splits."""
 
-    # Metadata routing must pass a mask to the splitter too: otherwise the labels under the mask
+    # Metadata routing must also pass the mask to the splitter. Otherwise, labels hidden by the mask
     # would affect the folds.
     __metadata_request__split: ClassVar[dict[str, bool]] = {"label_mask": True}
 
@@ -127,7 +127,7 @@ class _LabelSplitter:
                 f"n_splits must be an integer of at least {least}, got {self.n_splits!r}."
             )
         if y is None:
-            raise ValueError(f"{type(self).__name__} needs y, because it splits by labels.")
+            raise ValueError(f"{type(self).__name__} splits by labels. Pass them as y.")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         T = parse_labels(y, label_mask=label_mask, **marks).signs
         check_consistent_length(X, T)
@@ -136,7 +136,7 @@ class _LabelSplitter:
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, label_mask: Any = None
     ) -> int:
-        """Return the number of splits; all arguments are ignored and exist for compatibility."""
+        """Return the number of splits; arguments are ignored and only exist for compatibility."""
         return self.n_splits
 
 
@@ -148,26 +148,26 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     differ by at most one. The values of missing labels cannot change the folds. With ``groups``,
     all rows of a group are in one fold, and the folds are as even as the groups allow.
 
-    Iterative stratification (Sechidis et al., ECML PKDD 2011) places one row after the other,
-    rarest label first. Here ``n_splits`` rows are placed at a time, one in each fold, by an
-    assignment problem that reduces :math:`\sum_{gf} (n_{gf} - n_g / k)^2 / n_g`, where g runs over
-    the observed positives and the observed negatives of each label.
+    Iterative stratification (Sechidis et al., ECML PKDD 2011) places rows one by one, rarest label
+    first. This splitter places ``n_splits`` rows at a time, one in each fold. It solves assignment
+    problems to reduce :math:`\sum_{gf} (n_{gf} - n_g / k)^2 / n_g`, where g runs over the observed
+    positives and the observed negatives of each label.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds, at least 2.
     shuffle : bool, default=True
-        Break ties between rows at random. If False, ties are broken by the order of the rows.
+        Whether ties between rows are broken at random. If False, they are broken by row order.
     random_state : int, RandomState instance or None, default=None
-        Seed of the shuffling. With None, each call gives different folds.
+        Seed of the shuffling. If None, each call gives different folds.
     groups : None, "duplicates" or array-like of shape (n,), default=None
-        Rows to keep in one fold, so that near-duplicates do not leak into the evaluation:
-        "duplicates" for rows with the same features, or an array with a group for each row.
+        Which rows to keep in one fold, so that near-duplicates do not leak into the evaluation:
+        "duplicates" keeps rows with equal features together, an array contains each row's group.
     missing_label : scalar, default=nan
         Value that marks a missing label.
     missing_as : {None, "missing", "negative"}, default=None
-        Meaning of an entry that is not stored in a sparse ``y`` of positives only.
+        Meaning of an entry that is not stored, in a sparse ``y`` that only stores positives.
 
     Examples
     --------
@@ -193,17 +193,17 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Features. Only their number of rows matters, unless groups are "duplicates".
+            Features. Only the number of rows is used, unless ``groups="duplicates"``.
         y : array-like, data frame, sparse matrix or LabelMatrix of shape (n, c) or (n,)
             Labels with NaN where missing, or classes.
         groups : None
-            Not used: pass groups to the constructor.
+            Not used. Pass groups to the constructor.
         label_mask : array-like of bool of the shape of y, default=None
             True for entries that may be used.
         """
         T = self._signs(X, y, label_mask, least=2)
         if groups is not None:
-            raise ValueError("Pass groups to the constructor: MultilabelKFold(groups=...).")
+            raise ValueError("split does not accept groups. Pass MultilabelKFold(groups=...).")
         if not self.shuffle and self.random_state is not None:
             raise ValueError("random_state requires shuffle=True. Pass shuffle=True, or omit it.")
         n, k = len(T), int(self.n_splits)
@@ -235,10 +235,10 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
 class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
     """Random splits with equal shares of every label's observed positives and negatives.
 
-    Each split distributes rows over folds like :class:`MultilabelKFold`. Some folds are the
-    test set and some the training set; the number of folds follows from the requested sizes (5 for
-    a test share of 0.4). Every row is tested with the same probability. The values of missing
-    labels cannot change the splits.
+    Each split distributes rows over folds like :class:`MultilabelKFold`. Some folds form the test
+    set and some the training set. The number of folds follows from the requested sizes, for example
+    5 for a test share of 0.4. Every row is in the test set with the same probability. The values of
+    missing labels cannot change the splits.
 
     Parameters
     ----------
@@ -282,26 +282,26 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
         plain = ShuffleSplit(1, test_size=self.test_size, train_size=self.train_size)
         n_train, n_test = (len(part) for part in next(plain.split(T)))
         n, rng = len(T), check_random_state(self.random_state)
-        # The number of folds for which whole folds come closest to the requested sizes.
+        # Choose the number of folds for which whole folds are closest to the requested sizes.
         ends = np.array([n_test, n_test + n_train]) / n
         counts = range(2, min(n, max(20, min(64, n // n_test))) + 1)
         k = min(counts, key=lambda q: (round(np.abs(np.round(ends * q) / q - ends).sum(), 3), q))
         for _ in range(self.n_splits):
-            # Folds are exchangeable, because the first rows are placed at random. A fold that is
-            # only partly in the test set is divided at random.
+            # Folds are exchangeable, because the first rows are placed at random. A fold of which
+            # only a part is in the test set is divided at random.
             rows = np.lexsort([rng.uniform(size=n), _deal(T, k, rng, shuffle=True)])
             test, train = rows[:n_test], rows[n_test : n_test + n_train]
             yield rng.permutation(train), rng.permutation(test)
 
 
 def label_folds(cv: Any, X: Any, T: Signs) -> list[Split]:
-    """Training and test rows of each fold of ``cv``, to which only observed labels are passed."""
+    """Return training and test rows of each fold of ``cv``, which only gets observed labels."""
     visible = np.where(T == 0, np.nan, T > 0)
     if isinstance(cv, Integral):
         cv = MultilabelKFold(int(cv), random_state=0)
     if hasattr(cv, "split"):
         splitter = copy(cv)
-        if hasattr(splitter, "missing_label"):  # here NaN marks missing labels
+        if hasattr(splitter, "missing_label"):  # in this call, NaN marks missing labels
             splitter.missing_label, splitter.missing_as = np.nan, None
         # Rows without any observed label must not change the folds of other rows.
         seen = np.flatnonzero((T != 0).any(axis=1))
@@ -311,7 +311,7 @@ def label_folds(cv: Any, X: Any, T: Signs) -> list[Split]:
         return [(seen[train], seen[test]) for train, test in folds]
     given = list(cv)
     if not given:
-        raise ValueError("cv has no folds. A generator can be used only once; pass a list instead.")
+        raise ValueError("cv has no folds. If it is a generator, pass a list, which can be reused.")
     return given
 
 
@@ -325,22 +325,22 @@ def cross_val_decision(
     n_jobs: int | None = None,
     method: str = "decision_function",
 ) -> NDArray[Any]:
-    """Compute out-of-fold scores: every row is scored by a model that was not fitted to it.
+    """Compute out-of-fold scores: every row is scored by a model that was not trained on it.
 
     This replaces scikit-learn's ``cross_val_predict``, which treats NaN in ``Y`` as a class.
 
     Parameters
     ----------
     estimator : estimator
-        Cloned for each fold. The estimator itself is not fitted.
+        Estimator that is cloned for each fold. It is not fitted itself.
     X, Y : array-like, data frame or sparse matrix of shape (n, d) and (n, c)
         Features, and labels with NaN where missing. ``Y`` may be a LabelMatrix.
     cv : int, splitter or iterable of (train, test), default=5
         An integer means ``MultilabelKFold(cv, shuffle=False)``. Every row must be in exactly one
         test set.
     label_mask : array-like of bool of the shape of Y, default=None
-        True for entries that may be used. In each fold, ``fit`` receives the rows of the mask that
-        belong to the training set.
+        True for entries that may be used. In each fold, ``fit`` receives the mask of the training
+        rows.
     n_jobs : int or None, default=None
         Number of folds that are fitted in parallel; -1 means one per core.
     method : str, default="decision_function"
@@ -371,8 +371,8 @@ def cross_val_decision(
     order = np.concatenate([test for _, test in splits])
     if not np.array_equal(np.sort(order), np.arange(n)):
         raise ValueError(
-            "The test sets of cv must hold every row exactly once. For repeated random splits use "
-            "sklearn.model_selection.cross_validate."
+            "The test sets of cv must contain every row exactly once. For repeated random splits, "
+            "use sklearn.model_selection.cross_validate."
         )
     parts = Parallel(n_jobs=n_jobs)(
         delayed(_fit_and_score)(clone(estimator), X, Y, label_mask, train, test, method)
@@ -391,7 +391,7 @@ def cross_val_decision(
 
 
 def _default_cv(cv: Any, estimator: Any) -> Any:
-    """Return folds that read labels like the estimator, even if it is in a pipeline or a search."""
+    """Return a splitter that reads labels like the estimator, or like an estimator inside it."""
     if not isinstance(cv, Integral):
         return cv
     marks: dict[str, Any] = {"missing_label": np.nan, "missing_as": None}
@@ -421,7 +421,7 @@ def _fit_and_score(
 
 
 class Interval(NamedTuple):
-    """Mean of repeated measurements, with the ends of its confidence interval."""
+    """Mean of repeated measurements, with the limits of its confidence interval."""
 
     mean: float
     low: float
@@ -431,12 +431,12 @@ class Interval(NamedTuple):
 def corrected_t_interval(values: ArrayLike, test_share: float, level: float = 0.95) -> Interval:
     r"""Compute the confidence interval of a mean over folds or random splits of one data set.
 
-    The splits share rows, so their values are correlated and the ordinary t interval is far too
-    narrow. Nadeau and Bengio (2003) replace :math:`s^2 / J` by
+    Splits share rows, so their values are correlated and the ordinary t interval is much too
+    narrow. Nadeau and Bengio (2003) replace the variance :math:`s^2 / J` of the mean by
 
     .. math:: \Bigl(\frac1J + \frac{\pi}{1 - \pi}\Bigr) s^2
 
-    with J splits, J - 1 degrees of freedom, and the share of test rows :math:`\pi`.
+    for J splits with the share :math:`\pi` of test rows. There are J - 1 degrees of freedom.
 
     Parameters
     ----------
@@ -444,7 +444,7 @@ def corrected_t_interval(values: ArrayLike, test_share: float, level: float = 0.
         One value per split: a metric, or the difference of two methods in a metric. The interval
         of a single value is unbounded.
     test_share : float
-        Share of rows in the test set: 0.4 for splits of 60/40.
+        Share of rows in the test set, for example 0.4 for splits of 60/40.
     level : float, default=0.95
         Confidence level.
 
@@ -463,8 +463,8 @@ def corrected_t_interval(values: ArrayLike, test_share: float, level: float = 0.
     if not np.isfinite(found).all():
         position = int(np.flatnonzero(~np.isfinite(found))[0])
         raise ValueError(
-            f"values has {found[position]} at position {position}: all values must be finite. "
-            "Leave this value out, or repeat the run that failed."
+            f"values has {found[position]} at position {position}, but all values must be finite. "
+            "Remove this value, or repeat the run that failed."
         )
     for name, share in (("test_share", test_share), ("level", level)):
         if not 0 < share < 1:
@@ -479,7 +479,7 @@ def corrected_t_interval(values: ArrayLike, test_share: float, level: float = 0.
 
 _GAINS = ("f1_macro", "f1_micro", "instance_auc", "label_auc", "label_ranking_average_precision")
 _LOSSES = ("calibrated_log_loss", "coverage_error", "hamming_loss", "one_error", "ranking_loss")
-# The prefix "neg_" marks a loss, which a scorer returns with its sign changed.
+# The prefix "neg_" marks a loss; its scorer returns the negative loss.
 _METRICS: dict[str, Any] = {
     **{name: getattr(metrics, name) for name in _GAINS},
     **{f"neg_{name}": getattr(metrics, name) for name in _LOSSES},
@@ -492,7 +492,7 @@ _OF_DECISIONS = ("f1_macro", "f1_micro", "neg_hamming_loss")
 
 
 def get_scorer_names() -> list[str]:
-    """Return the sorted names of all scorers; ``neg_`` marks a loss with its sign changed.
+    """Return the sorted names of all scorers; the prefix ``neg_`` marks negative losses.
 
     Examples
     --------
@@ -508,9 +508,9 @@ def get_scorer(name: str, **options: Any) -> Any:
 
     A scorer is called as ``scorer(estimator, X, Y)``, and larger values are better. If labels are
     missing, it estimates the value of the metric on the complete labels; ``estimate=False``
-    evaluates only the observed labels. If metadata routing passes a ``label_mask`` to ``fit``, the
-    scorer needs it too: ``get_scorer(name).set_score_request(label_mask=True)``. The same holds for
-    a ``sample_weight``.
+    evaluates only the observed labels. If metadata routing passes a ``label_mask`` to ``fit``, it
+    must also be passed to the scorer: ``get_scorer(name).set_score_request(label_mask=True)``. The
+    same is true for a ``sample_weight``.
 
     Parameters
     ----------
@@ -538,14 +538,14 @@ def get_scorer(name: str, **options: Any) -> Any:
 
 
 def _metric(y_true: Any, y_score: Any, *, name: str, **options: Any) -> float:
-    """Value of a metric, for labels as scikit-learn passes them to a scorer."""
+    """Compute a metric for labels in the form in which scikit-learn passes them to a scorer."""
     names = ("label_mask", "missing_label", "missing_as")
     marks = {mark: options.pop(mark) for mark in names if mark in options}
     return float(_METRICS[name](read_labels(y_true, **marks), y_score, **options))
 
 
 def check_pu_scoring(name: str) -> None:
-    """Reject a scorer that cannot be estimated from positive-unlabelled labels."""
+    """Raise an error if a scorer cannot be estimated from positive-unlabelled labels."""
     kinds = ("precision_at", "ndcg", "instance_auc", "label_auc", "neg_ranking_loss")
     usable = [known for known in get_scorer_names() if known.startswith(kinds)]
     if name not in usable:
@@ -556,13 +556,13 @@ def check_pu_scoring(name: str) -> None:
 
 
 def selection_score(name: str, y_true: Any, y_score: Any, sample_weight: Any = None) -> float:
-    """Value of a metric for model selection, larger for better scores."""
+    """Compute a metric for model selection; larger values are better."""
     if name in _OF_DECISIONS:
         y_score = (np.asarray(y_score) > 0).astype(np.float64)
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         value = float(_METRICS[name](y_true, y_score, sample_weight=sample_weight))
-        # If the metric cannot be estimated, observed labels are evaluated. The choice depends only
-        # on the labels, so that all candidates are compared in the same way.
+        # If the metric cannot be estimated, observed labels are evaluated. This depends only on the
+        # labels, so all candidates are compared in the same way.
         if np.isnan(value):
             marks: Any = {"estimate": False, "sample_weight": sample_weight}
             value = float(_METRICS[name](y_true, y_score, **marks))

@@ -1,4 +1,4 @@
-"""Positive-unlabelled learning: some positives are labelled, everything else is unlabelled.
+"""Positive-unlabelled learning: some positives are labelled, all other entries are unlabelled.
 
 Positives are labelled at the rate ``c``; negatives are never labelled. For the squared loss, the
 unbiased risk is the risk of the targets ``2 s / c - 1``, where ``s`` is 1 for labelled positives.
@@ -27,9 +27,9 @@ __all__ = ["ClassPrior", "estimate_class_prior"]
 
 Floats = NDArray[np.float64]
 
-ENOUGH = 10  # labelled positives from which the frequency of a label is estimated separately
-# Minimum number of rows with the best scores for estimating a frequency: in rows, and as a share of
-# the labelled positives.
+ENOUGH = 10  # minimum number of labelled positives for a separate frequency of a label
+# Minimum number of rows with the best scores from which a frequency is estimated: an absolute
+# number, and a share of the labelled positives.
 FEWEST, SHARE = 10, 0.2
 
 
@@ -51,7 +51,7 @@ class ClassPrior(NamedTuple):
     rate: Floats
 
     def spread(self, learnable: NDArray[np.bool_], constant: Floats) -> Self:
-        """Return priors of all labels, which are 1 or 0 for labels that cannot be learnt."""
+        """Return priors of all labels; the prior of a label that cannot be learned is 1 or 0."""
         whole = np.zeros((3, len(learnable)))
         whole[0], whole[2] = constant > 0, 1.0
         whole[:, learnable] = self
@@ -62,18 +62,18 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
     r"""Estimate the share of positives of every label from positive-unlabelled labels.
 
     Among rows that are certainly positive, the share of labelled rows is the label frequency
-    :math:`c_j`. It is estimated from the :math:`k` best scores, for the :math:`k` with the highest
-    lower confidence limit. With :math:`n_j` labelled positives the class prior is
-    :math:`\pi_j = n_j / (n c_j)`. Frequencies are shrunk towards their mean over all positives.
-    Lower frequencies are set to the mean, because there may be no row that is certainly positive.
-    If no row has two positives, all labels have the same frequency. With observed negatives, the
-    rates :math:`1/u` of labelled positives s and :math:`1/v` of labelled negatives z follow from
-    two moments, :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for the scores.
+    :math:`c_j`. It is estimated from the :math:`k` rows with the best scores; :math:`k` is chosen
+    such that the lower confidence limit is highest. With :math:`n_j` labelled positives, the class
+    prior is :math:`\pi_j = n_j / (n c_j)`. Frequencies are shrunk towards their mean over all
+    positives. Frequencies below the mean are set to the mean, because a label may have no rows that
+    are certainly positive. If no row has two positives, all labels have the same frequency. With
+    observed negatives, the rates :math:`1/u` of labelled positives s and :math:`1/v` of labelled
+    negatives z solve :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for the scores.
 
     Parameters
     ----------
     scores : array-like of shape (n, c)
-        Held-out scores; larger scores mean that an entry is more likely to be positive.
+        Held-out scores; entries with larger scores are more likely to be positive.
     Y : array-like of shape (n, c)
         1 for a positive, 0 for an observed negative, NaN for an unlabelled entry.
 
@@ -120,12 +120,12 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
 
 
 def check_class_prior(given: Any, signs: Signs) -> ClassPrior:
-    """Class prior of all labels, from one number or one for each label."""
+    """Check a class prior, which is one number or one per label, and return it for all labels."""
     share = (signs > 0).mean(axis=0)
     value = np.asarray(given, dtype=np.float64)
     if value.shape not in ((), share.shape):
         raise ValueError(
-            f"class_prior must be one number or {len(share)} numbers, one for each label; got "
+            f"class_prior must be one number or {len(share)} numbers, one for each label, got "
             f"shape {value.shape}."
         )
     value = np.broadcast_to(value, share.shape)
@@ -135,15 +135,15 @@ def check_class_prior(given: Any, signs: Signs) -> ClassPrior:
     if (value < share - 1e-9).any():
         j = int(np.argmax(share - value))
         raise ValueError(
-            f"class_prior of column {j} is {value[j]:.3g}, but a share of {share[j]:.3g} of rows "
-            "are labelled as positives. The class prior must be at least this share."
+            f"class_prior of column {j} is {value[j]:.3g}, but must be at least {share[j]:.3g}, "
+            "the share of rows that are labelled as positives. Pass a larger prior."
         )
     value = np.maximum(value, seen)
     return ClassPrior(value, np.zeros_like(value), np.minimum(seen / value, 1.0))
 
 
 def where_certain(labelled: NDArray[np.bool_], scores: Floats) -> tuple[float, float]:
-    """Share of labelled rows among the best scores, and the standard error of its logarithm."""
+    """Return the share of labelled rows among the best scores, and the error of its logarithm."""
     ok = np.isfinite(scores)
     labelled, scores = labelled[ok], scores[ok]
     if not labelled.any():
@@ -158,7 +158,7 @@ def where_certain(labelled: NDArray[np.bool_], scores: Floats) -> tuple[float, f
 
 
 def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
-    """Log-frequency and its standard error from two moments; None if there is no solution."""
+    """Return the log-frequency and its standard error from two moments; None without solution."""
     ok = np.isfinite(scores)
     s, z, g = (signs[ok] > 0) * 1.0, (signs[ok] < 0) * 1.0, scores[ok] - scores[ok].mean()
     moments = np.array([[s.mean(), z.mean()], [(s * g).mean(), (z * g).mean()]])
@@ -166,7 +166,7 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
         return None
     inverse = np.linalg.inv(moments)
     u, v = inverse @ np.array([1.0, 0.0])
-    if min(u, v) < 1 - 1e-9:  # both are 1, up to rounding, if every entry is labelled
+    if min(u, v) < 1 - 1e-9:  # if every entry is labelled, both are 1 up to rounding
         return None
     off = u * s + v * z - 1
     scatter = np.cov(np.stack([off, off * g])) / len(s)
@@ -177,9 +177,9 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 def shrink(
     value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
-    """Shrink log-frequencies to their mean (DerSimonian and Laird), and raise bounds to it."""
-    # Labels with many positives are more likely to have rows that are certainly positive, so labels
-    # are weighted by positives. The mean is over frequencies rather than over their logarithms.
+    """Shrink log-frequencies towards their mean (DerSimonian and Laird); bounds get the mean."""
+    # Labels are weighted by their positives, because labels with many positives are more likely to
+    # have rows that are certainly positive. The mean is over frequencies, not over logarithms.
     error = np.clip(error, 1e-6, 1e6)  # zero if all positives are labelled, infinite if unknown
     known, share = count > 0, count / count.sum()
     rate = np.where(known, np.exp(value), 0.0)
@@ -198,12 +198,12 @@ def shrink(
 
 
 def unlabelled_probability(p: Floats, rate: Floats) -> Floats:
-    r"""Probability that an unlabelled entry is positive, :math:`p (1 - c) / (1 - c p)`."""
+    r"""Return the probability that an unlabelled entry is positive, :math:`p(1 - c) / (1 - cp)`."""
     return p * (1 - rate) / np.maximum(1 - rate * p, 1e-12)
 
 
 def correct_scores(scores: Any, prior: Any) -> Any:
-    """Scores ``2 p - 1`` with p > 0: below the prior pi, p becomes ``pi exp(p / pi - 1)``."""
+    """Make p positive in scores ``2 p - 1``: below the prior pi, it is ``pi exp(p / pi - 1)``."""
     xp = arrays.namespace(scores)
     known = np.asarray(prior) > 0
     pi = arrays.asarray_like(np.where(known, prior, 1.0), scores)
@@ -213,12 +213,12 @@ def correct_scores(scores: Any, prior: Any) -> Any:
 
 
 ROUNDS = 30
-# Positives for each parameter of a covariance. With fewer, only some directions are estimated, in
-# EARLY rounds, because more rounds fit the noise (docs/research/positive-unlabelled.md).
+# Required positives for each parameter of a covariance. With fewer positives, only some directions
+# are estimated, in EARLY rounds, as more would overfit (docs/research/positive-unlabelled.md).
 POSITIVES_PER_NUMBER, EARLY = 2, 10
 LEVELS = 10.0 ** np.arange(0, -3.0, -0.5)  # candidates for the signal-to-noise ratio
-# Share of the trace that is added to covariances, which may be singular: with one positive in every
-# row, the noise of the sum of all labels is zero.
+# Share of the trace that is added to covariances, which may be singular. With one positive in every
+# row, for example, the sum of all labels has no noise.
 JITTER = 1e-7
 
 
@@ -232,7 +232,7 @@ class PrincipalComponents:
 
     @classmethod
     def of(cls, features: Features) -> Self:
-        """Principal components of the centred features."""
+        """Compute the principal components of the centred features."""
         centred = features.centre()
         gram = arrays.to_numpy(arrays.float64(centred.gram()))[: centred.d, : centred.d]
         with arrays.blas_threads(float(centred.d) ** 3, arrays.WORTH_FACTORING):
@@ -245,7 +245,7 @@ class PrincipalComponents:
         return cls(U, w, centred.intercept)
 
     def smooth(self, S: Floats, labelled: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the fit of ``S`` with covariances from EM, its pull, and leave-one-out scores."""
+        """Smooth ``S`` with EM covariances; return the fit, its pull, and leave-one-out scores."""
         n, c = S.shape
         mean = S.mean(axis=0) if self.intercept else np.zeros(c)
         R = S - mean
@@ -265,12 +265,12 @@ class PrincipalComponents:
         return mean + fitted @ back.T, (left * d) @ back.T, mean + unseen @ back.T
 
     def _without(self, share: Floats) -> Floats:
-        """Divisors that turn residuals into leave-one-out residuals."""
+        """Return the divisors that convert residuals to leave-one-out residuals."""
         own = (self.U**2) @ share + (1 / len(self.U) if self.intercept else 0.0)
         return np.maximum(1 - own, 1e-3)
 
     def _level(self, S: Floats, R: Floats, P: Floats, labelled: Floats) -> float:
-        """Return the common signal-to-noise ratio of the labels with the best held-out ranking."""
+        """Return the signal-to-noise ratio (of all labels) with the best held-out ranking."""
         loss, place, signal = [], np.empty(R.shape, dtype=np.intp), LEVELS / self.w.mean()
         for one in signal:
             share = (self.w * one / (self.w * one + 1))[:, None]
@@ -299,27 +299,27 @@ class PrincipalComponents:
             inner = (mean / w).T @ mean / r + np.diag((share / w).mean(axis=0))
             left = rotated - mean
             outer = left.T @ left + V.T @ rest @ V + np.diag(share.sum(axis=0))
-            if level is not None:  # probabilistic PCA with a given noise
+            if level is not None:  # probabilistic PCA with given noise
                 found, Q = np.linalg.eigh(inner)
                 found[:-known] = level
                 inner = (Q * np.maximum(found, level)) @ Q.T
             B, noise = back @ inner @ back.T, back @ outer @ back.T / n
             if level is None:
-                # Off the diagonal, c numbers per label are estimated from r directions and shrunk.
+                # Entries off the diagonal are shrunk: c per label are estimated from r directions.
                 B = (r * B + c * np.diag(np.diag(B))) / (r + c)
             B, noise = ((A + A.T) / 2 + JITTER * np.trace(A) / c * np.eye(c) for A in (B, noise))
         return B, noise
 
 
-RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000  # alphas, and rows to select one
+RIDGES, CHOOSING_ROWS = (1.0, 10.0, 100.0, 1000.0), 2000  # alphas, and rows for their selection
 
 
 @dataclass(frozen=True)
 class PUTargets:
-    """Scores of positive-unlabelled labels, which estimate ``2 y - 1``, and held-out scores."""
+    """Scores that estimate ``2 y - 1`` from positive-unlabelled labels, and held-out scores."""
 
     scores: Floats
-    pull: Floats  # change of the targets for each unit of alpha
+    pull: Floats  # change of the targets per unit of alpha
     leave_one_out_scores: Floats
     prior: ClassPrior
 
@@ -333,13 +333,13 @@ class PUTargets:
         if class_prior is None:
             Y = np.where(signs == 0, np.nan, signs)
             prior = estimate_class_prior(given_other_labels(found[2], labelled), Y)
-        else:  # a fold of the rows may have a larger share of positives than all rows
+        else:  # in a fold, the share of positives may exceed the given prior
             prior = check_class_prior(np.maximum(class_prior, labelled.mean(axis=0)), signs)
         scale = 2 / prior.rate
         if not (signs < 0).any():
             fitted, pull, unseen = (scale * part for part in found)
             return cls(fitted - 1, pull, unseen - 1, prior)
-        # Estimates from positives and from negatives are weighted by their inverse variances.
+        # Estimates from positives and from negatives are averaged with inverse variances.
         negative = (signs < 0).astype(np.float64)
         no_rate = np.clip(negative.mean(axis=0) / np.maximum(1 - prior.value, 1e-6), 0.0, 1.0)
         noise = (prior.value * (1 / prior.rate - prior.value), 1 - prior.value)
@@ -350,14 +350,14 @@ class PUTargets:
         return cls(*components.smooth(targets, labelled), prior)
 
     def targets(self, alpha: float) -> Floats:
-        """Targets for which the solution of ridge with this ``alpha`` is ``scores``."""
+        """Return the targets for which ridge with this ``alpha`` predicts ``scores``."""
         return self.scores + alpha * self.pull
 
 
 def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
-    """Leave-one-out scores given the features and the other positives of the row."""
-    # If positives are labelled independently, other positives of a row can be used like features:
-    # the residuals of ``labelled`` (1 or 0) are regressed on those of the other labels with ridge.
+    """Return leave-one-out scores given the features and the other positives of the row."""
+    # If positives are labelled independently, other positives of a row can be used like features.
+    # Ridge regresses the residuals of ``labelled`` (1 or 0) on the residuals of the other labels.
     if labelled.sum(axis=1).max(initial=0.0) <= 1:
         # with at most one positive per row, the other labels would determine this label
         return scores
@@ -370,13 +370,13 @@ def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
 
 
 def _leave_one_out(R: Floats, Q: Floats) -> Floats:
-    """Leave-one-out residuals of columns of R regressed on the others, for Q = inv(R'R + alpha)."""
+    """Return leave-one-out residuals of each column of R given the others; Q = inv(R'R + alpha)."""
     RQ, own = R @ Q, np.diag(Q)
     leverage = (RQ * R).sum(axis=1)[:, None] - RQ**2 / own
     return RQ / own / (1 - leverage)
 
 
-_ROUNDS = 3  # of EM for calibration curves and the probabilities of unlabelled entries
+_ROUNDS = 3  # rounds of EM for calibration curves and probabilities of unlabelled entries
 
 
 class PUCompleter(LabelCompleter):
@@ -387,20 +387,20 @@ class PUCompleter(LabelCompleter):
         self.rate = rate
 
     def state(self) -> dict[str, Any]:
-        """Arguments of the constructor, with fitted results instead of functions."""
+        """Return the constructor's arguments, with fitted results in place of functions."""
         return super().state() | {"rate": self.rate}
 
     def check_bound(self, max_error_rate: Any, method: str, estimator: str) -> Any:
-        """Reject a bound on the error rate, which needs observed entries of both classes."""
+        """Raise an error if an error rate is given, as this requires observed negatives."""
         raise ValueError(
-            "max_error_rate requires observed negatives; with missing_as='unlabelled' the error "
+            "max_error_rate requires observed negatives. With missing_as='unlabelled', the error "
             "rate cannot be estimated."
         )
 
     def _impute(
         self, X: Any, T: Signs, missing: Any, scores: Floats, probabilities: Any, _: Any
     ) -> _completer.Imputation:
-        """Imputation without rules, if missing entries are unlabelled."""
+        """Impute missing labels without rules, if missing entries are unlabelled."""
         if self.training_rows is not None and len(self.training_rows.scores):
             scores = self.training_rows.hold_out(X, np.where(T > 0, 1, -1), scores)
             probabilities = None
@@ -410,7 +410,7 @@ class PUCompleter(LabelCompleter):
         return _completer.Imputation(scores, p, positive, missing, _completer.NO_BOUND)
 
     def find_label_errors(self, T: Signs, scores: Floats, **_: Any) -> LabelErrors:
-        """Unlabelled entries, sorted by the probability that they are positive."""
+        """Return the unlabelled entries, sorted by the probability that they are positive."""
         row, label = np.nonzero((T == 0) & self.learnable & np.isfinite(scores))
         scores = np.nan_to_num(scores)
         p = np.clip((1 + scores) / 2, 0.0, 1.0)
@@ -428,10 +428,10 @@ class PUCompleter(LabelCompleter):
 
 
 class PositiveUnlabelledClassifier(MissingLabelClassifier):
-    """Base of estimators with ``missing_as="unlabelled"`` and ``class_prior``."""
+    """Base of estimators that support ``missing_as="unlabelled"`` and ``class_prior``."""
 
-    # The score model then gets complete labels, in which unlabelled entries are negatives, and the
-    # original signs as targets. It passes the class prior that it used to _keep_prior.
+    # With "unlabelled", the score model gets complete labels, in which unlabelled entries are
+    # negatives, and the original signs as targets. It passes its class prior to _keep_prior.
     class_prior: Any = None
 
     def _prepare_labels(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
@@ -442,7 +442,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
                 f"missing_as='unlabelled' does not support threshold={self.threshold!r}. Use 'f1'."
             )
         if labels.kind != "multilabel":
-            raise ValueError("missing_as='unlabelled' needs a label matrix, got a 1-D y.")
+            raise ValueError("missing_as='unlabelled' needs a 2-D y. Use y.reshape(-1, 1).")
         if any(part is not None for part in weights):
             raise ValueError(
                 "missing_as='unlabelled' does not support sample_weight and label_weight."
@@ -458,20 +458,20 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
         self.class_prior_, self.class_prior_error_, self._label_frequency = found
 
     def _corrected(self, scores: Any) -> Any:
-        """Scores of the learnable labels that correspond to positive probabilities."""
+        """Return scores of the learnable labels, corrected so that probabilities are positive."""
         return correct_scores(arrays.float64(scores), self.class_prior_[self._learnable])
 
     def _for_folds(self) -> Self:
         bare = super()._for_folds()
         if self.missing_as == "unlabelled":
-            bare.class_prior = self.class_prior_  # so that all folds have the same scale
+            bare.class_prior = self.class_prior_  # all folds then have the same scale
         return bare
 
     def _fit_pu_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:
         signs = labels.entries.targets if labels.entries is not None else None
         if signs is not None and signs.all() and (signs < 0).any():
             warnings.warn(
-                "missing_as='unlabelled', but every entry of Y is observed, and 0 counts as an "
+                "missing_as='unlabelled', but no entry of Y is missing, and 0 counts as an "
                 "observed negative. Mark unlabelled entries by NaN, as in np.where(Y == 1, 1, "
                 "np.nan), or do not pass missing_as.",
                 UserWarning,
@@ -481,7 +481,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
         chosen = isinstance(self.threshold, str)
         thresholds = np.full(labels.n_labels, 0.0 if chosen else float(self.threshold or 0))
         if self.calibration is not None or chosen:
-            # Every entry is used as a positive and as a negative, weighted by its probability.
+            # Every entry is used twice: as a positive and as a negative, weighted by probability.
             n, held_out = len(positive), self._cross_fit(X, labels)
             scores = np.vstack([held_out] * 2)
             both = np.repeat(np.array([[1], [-1]], dtype=np.int8), n, axis=0)
@@ -509,11 +509,11 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> Any:
         if self.missing_as == "unlabelled" and labels.entries is None:
-            labels = _as_negatives(labels)  # labels passed to find_label_errors
+            labels = _as_negatives(labels)  # labels that were passed to find_label_errors
         return super()._cross_fit(X, labels)
 
 
 def _as_negatives(labels: LabelMatrix) -> LabelMatrix:
-    """Labels in which unlabelled entries are negatives, with the original signs as targets."""
+    """Return labels in which unlabelled entries are negatives, with original signs as targets."""
     T = np.where(labels.signs > 0, 1, -1).astype(np.int8)
     return replace(labels, signs=T, entries=EntryWeights.of(T, targets=labels.signs))

@@ -232,7 +232,7 @@ def _signs_and_keys(Y: Any, random_state: Any) -> tuple[Signs, NDArray[np.intp]]
     labels = parse_labels(Y)
     if labels.kind != "multilabel":
         what = "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1,"
-        raise ValueError(f"{what} got a 1-D y.")
+        raise ValueError(f"{what} got a 1-D y. Use y.reshape(-1, 1).")
     T = labels.signs
     return T, check_random_state(random_state).permutation(T.size).reshape(T.shape)
 

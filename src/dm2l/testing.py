@@ -428,7 +428,7 @@ for name, recode, negative in (
     ("bool_with_label_mask", lambda Y: Y == 1, 0),
     ("object_with_none", lambda Y: np.where(np.isnan(Y), None, Y), 0),
     ("nullable_frame", lambda Y: _frame(Y).astype("Int8"), 0),
-    # Masked entries contain valid labels, so that a model that ignores the mask is different.
+    # Masked entries contain valid labels, so a model that ignores the mask gives other results.
     ("masked_array", lambda Y: np.ma.array(np.nan_to_num(Y, nan=1.0), mask=np.isnan(Y)), 0),
     ("signed_csr", lambda Y: sp.csr_array(np.nan_to_num(2 * Y - 1).astype(np.int8)), -1),
 ):

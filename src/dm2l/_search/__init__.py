@@ -1,1 +1,1 @@
-"""Search for ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation on shared factorizations."""
+"""Search for ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation; fits share work."""

@@ -1,4 +1,4 @@
-"""Scores of a grid on one fold, with shared features and a path over lambda_d for each alpha."""
+"""Compute scores of a grid on one fold, with shared features and a lambda_d path per alpha."""
 
 import itertools
 import time
@@ -22,17 +22,17 @@ from dm2l._utils import arrays
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import correct_scores
 
-SMOOTHING = 1e-2  # changes the objective by no more than the usual tolerance of a search
+SMOOTHING = 1e-2  # changes the objective by at most the default tolerance of a search
 PRECISE = 0.1  # final gradient of a ridge regression, relative to the root of the tolerance
 ROUNDING = 1e-12  # relative rounding error of an objective
 FAR = 1e4  # largest ratio of two lambda_d for which the norms at the smaller one are reused
-# Largest usual ratio of successive lambda_d on a path, and the first lambda_d. A larger ratio gets
-# the iterations of all steps that it skips.
+# Usual ratio of successive lambda_d on a path, and usual first lambda_d. A step with a larger ratio
+# gets the iterations of all usual steps that it skips.
 STEP, FIRST = 10.0, 0.1
-# Values of alpha up to this many times smaller share the factor of the largest. Four values that
-# span a factor of 33 then take a tenth more steps.
+# Values of alpha that differ by at most this ratio share the factorization for the largest of them.
+# Four values that span a factor of 33 then take a tenth more steps.
 ALIKE = 100.0
-MANY = 1000  # rows from which a factor costs more than a few steps, and threads are faster
+MANY = 1000  # from this many rows on, factorizing is more expensive than steps; threads help
 
 
 def score_paths(
@@ -43,7 +43,7 @@ def score_paths(
     *grid: list[float],
     safe: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Scores and seconds of all alphas and lambdas on one fold; a ``safe`` ``X`` is not checked."""
+    """Return scores and seconds of a grid on one fold; ``safe`` skips the check of ``X``."""
     (X, X_test), (labels, labels_test), (alphas, lambdas) = inputs, both, grid
     if labels_test.entries is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=labels_test.entries.rows)
@@ -68,7 +68,7 @@ def score_paths(
             found = paths.scores(X, X_test, selection, fresh)
             for fit in batch:
                 if fit.W is not last:
-                    # A device continues with the path while the host computes scores.
+                    # The device computes the next weights while the host computes scores.
                     last, given = fit.W, (truth, next(found))
                     score = pool.submit(metric, *given).result if device else metric(*given)
                 scored.append((fit._replace(W=None), score))  # frees the memory of the weights
@@ -93,7 +93,7 @@ class _Weights(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Hyperparameters of a search, and what their fits share."""
+    """Hyperparameters of a search, and the data that their fits share."""
 
     fitting: Trainer
     prepared: Workspace
@@ -117,7 +117,7 @@ class Grid(NamedTuple):
                     yield from ([fit] for fit in path)
 
     def together(self, factor: Any, group: list[int]) -> list[list[_Weights]]:
-        """Compute the paths of several alphas in threads, which solve their systems together."""
+        """Compute the paths of several alphas in threads, which solve linear systems together."""
 
         def one(member: KernelPreconditioner, a: int) -> list[_Weights]:
             # Each thread changes lambda_d of its own objective.
@@ -133,9 +133,9 @@ class Grid(NamedTuple):
 
     def path(self, preconditioner: Preconditioner, a: int) -> Iterator[_Weights]:
         """Yield the weights for increasing ``lambda_d``."""
-        # A solution is reused, as the same object, for larger lambda_d while it is within the
-        # tolerance of the minimum. The check needs no evaluation, since the norms of the last
-        # lambda_d are reweighted.
+        # For larger lambda_d, a solution is reused, as the same object, while it is within the
+        # tolerance of the minimum. This check reweights the norms of the last lambda_d and needs no
+        # evaluation.
         begin = time.perf_counter()
         alpha = self.alphas[a]
         problem = self.prepared.problem(alpha, 0.0)
@@ -143,11 +143,11 @@ class Grid(NamedTuple):
         with arrays.one_blas_thread():
             start = None
             if isinstance(preconditioner, KernelPreconditioner) and preconditioner.alpha != alpha:
-                # With the factor of another alpha, a single step does not solve complete labels.
+                # With the factorization for another alpha, one step does not solve complete labels.
                 start = preconditioner.step(problem.right()) if preconditioner.rho == 1.0 else None
             V = conjugate_gradients(problem, preconditioner, tol=tol, max_iter=most, start=start)
         W = plain = known = None
-        # largest lambda_d for which the last weights suffice, and lambda_d of these weights
+        # The largest lambda_d for which the last weights suffice, and lambda_d of these weights.
         enough, last = -np.inf, 0.0
         for place in np.argsort(self.lambdas, kind="stable"):
             problem = self.prepared.problem(alpha, self.lambdas[place])
@@ -158,7 +158,7 @@ class Grid(NamedTuple):
                 if known is not None and plain is not None:
                     near = lambda_d <= FAR * last
                     known = known.reweighed(plain, lambda_d / last) if near else None
-                # the number of usual steps of a path since the last solved lambda_d
+                # The number of usual steps of a path since the last solved lambda_d.
                 steps = np.log(lambda_d / max(last, FIRST / STEP)) / np.log(STEP)
                 most = self.fitting.max_iter * int(np.clip(np.ceil(steps - 1e-9), 1, 100))
                 tol, finest = self.fitting.tol, SMOOTHING if self.fitting.tol >= 1e-5 else 0.0
@@ -181,7 +181,7 @@ class Grid(NamedTuple):
             begin = time.perf_counter()
 
     def scores(self, X: Any, X_test: Any, mask: LearnableMask, weights: list[Any]) -> Iterator[Any]:
-        """Test scores of several weights, from one product with the features of the test rows."""
+        """Yield test scores of several weights, from one product with the test features."""
         if not weights:
             return iter(())
         k, prepared = len(weights), self.prepared
@@ -202,7 +202,7 @@ class Grid(NamedTuple):
 
 
 def _alike(alphas: list[float]) -> list[list[int]]:
-    """Group indices of the alphas that share a factor, starting with the largest alpha."""
+    """Group the indices of alphas that share a factorization, starting with the largest alpha."""
     groups: list[list[int]] = []
     for a in sorted(range(len(alphas)), key=lambda a: -alphas[a]):
         if not groups or alphas[a] * ALIKE < alphas[groups[-1][0]]:

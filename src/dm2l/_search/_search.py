@@ -1,4 +1,4 @@
-"""DM2LClassifierCV: cross-validated choice of hyperparameters with shared factorizations."""
+"""DM2LClassifierCV: selection of hyperparameters by cross-validation; fits share computations."""
 
 import itertools
 import sys
@@ -45,27 +45,27 @@ class DM2LClassifierCV(DM2LParameters):
     Parameters
     ----------
     lambda_ds : sequence of float, default=None
-        Weights of the nuclear norms to try. None tries 0 (masked ridge) and ten values from 0.01
+        Weights of the nuclear norms to try. By default, 0 (masked ridge) and ten values from 0.01
         to 10.
     alphas : sequence of float, default=None
-        Ridge penalties to try. None tries 1/30, 1/10, 1/3, 1 and 3, and for the linear model these
+        Ridge penalties to try. By default, 1/30, 1/10, 1/3, 1 and 3; for the linear model, these
         numbers times the value of ``alpha="scale"``.
     gammas : sequence of float or "scale", default=None
-        Kernel parameters to try. None tries "scale". Linear and precomputed kernels ignore it.
+        Kernel parameters to try. By default, "scale". Linear and precomputed kernels ignore them.
     kernel, degree, coef0, approximation, n_components, fit_intercept, discriminant, max_iter, tol
         As in :class:`DM2LClassifier`; ``max_iter`` and ``tol`` are those of the final fit.
     search_tol : float, default=1e-3
-        Relative tolerance of the objective in fits of the search.
+        Relative tolerance of the objective for fits during the search.
     search_iter : int, default=5
-        Maximum number of iterations in fits of the search, for each factor of ten in ``lambda_d``.
+        Maximum number of iterations of fits during the search, per factor of ten in ``lambda_d``.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
-        missing) and scores that returns larger values for better scores. None means
-        "ranking_and_discrimination", or "label_discrimination" if complete rows would have less
-        than one positive or less than one negative on average. With ``missing_as="unlabelled"``
-        None is "neg_ranking_loss".
+        missing) and scores that returns larger values for better scores. The default is
+        "ranking_and_discrimination", or "label_discrimination" if complete rows would have fewer
+        than one positive or one negative on average. With ``missing_as="unlabelled"``, the default
+        is "neg_ranking_loss".
     cv : int, splitter or iterable of splits, default=5
-        Folds; a number stands for :class:`dm2l.model_selection.MultilabelKFold`.
+        Folds. A number is the number of folds of :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
         Number of processes for folds and gammas, as in joblib. Arrays on a device use one process.
     refit : bool, default=True
@@ -77,10 +77,10 @@ verbose
     Attributes
     ----------
     lambda_d_, alpha_, gamma_ : float
-        The best hyperparameters; ``gamma_`` is None for kernels without it.
+        The best hyperparameters. ``gamma_`` is None for kernels without this parameter.
     best_params_, best_index_, best_score_, best_estimator_, cv_results_, n_splits_
-        As in :class:`sklearn.model_selection.GridSearchCV`; ``mean_fit_time`` excludes computations
-        that fits share.
+        As in :class:`sklearn.model_selection.GridSearchCV`, but ``mean_fit_time`` excludes
+        computations that are shared by several fits.
 
     See Also
     --------
@@ -115,7 +115,7 @@ verbose
             values = getattr(self, name)
             if values is not None and (np.ndim(values) != 1 or not len(values)):
                 raise ValueError(
-                    f"{name} must be None or a 1-D sequence with at least one value; got "
+                    f"{name} must be None or a 1-D sequence with at least one value, got "
                     f"{values!r}."
                 )
             for value in () if values is None else values:
@@ -123,7 +123,7 @@ verbose
                 check_number(f"each of {name}", value, words=words)
         if not callable(self.scoring) and self.scoring not in (None, *get_scorer_names()):
             raise ValueError(
-                f"scoring must be None, a function or one of {', '.join(get_scorer_names())}; "
+                f"scoring must be None, a function or one of {', '.join(get_scorer_names())}, "
                 f"got {self.scoring!r}."
             )
         if self.missing_as == "unlabelled" and isinstance(self.scoring, str):
@@ -132,7 +132,7 @@ verbose
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
 
     def _model(self, params: dict[str, Any], **others: Any) -> DM2LClassifier:
-        """Estimator with these hyperparameters of the grid."""
+        """Return a DM2LClassifier with these hyperparameters of the grid."""
         shared = {field.name: getattr(self, field.name) for field in fields(DM2LParameters)}
         return DM2LClassifier(**(shared | {"verbose": 0} | params | others))
 
@@ -147,7 +147,7 @@ verbose
         with checked_numbers(checked):
             folds = self._search(checked, labels)
         if self.refit:
-            # An iterable of splits may be a generator, which is exhausted by now.
+            # An iterable of splits may be a generator, which is now exhausted.
             once = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
             again = {"cv": folds} if once else {}
             by_row, by_entry = weights
@@ -198,7 +198,7 @@ verbose
         return folds
 
     def _metric(self, T: Signs) -> Callable[..., float]:
-        """Function of a LabelMatrix and scores that is larger for better scores."""
+        """Return a function of a LabelMatrix and scores whose larger values are better."""
         scoring = self.scoring
         if callable(scoring):
 
@@ -230,7 +230,7 @@ verbose
                 fitting = replace(fitting, kernel="precomputed")
             pairwise = fitting.kernel == "precomputed"
             if pairwise and type(inputs) is np.ndarray and effective_n_jobs(jobs) == 1:
-                # Folds reuse one block of memory, since new pages cost more than copies.
+                # Folds reuse one block of memory, because allocating memory is slower than copying.
                 most = max(len(train) for train, _ in folds)
                 scratch = np.empty(most**2, inputs.dtype) if scratch is None else scratch
             tasks = (
@@ -257,18 +257,18 @@ verbose
                     f"scoring={self.scoring!r} is undefined on every fold, because too few labels "
                     "are observed in the test rows. Use fewer folds or another metric."
                 )
-            defined = np.zeros_like(table)  # all candidates are equally good for constant labels
+            defined = np.zeros_like(table)  # with constant labels, all candidates are equally good
         if np.isnan(defined).any(axis=1).all():
             raise ValueError(
                 f"scoring={self.scoring!r} is NaN on some folds for every candidate. Use a metric "
-                "that is defined for all candidates of a fold or for none."
+                "whose definition on a fold does not depend on the scores."
             )
-        mean = defined.mean(axis=1)  # a candidate that is NaN on some fold ranks last
+        mean = defined.mean(axis=1)  # a candidate with NaN on a fold ranks last
         losses = np.where(np.isnan(mean), np.inf, -mean)
         results: dict[str, Any] = {"params": grid}
         for name in grid[0]:
             values = [s[name] for s in grid]
-            mixed = len({type(value) for value in values}) > 1  # "scale" beside numbers
+            mixed = len({type(value) for value in values}) > 1  # "scale" and numbers
             results[f"param_{name}"] = np.array(values, dtype=object if mixed else None)
         results |= {f"split{i}_test_score": column for i, column in enumerate(table.T)}
         results |= {
@@ -314,7 +314,7 @@ def search_stage(
     ridge: DM2LClassifierCV | None = None,
     alphas: Sequence[float] | None = None,
 ) -> DM2LClassifierCV:
-    """Return the first stage of a search (masked ridge), or the second (norms) for a ``ridge``."""
+    """Run the first stage of a search (masked ridge), or the second (norms) after ``ridge``."""
     if ridge is None:
         stage: dict[str, Any] = {"lambda_ds": (0.0,), "refit": False}
     else:
@@ -324,7 +324,7 @@ def search_stage(
 
 
 def usual_scoring(positive: Mask, negative: Mask, *, unlabelled: bool = False) -> str:
-    """Default metric, "label_discrimination" unless rows have both classes on average."""
+    """Return the default metric, which depends on whether rows have both classes on average."""
     if unlabelled:
         return "neg_ranking_loss" if positive.shape[1] > 1 else "label_auc"
     yes, no = positive.sum(axis=0), negative.sum(axis=0)

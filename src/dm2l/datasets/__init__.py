@@ -175,7 +175,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
         raise ValueError(f"name must be a data set such as 'Arts', not a path; got {name!r}.")
     card = catalogue().get(name)
     if verify and card is None:
-        raise ValueError(f"{name!r} is not in the catalogue, so its hash cannot be checked.")
+        raise ValueError(f"{name!r} is not in the catalogue. Pass verify=False to load it.")
     folder = os.environ.get(_VARIABLE)
     if folder and not Path(folder).is_dir():
         what = f"{_VARIABLE}={folder} is not a folder."

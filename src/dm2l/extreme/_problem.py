@@ -350,7 +350,7 @@ def fit_head(
         given, c = model.propensities, labels.signed.shape[1]
         p = propensities(labels.signed) if given is None else check_propensities(given, c)
         weights[positive] = 1.0 / p[chosen][signed.indices[positive]]
-    if labels.missing_as == "missing":  # leave out rows without observed entries
+    if labels.missing_as == "missing":  # omit rows without observed entries
         kept = np.flatnonzero(np.diff(signed.indptr))
         if len(kept) < signed.shape[0]:
             X, signed = X[kept], sp.csr_array(signed[kept])

@@ -222,7 +222,7 @@ def _read_label_names(path: str | Path) -> list[str]:
         if tag.rpartition(" ")[2] == "label":
             if "name" not in attributes:
                 place = f"line {parser.CurrentLineNumber}"
-                raise DataFileError(path, "a <label> has no name=", place=place)
+                raise DataFileError(path, "a <label> has no attribute name=", place=place)
             names.append(attributes["name"])
 
     parser.StartDoctypeDeclHandler = refuse
@@ -231,7 +231,7 @@ def _read_label_names(path: str | Path) -> list[str]:
     with translate_errors(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:
         parser.ParseFile(file)
     if not names:
-        raise DataFileError(path, 'it has no labels: there is no element <label name="...">')
+        raise DataFileError(path, 'it has no labels. Add elements <label name="...">')
     return names
 
 
@@ -249,7 +249,7 @@ class _Coding:
             return [(self.start + k, np.nan) for k in range(len(self.names))]
         if self.codes is None:
             value = as_number(text)
-            if value is None or "_" in text:  # float() accepts 1_000
+            if value is None or "_" in text:  # float() would accept 1_000
                 raise ValueError(f"attribute {self.names[0]!r} is numeric, found {text!r}")
             return ((self.start, value),)
         if text not in self.codes:
@@ -307,7 +307,7 @@ def _rows(
                 cells = _sparse_cells(text, size)
                 listed = {j for j, _, _ in cells}
                 if len(listed) < len(cells):
-                    raise ValueError("an attribute is listed twice")
+                    raise ValueError("a sparse row lists an attribute twice")
                 entries += [implied[j] for j in implied.keys() - listed]
             else:
                 cells = _dense_cells(text, size)
@@ -323,7 +323,7 @@ def _rows(
             raise DataFileError(path, reason, place=f"line {number}", hint=MEMORY_HINT)
         indptr.append(len(values))
     if len(indptr) == 1:
-        raise DataFileError(path, "there are no rows after @data")
+        raise DataFileError(path, "there are no rows after @data. Add data rows")
     width = sum(len(coding.names) for coding in codings.values())
     parts = (np.array(values), np.array(indices), np.array(indptr))
     return sp.csr_array(parts, shape=(len(indptr) - 1, width)), sparse

@@ -251,7 +251,7 @@ def as_list(marks: Any) -> list[Any]:
 
 
 def are_codes(texts: Iterable[str]) -> bool:
-    """Whether texts are numerals with leading zeros, such as postcodes and keys."""
+    """Return whether texts are numerals with leading zeros, such as postcodes and keys."""
     found = [text.strip() for text in texts]
     zeros = sum(len(text) > 1 and text.startswith("0") for text in found)
     if not zeros or not all(map(str.isdecimal, found)):

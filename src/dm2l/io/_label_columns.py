@@ -275,7 +275,7 @@ class _LabelColumn:
     cutoff: Cutoff | None
     positive: MissingMarkers | None
     order: tuple[str, ...] | None  # declared values in ascending order; None if undeclared
-    separator: str | None  # between tags
+    separator: str | None  # text between two tags
 
     def __post_init__(self) -> None:
         self.first: dict[float, int] = {}  # the first rows of the numbers 0 and -1

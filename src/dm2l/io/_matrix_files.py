@@ -165,7 +165,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
     """Return features and labels with one row per sample, transposed only if necessary."""
     for key in (x_key, y_key):
         if isinstance(found[key], str):
-            raise DataFileError(path, f"{key!r} is not a matrix of numbers ({found[key]})")
+            raise DataFileError(path, f"{key!r} must be a matrix of numbers, got {found[key]}")
     # Sparse matrices stay in CSC format: in CSR format, every declared row would take memory.
     X, Y = (found[key].astype(np.float64, copy=False) for key in (x_key, y_key))
     if sp.issparse(Y):
@@ -339,14 +339,14 @@ def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
 def _numbers(values: NDArray[Any], part: str, path: str | Path) -> NDArray[np.float64]:
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         what = f"of type {values.dtype} with {values.ndim} dimensions"
-        raise DataFileError(path, f"{part} is {what}, not a matrix of real numbers")
+        raise DataFileError(path, f"{part} must be a matrix of real numbers, but is {what}")
     return values.astype(np.float64, copy=False)
 
 
 def _names(found: dict[str, Any], part: str, size: int, path: AnyPath) -> list[str] | None:
     names = found.get(part)
     if names is not None and names.shape != (size,):
-        raise DataFileError(path, f"{part} has shape {names.shape}, but there are {size} columns")
+        raise DataFileError(path, f"{part} must have the shape ({size},), got {names.shape}")
     return None if names is None else [str(name) for name in names]
 
 
@@ -383,7 +383,7 @@ def map_member(path: AnyPath, name: str) -> Any:
             shape, fortran, dtype = _header(member, info, path)
             begin = member.tell()
         if dtype.kind not in "biuf":
-            raise DataFileError(path, f"{name!r} is of type {dtype}, not an array of numbers")
+            raise DataFileError(path, f"{name!r} must be an array of numbers, got type {dtype}")
         with Path(path).open("rb") as file:
             # The lengths of the name and extra field may differ from those in the directory.
             file.seek(info.header_offset + 26)
@@ -414,11 +414,11 @@ def _header(
     """Return shape, order and type of an array, after checking that they match its size."""
     version = npy.read_magic(member)
     if version not in ((1, 0), (2, 0)):
-        raise DataFileError(path, f"{info.filename} has an unknown version, {version}")
+        raise DataFileError(path, f"{info.filename} has the unknown format version {version}")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, fortran, dtype = read(member)
     if dtype.hasobject:
-        raise DataFileError(path, f"{info.filename} holds Python objects, which are not supported")
+        raise DataFileError(path, f"{info.filename} has Python objects. Save only numbers and text")
     end = member.tell() + prod(shape) * dtype.itemsize
     packed = end > _EXPANSION * (info.compress_size + 1)
     if min(shape, default=0) < 0 or end != info.file_size or packed:

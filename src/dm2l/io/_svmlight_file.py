@@ -81,7 +81,7 @@ def read_svmlight(
     with open_unpacked(path) as file:
         data, listed, base = SvmlightRows(file, path, n_features, zero_based).take()
     if not listed:
-        raise DataFileError(path, "there are no rows")
+        raise DataFileError(path, "there are no rows. Add data rows")
     if features_only:
         return make_bunch(data, None, target_names=[], zero_based=base)
     numbers = sorted({number for row in listed for number in row})

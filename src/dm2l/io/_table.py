@@ -499,7 +499,7 @@ def _bunch(
     chosen = choose_labels(names, labels, str(path))
     features = split_columns(names, chosen, drop, str(path))
     if len(frame) == 0:
-        raise DataFileError(path, "there are no rows below the header")
+        raise DataFileError(path, "there are no rows below the header. Add data rows")
     label_names = [names[j] for j in chosen]
     reader = LabelReader(label_names, str(path), **words)
     target = reader.read([frame.iloc[:, j] for j in chosen])

@@ -122,7 +122,7 @@ def read_sheet(path: AnyPath) -> Any:
     ):
         sheet = _Sheet(Parts(path, archive, marks=_MARKS, factor=_FACTOR))
     if not sheet.names:
-        raise DataFileError(path, "the first sheet is empty")
+        raise DataFileError(path, "the first sheet is empty. Put the table there")
     check_distinct(sheet.names, str(path))
     return pandas.DataFrame(dict(zip(sheet.names, sheet.columns, strict=True)))
 
@@ -258,7 +258,7 @@ def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
 
     parts.parse(book, start)
     if not sheets:
-        raise ValueError("it has no sheet")
+        raise ValueError("it has no worksheet")
     return sheets[0], by_kind, epoch
 
 

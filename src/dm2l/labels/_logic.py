@@ -19,7 +19,7 @@ FIELDS = ("implications", *HEADS.values())
 _PLAIN = re.compile(rf"(?!({'|'.join(HEADS)})\s*:)(?!\s)(?:(?!=>)[^\",#\r\n])+(?<!\s)")
 _BLOCK = 2**20  # maximum size of an intermediate array in numbers
 _SHOWN = 9  # maximum number of rules in a message
-_BARELY = 1e-6  # distance from one half
+_BARELY = 1e-6  # distance from one half of a probability that a decision overrides
 _DENSE = 0.05  # share of nonzero entries above which the closure is multiplied as a dense matrix
 _MOST_LABELS = 2**13
 _MOST_PAIRS = 2**20  # pairs of labels in groups, which limits time and memory for the closure

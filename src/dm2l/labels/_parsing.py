@@ -383,7 +383,7 @@ def read_sparse(
     mask = None if label_mask is None else check_mask(label_mask, Y.shape, sparse=True)
     if mask is not None:
         if missing_as == "unlabelled":
-            raise ValueError("label_mask cannot be combined with missing_as='unlabelled'.")
+            raise ValueError("Pass either label_mask or missing_as='unlabelled', not both.")
         mask = sp.csr_array(mask, copy=True)
         mask.sum_duplicates()
         mask.eliminate_zeros()

@@ -59,7 +59,7 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
     """
     check_number("a", a)
     check_number("b", b)
-    # Only positives are counted, so any meaning of entries that are not stored can be used.
+    # Only positives are counted, so the meaning of entries that are not stored does not matter.
     labels = parse_sparse_labels(y_true, missing_as="missing" if sp.issparse(y_true) else None)
     n = labels.signed.shape[0]
     if n < 3:

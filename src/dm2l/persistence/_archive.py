@@ -129,7 +129,7 @@ class Archive:
             content = next(chunks, b"")
             digest.update(content)
         if digest.hexdigest() != sha256:
-            raise ModelFileError(f"its member {name!r} was changed: its SHA-256 hash differs.")
+            raise ModelFileError(f"its member {name!r} was changed. Restore the original file.")
         return array
 
 

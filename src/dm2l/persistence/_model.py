@@ -270,7 +270,7 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
     text = archive.read(MANIFEST, MAX_JSON)
     digest = archive.read(HASH, 64)
     if hashlib.sha256(text).hexdigest().encode() != digest:
-        raise ModelFileError("its manifest was changed: its SHA-256 hash differs.")
+        raise ModelFileError("its manifest was changed. Restore the original file.")
     _check_manifest(text)
     try:
         manifest = json.loads(

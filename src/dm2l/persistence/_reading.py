@@ -234,7 +234,7 @@ class Reader:
         layout, container, shape = (node.get(k) for k in ("format", "container", "shape"))
         if layout not in ("csr", "csc") or type(shape) is not list:
             raise ModelFileError(
-                f"{place} is a sparse matrix of the format {brief(layout)}, not csr or csc."
+                f"{place} must be a sparse matrix in csr or csc format, got {brief(layout)}."
             )
         key = (*map(str, names), layout, str(container), str(shape)[:100])
         if key not in self._matrices:

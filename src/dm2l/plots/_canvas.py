@@ -16,7 +16,7 @@ from dm2l.labels._matrix import parse_labels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Ax: TypeAlias = "Axes | None"  # axes to draw into; None means new ones
+Ax: TypeAlias = "Axes | None"  # axes to draw into; None creates new axes
 Names = Sequence[str] | None
 Numbers = NDArray[np.float64]
 

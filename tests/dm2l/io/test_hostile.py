@@ -124,15 +124,15 @@ def sparse_parts(**changes):
         ({"X_data": np.array(1.0)}, "X_data, .* 0-D"),
         ({"X_data": np.ones(3) * 1j}, "complex"),
         ({"Y": np.array(1.0)}, "Y is .* 0 dimensions"),
-        ({"Y": np.eye(2) * 1j}, "Y is of type complex"),
-        ({"Y": np.array([["0", "1"], ["1", "0"]])}, "Y is of type <U1"),
+        ({"Y": np.eye(2) * 1j}, "Y must be a matrix of real numbers, but is of type complex"),
+        ({"Y": np.array([["0", "1"], ["1", "0"]])}, "but is of type <U1"),
         ({"label_names": np.array(["a", "a"])}, "several labels named 'a'"),
         (
             {"label_names": np.array(["a"])},
-            r"label_names has shape \(1,\), but there are 2 columns",
+            r"label_names must have the shape \(2,\), got \(1,\)",
         ),
-        ({"label_names": np.array("ab")}, r"label_names has shape \(\)"),
-        ({"feature_names": np.array([["a", "b", "c"]])}, "feature_names has shape"),
+        ({"label_names": np.array("ab")}, r"label_names must have the shape \(2,\), got \(\)"),
+        ({"feature_names": np.array([["a", "b", "c"]])}, "feature_names must have the shape"),
         ({"train_index": np.array([0, 2])}, "train_index must hold row numbers from 0 to 1"),
         ({"test_index": np.array([0.5])}, "test_index must hold row numbers"),
     ],
@@ -144,7 +144,7 @@ def test_parts_of_archives_that_mislead_are_refused(tmp_path, changes, message):
 
 def test_an_archive_of_complex_features_is_refused_and_not_halved(tmp_path):
     np.savez(tmp_path / "set.npz", X=np.eye(2) + 1j, Y=np.eye(2))
-    refused(read_npz, tmp_path / "set.npz", match="X is of type complex128")
+    refused(read_npz, tmp_path / "set.npz", match="but is of type complex128")
 
 
 # ------------------------------------------------------------------------------------ sizes: npz
@@ -452,6 +452,6 @@ def test_other_variables_of_a_matlab_file_are_not_even_read(tmp_path):
     path = tmp_path / "set.mat"
     savemat(path, {"X": np.eye(3), "Y": np.eye(3, 2), "cell": np.array([1, "a"], dtype=object)})
     assert read_mat(path).target.tolist() == np.eye(3, 2).tolist()
-    refused(read_mat, path, X="cell", match="'cell' is not a matrix of numbers")
+    refused(read_mat, path, X="cell", match="'cell' must be a matrix of numbers")
     savemat(path, {"X": np.eye(3) * 1j, "Y": np.eye(3, 2)})
-    refused(read_mat, path, match="'X' is not a matrix of numbers .dtype complex128")
+    refused(read_mat, path, match="'X' must be a matrix of numbers, got dtype complex128")

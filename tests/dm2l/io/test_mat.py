@@ -78,7 +78,7 @@ def test_holes_in_matlab_labels_are_nan_or_a_given_mark(mat):
             {},
             r"'X' of shape \(3, 2\) and 'Y' of shape \(5, 7\)",
         ),
-        ({"X": "words", "Y": Y_MAT}, {}, "'X' is not a matrix of numbers"),
+        ({"X": "words", "Y": Y_MAT}, {}, "'X' must be a matrix of numbers"),
         ({"X": X_MAT, "Y": 3 * Y_MAT}, {}, "label 1 holds 3 in row 1"),
         (
             {"train_data": X_MAT, "test_data": X_MAT[:, :1], "X": X_MAT, "Y": Y_MAT},

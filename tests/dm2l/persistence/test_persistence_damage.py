@@ -317,7 +317,7 @@ def test_compressed_bombs_are_not_opened(content, path):
 def test_a_manifest_that_was_edited(content, path):
     parts = members(content)
     parts[MANIFEST] = parts[MANIFEST].replace(b'"lambda_d": 0.3', b'"lambda_d": 0.4')
-    refused(path, pack(parts.items()), "manifest was changed: its SHA-256 hash differs")
+    refused(path, pack(parts.items()), "manifest was changed. Restore")
 
 
 @pytest.mark.parametrize(
@@ -429,7 +429,7 @@ ARRAY = {"kind": "array", "member": "arrays/1.npy"}
         (put_attribute("table_", nested(150)), "nested too deeply"),
         (put_attribute("random_state", None), "is not used"),
         (put("members", value=[]), "no valid entry 'members'"),
-        (put("members", "arrays/1.npy", value=3), "SHA-256 hash differs"),
+        (put("members", "arrays/1.npy", value=3), "Restore the original file"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -574,11 +574,11 @@ def test_members_that_are_no_plain_arrays(member, match, content, path):
 def test_exchanged_contents(content, path):
     parts = members(content)
     parts["arrays/4.npy"], parts["arrays/5.npy"] = parts["arrays/5.npy"], parts["arrays/4.npy"]
-    refused(path, pack(parts.items()), "SHA-256 hash differs")
+    refused(path, pack(parts.items()), "Restore the original file")
 
 
 @pytest.mark.parametrize(
-    ("again", "match"), [(False, "Bad CRC-32"), (True, "SHA-256 hash differs")]
+    ("again", "match"), [(False, "Bad CRC-32"), (True, "Restore the original file")]
 )
 def test_a_changed_number(again, match, content, path):
     arrays = [part for name, part in members(content).items() if name.startswith("arrays/")]

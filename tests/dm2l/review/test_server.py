@@ -1,4 +1,4 @@
-"""The page's server: who is let in, what it says, and that it reaches serves this machine."""
+"""The page's server: who is let in, what it says, and that it serves only this machine."""
 
 import errno
 import http.client
@@ -95,7 +95,7 @@ def answer(server, word, **headers):
 def test_a_host_that_others_can_reach_is_refused(session, host):
     with pytest.raises(ValueError, match=f"got '{host}'"):
         ReviewServer(session, host=host)
-    with pytest.raises(ValueError, match="serves this machine"):
+    with pytest.raises(ValueError, match="only serves this machine"):
         serve(session, host=host)
 
 
