@@ -294,6 +294,7 @@ def main() -> None:
         if wanted and not done.issuperset(cell.methods):
             todo.append((cell, done))
     print(f"{len(todo)} cells to compute", flush=True)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     with arguments.out.open("a") as file:
         file.write(json.dumps({"part": "machine"} | machine()) + "\n")
     one_thread()

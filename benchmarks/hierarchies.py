@@ -1,20 +1,22 @@
 """Label rules on data sets whose labels form a taxonomy.
 
     python benchmarks/hierarchies.py DATA --out FILE.jsonl [--parts missing] [--sets ...]
-                                     [--seeds 1] [--jobs 1] [--minutes 60]
+                                     [--seeds 1] [--jobs 1] [--cores 2] [--minutes 60]
     python benchmarks/hierarchies.py DATA --out FILE.jsonl --summary [FILE.json]
 
 DATA is a folder with one NPZ file per set: X, Y, label_names, implies (pairs of child and parent),
 train_index and test_index. Parts:
 
 complete    all labels of the training rows observed: micro-averaged average precision of the test
-            rows, of kernel models, of scikit-learn's extremely randomized trees, and of their
-            weighted mean. Hyperparameters and weights are chosen on a quarter of the training
-            rows (quick), or in folds and with more trees (thorough).
+            rows, of the best kernel models, of the best of scikit-learn's extremely randomized
+            trees, and of a mean of several. All are chosen by cross-validation on training rows,
+            the mean by forward selection. Uses --cores processes at a time.
 missing     30 % of the entries of the training rows observed, uniformly: imputation of the others
             and predictions of the test rows without rules, with rules, and with the maximum over
             the descendants; fits to labels as observed, propagated, and propagated with inverse
             rates as weights.
+bounded     the same, filled with max_error_rate, without rules and with rules: share filled, and
+            share of errors among all filled labels, those with yes, and those with no.
 projection  100,000 rows with the taxonomy of the set: processor time and memory.
 
 Rows that are in FILE.jsonl are not computed again. Times are processor times.
@@ -22,24 +24,29 @@ Rows that are in FILE.jsonl are not computed again. Times are processor times.
 
 import argparse
 import json
+import multiprocessing
 import os
 import resource
 import time
 import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from record import machine, write
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import average_precision_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from dm2l import DM2LClassifier
 from dm2l.labels import LabelRules
-from experiments.resumable import run, stored
+from experiments.resumable import end_with_parent, run, stored
 
 PUBLISHED = {
     "cellcycle_FUN": 0.255,
@@ -48,19 +55,35 @@ PUBLISHED = {
     "Enron_corr": 0.756,
     "ImCLEF07A": 0.956,
 }
-OBSERVED = 0.3
-WIDTHS, RIDGES, SHARES = (0.25, 0.5, 1.0), (0.3, 1.0, 3.0), (0.5, 0.6, 0.7, 0.8, 1.0)
-FOLDS = 3
-MOST_CHOSEN = 3000  # training rows on which hyperparameters are chosen
+OBSERVED, BOUNDS = 0.3, (0.01, 0.05, 0.1)
+KINDS = ("filled", "yes", "wrong", "wrong yes", "wrong no")
+Setting = tuple[Any, ...]
+# Kernels with widths and ridges; trees with the least rows of a leaf and the share of features.
+SETTINGS: list[Setting] = [
+    *product(
+        ("rbf", "laplacian"),
+        ("standardized", "ranks"),
+        (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),
+        (0.1, 0.3, 1.0, 3.0, 10.0),
+    ),
+    *product(("trees",), ("equal", "by depth"), (1, 2, 3, 5, 10), (0.1, 0.3, 1.0)),
+]
+DECAY = 0.75
+TREES, FORESTS = 50, 10  # trees of a forest, and forests that predict the test rows
+FOLDS, KEPT, MOST_STEPS = 4, 5, 30
+MOST_CHOSEN = 5000  # training rows on which hyperparameters are chosen
+MOST_OBSERVED = 3000  # training rows with missing labels
 
 
-def read(data: str) -> tuple[Any, Any, LabelRules, Any, Any]:
+@cache
+def read(data: str, ranks: bool = False) -> tuple[Any, Any, LabelRules, Any, Any]:
     """Features, labels, rules, training and test rows; scaled on the training rows."""
     with np.load(Path(os.environ["HIERARCHIES"]) / f"{data}.npz", allow_pickle=True) as file:
         X, Y, train, test = (file[name] for name in ("X", "Y", "train_index", "test_index"))
         names = list(map(str, file["label_names"]))
         pairs = [(names[child], names[parent]) for child, parent in file["implies"]]
-    columns = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    scaling = [QuantileTransformer(n_quantiles=500, random_state=0)] * ranks + [StandardScaler()]
+    columns = make_pipeline(SimpleImputer(add_indicator=True), *scaling)
     X = columns.fit(X[train].astype(np.float64)).transform(X.astype(np.float64))
     return X, Y.astype(np.float64), LabelRules(pairs, label_names=names), train, test
 
@@ -69,11 +92,15 @@ def coherent(rules: LabelRules, P: Any) -> Any:
     return rules._logic.project(P, np.zeros(P.shape, dtype=np.int8))
 
 
+def above(rules: LabelRules) -> Any:
+    """Whether the label of a row implies the label of a column, itself included."""
+    m, reach = len(rules._logic.columns), rules._logic.closure
+    return (reach.toarray() if hasattr(reach, "toarray") else reach)[:m, :m] > 0
+
+
 def largest(rules: LabelRules, P: Any) -> Any:
     """Each label raised to the largest of its descendants."""
-    logic, P = rules._logic, P.copy()
-    m, reach = len(logic.columns), logic.closure
-    reach = (reach.toarray() if hasattr(reach, "toarray") else reach)[:m, :m] > 0
+    logic, P, reach = rules._logic, P.copy(), above(rules)
     part = P[:, logic.columns]
     for k in np.flatnonzero(reach.sum(axis=0) > 1):
         P[:, logic.columns[k]] = part[:, reach[:, k]].max(axis=1)
@@ -84,66 +111,84 @@ def micro(Y: Any, P: Any) -> float:
     return float(average_precision_score(Y.ravel(), P.ravel()))
 
 
-def complete(data: str, seed: int, way: str) -> dict[str, Any]:
-    X, Y, rules, train, test = read(data)
+def predicted(data: str, setting: Setting, rows: Any, there: Any, seed: int) -> Any:
+    """Probabilities of a setting that is fitted to the first rows, of the rows ``there``."""
+    warnings.simplefilter("ignore")  # labels without positives in a fold
+    name, how, *numbers = setting
+    X, Y, rules, *_ = read(data, ranks=how == "ranks")
+    if name == "trees":
+        # Squared errors of a label count by the number of its ancestors, as in Clus-HMC.
+        ancestors = np.zeros(Y.shape[1])
+        ancestors[rules._logic.columns] = above(rules).sum(axis=1) - 1
+        scale = np.sqrt(DECAY**ancestors) if how == "by depth" else 1.0
+        leaf, share = numbers
+        options = {"min_samples_leaf": leaf, "max_features": share, "random_state": seed}
+        trees = ExtraTreesRegressor(TREES, **options).fit(X[rows], Y[rows] * scale)
+        return np.float32(trees.predict(X[there]) / scale)
+    width, ridge = numbers
+    apart = np.abs(X[rows[:200], None] - X[rows[None, :200]])
+    apart = np.median((apart**2 if name == "rbf" else apart).sum(axis=2))
+    options = {"kernel": name, "gamma": width / apart, "local": False, "coupling": None}
+    model = DM2LClassifier(0.0, ridge, **options).fit(X[rows], Y[rows])
+    return np.float32(np.clip((1 + model.decision_function(X[there])) / 2, 0, 1))
+
+
+def side_by_side(data: str, tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """Predictions of these settings in processes of one thread."""
+    options = {"mp_context": multiprocessing.get_context("spawn"), "initializer": end_with_parent}
+    with ProcessPoolExecutor(int(os.environ["CORES"]), **options) as pool:
+        return iter(list(pool.map(partial(predicted, data), *zip(*tasks, strict=True))))
+
+
+def precisions(truth: Any, found: dict[Setting, Any]) -> dict[Setting, float]:
+    with ThreadPoolExecutor(int(os.environ["CORES"])) as pool:
+        return dict(zip(found, pool.map(partial(micro, truth), found.values()), strict=True))
+
+
+def greedy(truth: Any, found: dict[Setting, Any]) -> dict[Setting, int]:
+    """How often each setting is in the mean with the best average precision, by forward steps."""
+    counts: dict[Setting, int] = {}
+    total, best = 0.0, 0.0
+    for _ in range(MOST_STEPS):
+        tried = precisions(truth, {setting: total + P for setting, P in found.items()})
+        setting = max(tried, key=lambda key: tried[key])
+        if tried[setting] <= best:
+            break
+        best, total = tried[setting], total + found[setting]
+        counts[setting] = counts.get(setting, 0) + 1
+    return counts
+
+
+def complete(data: str, seed: int) -> dict[str, Any]:
+    _, Y, rules, train, test = read(data)
     some = np.random.default_rng(seed).permutation(train)[:MOST_CHOSEN]
+    parts = np.array_split(np.arange(len(some)), FOLDS)
 
-    def kernel(name: str, width: float, ridge: float, rows: Any, there: Any) -> Any:
-        apart = np.abs(X[rows[:200], None] - X[rows[None, :200]])
-        scale = np.median((apart**2 if name == "rbf" else apart).sum(axis=2))
-        options = {"kernel": name, "gamma": width / scale, "local": False, "coupling": None}
-        scores = DM2LClassifier(0.0, ridge, **options).fit(X[rows], Y[rows])
-        return np.clip((1 + scores.decision_function(X[there])) / 2, 0, 1)
+    def mean(P: dict[Setting, Any], counts: dict[Setting, int]) -> Any:
+        return sum(n * P[setting] for setting, n in counts.items()) / sum(counts.values())
 
-    def trees(leaf: int, rows: Any, there: Any, n: int = 0) -> Any:
-        options = {"min_samples_leaf": leaf, "max_features": 0.3, "random_state": seed}
-        found = (
-            ExtraTreesClassifier(n or few, **options).fit(X[rows], Y[rows]).predict_proba(X[there])
-        )
-        one = [
-            p[:, 1] if p.shape[1] == 2 else np.full(len(p), Y[rows, k].max())
-            for k, p in enumerate(found)
-        ]
-        return np.column_stack(one)
-
-    # "quick" holds out the first quarter of the rows, "thorough" each fold in turn.
-    fold = np.arange(len(some)) % FOLDS
-    if way == "quick":
-        fold = np.arange(len(some)) >= len(some) // 4
-    held = some if way == "thorough" else some[: len(some) // 4]
-    leaves, few, many = ((1, 3), 60, 300) if way == "thorough" else ((3,), 100, 100)
-
-    def held_out_by(predict: Any, *settings: Any) -> Any:
-        P = np.empty((len(some), Y.shape[1]))
-        for k in range(FOLDS if way == "thorough" else 1):
-            P[fold == k] = predict(*settings, some[fold != k], some[fold == k])
-        return P[: len(held)]
-
-    def best(tried: dict[Any, Any]) -> Any:
-        return max(tried, key=lambda key: micro(Y[held], coherent(rules, tried[key])))
-
-    chosen, there, held_out = {}, {}, {}
-    for name in ("rbf", "laplacian"):
-        tried: dict[Any, Any] = {
-            (width, ridge): held_out_by(kernel, name, width, ridge)
-            for width in WIDTHS
-            for ridge in RIDGES
-        }
-        chosen[name] = best(tried)
-        held_out[name] = tried[chosen[name]]
-        there[name] = kernel(name, *chosen[name], train, test)
-    tried = {leaf: held_out_by(trees, leaf) for leaf in leaves}
-    chosen["trees"] = best(tried)
-    held_out["trees"] = tried[chosen["trees"]]
-    there["trees"] = trees(chosen["trees"], train, test, many)
-
-    def mixed(found: Any, share: float) -> Any:
-        return share * (found["rbf"] + found["laplacian"]) / 2 + (1 - share) * found["trees"]
-
-    chosen["share"] = best({share: mixed(held_out, share) for share in SHARES})
-    there["mixed"] = mixed(there, chosen["share"])
-    result = {name: micro(Y[test], coherent(rules, P)) for name, P in there.items()}
-    return {"ap": result, "without": micro(Y[test], there["mixed"]), "chosen": chosen}
+    tasks = [(s, np.delete(some, part), some[part], seed) for s in SETTINGS for part in parts]
+    answers = side_by_side(data, tasks)
+    held_out = {setting: np.concatenate([next(answers) for _ in parts]) for setting in SETTINGS}
+    reached = precisions(Y[some], held_out)
+    families = {
+        name: sorted((s for s in SETTINGS if s[0] == name), key=lambda s: -reached[s])[:KEPT]
+        for name in ("rbf", "laplacian", "trees")
+    }
+    counts = greedy(Y[some], {s: held_out[s] for kept in families.values() for s in kept})
+    ways = {name: {kept[0]: 1} for name, kept in families.items()} | {"mixed": counts}
+    used = sorted({setting for way in ways.values() for setting in way})
+    seeds = {s: range(FORESTS if s[0] == "trees" else 1) for s in used}
+    tasks = [(s, train, test, seed + k) for s in used for k in seeds[s]]
+    answers = side_by_side(data, tasks)
+    there = {s: np.mean([next(answers) for _ in seeds[s]], axis=0) for s in used}
+    result = {name: micro(Y[test], coherent(rules, mean(there, way))) for name, way in ways.items()}
+    return {
+        "ap": result,
+        "without": micro(Y[test], mean(there, counts)),
+        "held_out": {name: micro(Y[some], mean(held_out, way)) for name, way in ways.items()},
+        "chosen": {name: [[*s, n] for s, n in way.items()] for name, way in ways.items()},
+    }
 
 
 def quality(truth: Any, P: Any, here: Any) -> dict[str, float]:
@@ -157,25 +202,53 @@ def quality(truth: Any, P: Any, here: Any) -> dict[str, float]:
 
 def weights(truth: Any, seen: Any, rules: LabelRules) -> Any:
     """Inverse rates at which propagated entries are known, which need the true labels."""
-    logic = rules._logic
-    m, reach = len(logic.columns), logic.closure
-    reach = (reach.toarray() if hasattr(reach, "toarray") else reach)[:m, :m]
-    part = truth[:, logic.columns]
+    reach, columns = above(rules).astype(np.float64), rules._logic.columns
+    part = truth[:, columns]
     # A yes is known if a positive descendant is observed, a no if a negative ancestor is.
     count = np.where(part == 1, part @ reach, (1 - part) @ reach.T)
     result = np.full(truth.shape, 1 / OBSERVED)
-    result[:, logic.columns] = 1 / (1 - (1 - OBSERVED) ** count)
+    result[:, columns] = 1 / (1 - (1 - OBSERVED) ** count)
     return np.where(np.isnan(seen), 0.0, result * OBSERVED)
 
 
-def missing(data: str, seed: int, way: str) -> dict[str, Any]:
+def observed(data: str, seed: int) -> tuple[Any, ...]:
+    """What ``read`` returns, labels of the training rows with missing entries, and a model."""
     X, truth, rules, train, test = read(data)
-    if len(train) > MOST_CHOSEN:
-        train = np.random.default_rng(seed).permutation(train)[:MOST_CHOSEN]
+    if len(train) > MOST_OBSERVED:
+        train = np.random.default_rng(seed).permutation(train)[:MOST_OBSERVED]
     Y = truth[train]
     Y = np.where(np.random.default_rng(seed).random(Y.shape) < OBSERVED, Y, np.nan)
-    known = rules.propagate(Y)
     model = DM2LClassifier(0.0, 1.0, kernel="rbf", gamma=0.5 / (2 * X.shape[1]), local=False)
+    return X, truth, rules, train, test, Y, model
+
+
+def bounded(data: str, seed: int) -> dict[str, Any]:
+    X, truth, rules, train, _, Y, model = observed(data, seed)
+    found: dict[str, Any] = {}
+    for name, some in (("without", None), ("with", rules)):
+        model.set_params(rules=some).fit(X[train], Y)
+        for bound in BOUNDS:
+            D, summary = model.complete(X[train], Y, max_error_rate=bound, return_summary=True)
+            filled = np.isnan(Y) & ~np.isnan(D)
+            found[f"{name} {bound}"] = {
+                "filled": float(filled.sum() / np.isnan(Y).sum()),
+                "yes": int((filled & (D == 1)).sum()),
+                "expected": summary.expected_wrong,
+                "violations": int(rules.violations(D).sum()),
+            } | {
+                key: float((truth[train] != D)[part].mean()) if part.any() else 0.0
+                for key, part in (
+                    ("wrong", filled),
+                    ("wrong yes", filled & (D == 1)),
+                    ("wrong no", filled & (D == 0)),
+                )
+            }
+    return found
+
+
+def missing(data: str, seed: int, way: str) -> dict[str, Any]:
+    X, truth, rules, train, test, Y, model = observed(data, seed)
+    known = rules.propagate(Y)
     start = time.process_time()
     if way == "as observed":
         model.fit(X[train], Y)
@@ -240,8 +313,9 @@ def compute(part: str, data: str, seed: int, way: str) -> dict[str, Any]:
 
 
 WAYS = {
-    "complete": ("quick", "thorough"),
+    "complete": ("",),
     "missing": ("as observed", "propagated", "weighted"),
+    "bounded": ("",),
     "projection": ("",),
 }
 FITS = {"as observed": "as observed", "propagated": "propagated", "weighted": "inverse rates"}
@@ -259,16 +333,19 @@ def table(head: list[str], rows: list[list[Any]]) -> str:
 def tables(rows: list[dict[str, Any]]) -> dict[str, str]:
     """Tables of the research page, of the first seed."""
     found = {(r["part"], r["data"], r["way"]): r["result"] for r in rows if r["seed"] == 0}
-    filled, new, fits, whole, cost = [], [], [], [], []
+    filled, new, fits, whole, cost, bound = [], [], [], [], [], []
     for data, published in PUBLISHED.items():
         whole += [
-            [data, way, *found["complete", data, way]["ap"].values(), published]
-            for way in WAYS["complete"]
-            if ("complete", data, way) in found
+            [data, way or "wide", *found[part, name, way]["ap"].values(), published]
+            for part, name, way in found
+            if (part, name) == ("complete", data)
         ]
         if one := found.get(("projection", data, "")):
             parts = f"{one['rows']:,}", one["labels"], f"{one['cpu_seconds']:.1f} s"
             cost.append([data, *parts, f"{one['extra_mb']:.0f} MB", one["violations"]])
+        for rate in BOUNDS if (one := found.get(("bounded", data, ""))) else ():
+            two = [one[f"{name} {rate}"] for name in ("without", "with")]
+            bound.append([data, f"{rate:.0%}", *(part[key] for key in KINDS[:-1] for part in two)])
         ways = {way: found.get(("missing", data, way)) for way in WAYS["missing"]}
         if None in ways.values():
             continue
@@ -287,6 +364,10 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, str]:
     last = ["violations without : with"]
     return {
         "hierarchies_filled": table(["set", *six, "implied", *last, "time ratio"], filled),
+        "hierarchies_bounded": table(
+            ["set", "bound", *(f"{a} {b}" for a in KINDS[:-1] for b in ("without", "with"))],
+            bound,
+        ),
         "hierarchies_new": table(["set", *six, *last], new),
         "hierarchies_fits": table(
             ["set", "fit to labels", "AP imputed", "log-loss", "AP new rows", "log-loss"], fits
@@ -303,12 +384,14 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder of the sets")
     parser.add_argument("--out", type=Path, required=True, help="lines of JSON")
     parser.add_argument("--summary", type=Path, help="print the tables, and store them here")
-    parser.add_argument("--parts", nargs="+", default=["complete", "missing", "projection"])
+    parser.add_argument("--parts", nargs="+", default=list(WAYS))
     parser.add_argument("--sets", nargs="+", default=list(PUBLISHED))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--cores", type=int, default=1, help="processes of part complete")
     parser.add_argument("--minutes", type=float, default=60.0)
     options = parser.parse_args()
+    os.environ["CORES"] = str(options.cores)
     os.environ["HIERARCHIES"] = str(options.data.resolve())
     cells = [
         {"part": part, "data": data, "seed": seed, "way": way}

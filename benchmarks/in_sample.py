@@ -29,8 +29,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 
 from dm2l import ScoreClassifier
+from dm2l._auto._score_classifier import uncertainty_ratio
 from dm2l.baselines import MaskedOneVsRestClassifier
-from dm2l.completion._in_sample import uncertainty_ratio
 from dm2l.model_selection import MultilabelKFold
 from dm2l.simulate import simulate_uniform
 from experiments import resumable

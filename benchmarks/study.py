@@ -134,9 +134,8 @@ def best_part(model: AutoClassifier, X: Any) -> Any:
     name, inputs = list(model._inputs.items())[place]
     F = model._features.transform(rows)
     S = model.models_[name]._all_scores(rows_for(inputs, rows, F))
-    one = {
-        field: getattr(stack, field)[[place]] for field in ("centre", "scale", "slope", "offset")
-    }
+    fields = "centre", "scale", "slope", "offset", "variance"
+    one = {field: getattr(stack, field)[[place]] for field in fields}
     c = S.shape[1]
     alone = Stack(
         stack.shares[[place]],
@@ -219,6 +218,7 @@ def main() -> None:
         if (data, rate, seed, name) not in done
     ]
     print(f"{len(todo)} cells to compute", flush=True)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     one_thread()
     others = arguments.rows, arguments.chemistry, arguments.out
     tasks = [(cell, *others) for cell in todo]

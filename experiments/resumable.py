@@ -134,6 +134,7 @@ def run(compute: Callable[..., Cell], cells: Sequence[Cell], options: argparse.N
 
 def _end_last_line(path: Path) -> None:
     """Begin a new line where a process was ended within a row, whose cell is computed again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
         with path.open("a") as file:
             file.write("\n")

@@ -12,6 +12,7 @@ from experiments.results import load
 from experiments.tables import completion, positive_unlabelled, quality, security, speed
 
 PAGES = ("README.md", "SECURITY.md", "docs")
+_WRITTEN = load("hierarchies")["tables"] | load("tolerance")["tables"]
 # Those of docs/research/errata.md, which examples/errata writes, have other names.
 _MARKED = re.compile(r"(<!-- ([^>\n]+\.json|results: [^>\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -24,18 +25,17 @@ def _by_file(*makers: Callable[[], str], prefix: str = "") -> dict[str, Callable
 TABLES: dict[str, Callable[[], str]] = {
     **BLOCKS,
     **_by_file(completion.completion, completion.coupled, completion.label_errors),
-    **_by_file(completion.new_rows, completion.error_rates),
+    **_by_file(completion.new_rows, completion.error_rates, security.workbook),
     **_by_file(quality.arts, quality.cells, quality.estimates, quality.everyone, quality.gains),
     **_by_file(quality.groups, quality.newcomer, quality.pieces, quality.ranks),
     **_by_file(quality.reference, quality.selection, quality.study),
     **_by_file(security.attacks, security.checks, security.fits, security.kills, security.last),
-    **_by_file(security.workbook),
     **_by_file(speed.baselines, speed.blocks, speed.cluster, speed.device, speed.estimate),
     **_by_file(speed.fit, speed.memory, speed.nystroem, speed.path, speed.published, speed.speed),
     **_by_file(positive_unlabelled.single, positive_unlabelled.compared, prefix="pu_"),
     **_by_file(positive_unlabelled.lost, positive_unlabelled.shares, prefix="pu_"),
     **_by_file(positive_unlabelled.rates, positive_unlabelled.rates_by_set, prefix="pu_"),
-    **{f"{name}.json": text.__str__ for name, text in load("hierarchies")["tables"].items()},
+    **{f"{name}.json": text.__str__ for name, text in _WRITTEN.items()},
 }
 
 

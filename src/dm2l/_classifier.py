@@ -418,7 +418,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             self._keep_prior(result.prior)
         solution = result.solution
         if solution is None:  # constant labels, and nothing to minimize
-            solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
+            solution = Solution(None, 0.0, [0.0])
         if not solution.converged:
             warnings.warn(
                 f"{self.solver} did not converge to tol={self.tol} in {solution.n_iter} iterations "

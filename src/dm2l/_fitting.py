@@ -399,7 +399,7 @@ class Trainer:
         if not problem.lambda_d:
             W = ridge()
             value = problem.exact(W)
-            return Solution(W, value, n_iter=1, converged=True, history=[value], ridge=W)
+            return Solution(W, value, [value], ridge=W)
         report = self._report if self.verbose else None
         limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
         if preconditioner is None:

@@ -84,11 +84,6 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
             False only updates the statistics. A later block or :meth:`fit_statistics` fits the
             model.
 
-        Returns
-        -------
-        self
-            The estimator, fitted to all rows so far.
-
         Examples
         --------
         >>> import numpy as np
@@ -119,16 +114,13 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def unlearn(self, X: Any, y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
         """Remove rows of earlier blocks and fit to the remaining rows.
 
+        The result equals a fit without these rows, up to rounding.
+
         Parameters
         ----------
         X, y, label_mask, sample_weight
             Features, labels, mask and weights of the rows, exactly as :meth:`partial_fit` added
             them.
-
-        Returns
-        -------
-        self
-            The estimator, fitted as if these rows had never been added, up to rounding.
 
         Examples
         --------
@@ -139,10 +131,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         """
         self._check_parameters()
         if self._statistics is None:
-            raise NotFittedError(
-                "unlearn needs the Gram statistics of earlier rows. Call partial_fit first, or fit "
-                "with strategy='statistics'."
-            )
+            what = "unlearn needs the Gram statistics of earlier rows."
+            remedy = "Call partial_fit first, or fit with strategy='statistics'."
+            raise NotFittedError(f"{what} {remedy}")
         X, T, _, stream, rows = self._read_block(X, y, label_mask, None, sample_weight)
         stream.remove(X, T, rows)
         return self._keep_without_rows(stream.fit(X, self._last()), stacklevel=3)
@@ -151,16 +142,12 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def fit_statistics(self, statistics: GramStatistics) -> Self:
         """Fit to sufficient statistics that were gathered before.
 
+        If an earlier fit had as many labels, the names and the coding of its labels are kept.
+
         Parameters
         ----------
         statistics : GramStatistics
             Statistics of the rows to fit to. They are copied.
-
-        Returns
-        -------
-        self
-            The fitted estimator. If an earlier fit had as many labels, the names and the coding of
-            its labels are kept.
 
         Examples
         --------

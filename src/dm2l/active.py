@@ -18,14 +18,14 @@ __all__ = ["EntrySampling"]
 class EntrySampling(BaseEstimator):
     """Query strategy for missing entries of a label matrix, by expected information gain.
 
-    The utility of an entry is the expected number of imputation errors that its label avoids, as in
-    ``dm2l suggest``. Entries of a batch are chosen one by one, given the entries chosen before. A
-    batch therefore rarely contains similar rows or several labels of one row.
+    The utility of an entry is the expected number of imputation errors that knowing its label
+    avoids, as in ``dm2l suggest``. Each entry of a batch is chosen given the entries before it, so
+    that a batch rarely contains similar rows or several labels of one row.
 
     Parameters
     ----------
     missing_label : scalar, default=np.nan
-        Value that marks a missing label. It is NaN in scikit-activeml too.
+        Value that marks a missing label. The default is that of scikit-activeml.
 
     See Also
     --------
@@ -76,15 +76,15 @@ class EntrySampling(BaseEstimator):
         batch_size : int, default=1
             Maximum number of entries to choose.
         return_utilities : bool, default=False
-            Whether to return the utilities too.
+            Whether to also return the utilities.
 
         Returns
         -------
         query_indices : ndarray of int of shape (batch_size, 2)
             Pairs of row and label, in descending order of utility.
         utilities : ndarray of shape (batch_size, n_rows, n_labels)
-            Utilities given the entries chosen before, NaN for entries that cannot be queried.
-            Returned only if ``return_utilities=True``.
+            For each step, the utilities given the entries chosen before; NaN for entries that
+            cannot be queried. Returned only if ``return_utilities=True``.
         """
         check_count("batch_size", batch_size)
         read = LabelMatrix.from_array(Y, missing_label=self.missing_label)
@@ -96,10 +96,10 @@ class EntrySampling(BaseEstimator):
         labels = np.where(missing, np.nan, read.signs > 0)
         asked = missing if candidates is None else _mask(candidates, missing)
         if not asked.any():
-            raise ValueError("No entry can be queried: no entry of Y or candidates is missing.")
+            raise ValueError("No entry can be queried. Pass missing entries in Y or candidates.")
         model = DM2LClassifier(calibration="sigmoid", coupling="residual") if clf is None else clf
         if fit_clf:
-            # Few labels are known in the first iterations of active learning.
+            # In the first iterations of active learning, labels often lack an observed class.
             with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
                 model = clone(model).fit(X, labels)
         if not hasattr(model, "_learnable") or not hasattr(model, "predict_proba"):
@@ -110,7 +110,7 @@ class EntrySampling(BaseEstimator):
 
 
 def _mask(candidates: Any, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mask of the entries that may be queried."""
+    """Return a mask of the entries that may be queried."""
     given = np.asarray(candidates)
     if given.dtype == bool and given.shape == missing.shape:
         mask = given
@@ -119,7 +119,7 @@ def _mask(candidates: Any, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         try:
             mask[tuple(given.T)] = True
         except IndexError as error:
-            raise ValueError(f"A pair (row, label) in candidates is not in Y: {error}.") from error
+            raise ValueError(f"candidates has a pair (row, label) outside Y: {error}.") from error
     else:
         raise ValueError("candidates must be pairs of row and label, or a mask of the shape of Y.")
     if (mask & ~missing).any():

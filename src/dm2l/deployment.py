@@ -20,8 +20,7 @@ from dm2l.pu import PUCompleter
 
 __all__ = ["to_onnx"]
 
-# Versions of 2022, which all current runtimes read.
-_OPSET, _IR = 17, 8
+_OPSET, _IR = 17, 8  # versions from 2022, which all current runtimes support
 _KERNELS = ("rbf", "poly", "polynomial", "sigmoid", "cosine", "tanimoto")
 
 
@@ -92,7 +91,7 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
 
 
 class _Graph:
-    """Nodes of a graph, whose inputs are names of nodes or arrays."""
+    """A graph under construction; inputs of its nodes are arrays or names of other nodes."""
 
     def __init__(self) -> None:
         self._onnx = require("onnx", "onnx")
@@ -102,7 +101,7 @@ class _Graph:
         self.n_bytes = 0
 
     def __call__(self, operator: str, *inputs: Any, **attributes: Any) -> str:
-        """Add a node; returns its name."""
+        """Add a node and return its name."""
         names = [one if isinstance(one, str) else self._constant(one) for one in inputs]
         name = f"{operator.lower()}_{len(self._nodes)}"
         node = self._onnx.helper.make_node(operator, names, [name], **attributes)
@@ -117,11 +116,11 @@ class _Graph:
         return name
 
     def squares(self, X: str) -> str:
-        """Sums of the squares of each row, as a column."""
+        """Add nodes for the sum of squares of each row, as a column."""
         return self("ReduceSum", self("Mul", X, X), np.array([1]), keepdims=1)
 
     def model(self, found: tuple[str, str, str], n_features: int, about: dict[str, Any]) -> Any:
-        """The graph with its inputs, outputs and metadata."""
+        """Return the ONNX model with its inputs, outputs and metadata."""
         helper, kinds = self._onnx.helper, self._onnx.TensorProto
         outputs = {"scores": kinds.FLOAT, "probabilities": kinds.FLOAT, "labels": kinds.INT64}
         for name, result in zip(outputs, found, strict=True):
@@ -139,22 +138,22 @@ class _Graph:
 
 
 def _check(model: Any) -> None:
-    """Raise an error if a model cannot be exported."""
-    why = ""
-    if isinstance(model, MissingLabelClassifier):
+    """Raise an error that explains why a model cannot be exported, if it cannot."""
+    why, ours = "", isinstance(model, MissingLabelClassifier)
+    if ours:
         check_is_fitted(model)
-    if not isinstance(model, MissingLabelClassifier):
+    if not ours:
         why = "only linear and kernel models of dm2l are supported"
     elif hasattr(model, "label_vectors_"):
         why = "its predictions are sparse, which ONNX does not support"
     elif getattr(model, "scale_", None) == "rank":
         why = "scale='rank' is not supported; fit it to probabilities or logits"
     elif not any(hasattr(model, name) for name in ("coef_", "dual_coef_", "_rate")):
-        why = "it consists of other estimators, which are not supported"
+        why = "it combines other estimators, which is not supported"
     elif model._labels.kind != "multilabel":
         why = "it was fitted to a 1-D y; only label matrices are supported"
     elif model._completer.rules is not None:
-        why = "ONNX does not support its rules"
+        why = "label rules are not supported; fit it with rules=None"
     elif hasattr(model, "dual_coef_") and model._kernel.kernel not in _KERNELS:
         why = f"kernel={model._kernel.kernel!r} is not one of {', '.join(_KERNELS)}"
     if why:
@@ -188,7 +187,7 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
 
 
 def _log_odds(graph: _Graph, X: str, model: Any) -> str:
-    """Log-odds of a :class:`dm2l.ScoreClassifier`; NaN has those of the observed rate."""
+    """Add nodes for the log-odds of a ScoreClassifier; a NaN score gets those of the base rate."""
     learnt, stack, c = model._learnable, model.stack_, len(model._learnable)
     places = np.arange(c) if model.columns is None else np.asarray(model.columns)
     S = graph("Gather", X, places.astype(np.int64), axis=1)
@@ -197,12 +196,17 @@ def _log_odds(graph: _Graph, X: str, model: Any) -> str:
     if model.scale_ == "probability":
         p = graph("Add", graph("Mul", S, 1 - 2 * SURE), SURE)
         S = graph("Log", graph("Div", p, graph("Sub", 1.0, p)))
-    slope, level, rate = np.zeros(c), 2 * model._constant, 2 * model._constant
-    slope[learnt] = (stack.weights * stack.slope / stack.scale)[0]
+    level, rate = 2 * model._constant, 2 * model._constant
+    centre, scale, slope, bend = np.zeros((4, c))
+    centre[learnt], scale[learnt] = stack.centre[0], 1 / stack.scale[0]
+    slope[learnt] = (stack.weights * stack.slope)[0]
+    bend[learnt] = np.pi / 8 * np.broadcast_to(stack.variance, stack.slope.shape)[0]
     level[learnt] = stack.intercept + (stack.weights * stack.offset)[0]
-    level[learnt] -= slope[learnt] * stack.centre[0]
     rate[learnt] = model._rate
-    eta = graph("Where", absent, rate, graph("Add", graph("Mul", S, slope), level))
+    Z = graph("Mul", graph("Sub", S, centre), scale)
+    root = graph("Sqrt", graph("Add", graph("Mul", graph("Mul", Z, Z), bend), 1.0))
+    eta = graph("Add", graph("Div", graph("Mul", Z, slope), root), level)
+    eta = graph("Where", absent, rate, eta)
     eta = graph("Min", graph("Max", eta, -30.0), 30.0)
     mean, cross = np.zeros(c), np.zeros((c, c))
     mean[learnt], cross[np.ix_(learnt, learnt)] = model._mean, model._cross
@@ -212,7 +216,7 @@ def _log_odds(graph: _Graph, X: str, model: Any) -> str:
 
 
 def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:
-    """The scores of :func:`dm2l.pu.correct_scores`."""
+    """Add nodes that correct scores like :func:`dm2l.pu.correct_scores`."""
     pi = np.where(prior > 0, prior, 1.0)
     p = graph("Div", graph("Add", scores, 1.0), 2 * pi)
     small = graph("Exp", graph("Sub", graph("Min", p, 1.0), 1.0))
@@ -224,14 +228,14 @@ def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> s
 def _fourier_features(graph: _Graph, X: str, fourier: Any) -> str:
     frequencies = to_numpy(fourier.frequencies)
     m = frequencies.shape[1]
-    # cos(x) = sin(x + pi/2). With an odd number of features, the last sine is left out.
+    # cos(x) = sin(x + pi/2). If the number of features is odd, the last sine is omitted.
     both = np.hstack([frequencies, frequencies[:, : fourier.n_components - m]])
     ahead = np.where(np.arange(both.shape[1]) < m, pi / 2, 0.0)
     return graph("Div", graph("Sin", graph("Add", graph("MatMul", X, both), ahead)), m**0.5)
 
 
 def _kernel(graph: _Graph, X: str, model: Any) -> str:
-    """Kernel matrix between ``X`` and the rows that the model keeps."""
+    """Add nodes for the kernel matrix between ``X`` and the training rows of the model."""
     kernel, P = model._kernel, model.X_fit_
     P = float64(P.toarray() if sp.issparse(P) else to_numpy(P))
     gamma, squares = float(kernel.gamma), (P * P).sum(axis=1)
@@ -257,7 +261,7 @@ def _kernel(graph: _Graph, X: str, model: Any) -> str:
 
 
 def _probabilities(graph: _Graph, scores: str, calibrator: Any) -> str:
-    # (1 + tanh(f)) / 2 is the logistic curve of 2f.
+    # (1 + tanh(f)) / 2 is the sigmoid of 2f.
     plain = graph("Sigmoid", graph("Mul", scores, 2.0))
     if calibrator is None or np.isnan(calibrator.rates).all():
         return plain
@@ -269,12 +273,12 @@ def _probabilities(graph: _Graph, scores: str, calibrator: Any) -> str:
         slope[fitted], level[fitted] = calibrator.slopes, calibrator.offsets
         line = graph("Mul", scores, slope)
         curve = graph("Sigmoid", graph("Add", line, np.nan_to_num(level)))
-    # Labels without observed entries have no rate.
+    # Labels without observed entries have no base rate.
     return graph("Where", np.isnan(rates), plain, curve)
 
 
 def _polygons(graph: _Graph, scores: str, calibrator: Any) -> str:
-    """Isotonic calibration maps: the first value plus the rise of each segment up to a score."""
+    """Add nodes for isotonic maps: the first value plus all increases up to the score."""
     first = np.nan_to_num(calibrator.rates)
     start = np.zeros((len(first), max(1, calibrator.lengths.max(initial=1) - 1)))
     width, rise = np.ones_like(start), np.zeros_like(start)

@@ -497,7 +497,10 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
             if chosen:
                 thresholds = best_f1_thresholds(scores, both, weights)
         known = np.where(positive, 1, -1)
-        if held_out is not None and not _completer.overfits(X, known, held_out, self._all_scores):
+        if (
+            held_out is not None
+            and _completer.overfits(X, known, held_out, self._all_scores) is None
+        ):
             held_out = None
         rows = _completer.TrainingRows.of(_completer.row_digests(X), known, held_out)
         by_probability = self.threshold is None

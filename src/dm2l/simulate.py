@@ -1,8 +1,8 @@
-"""Simulate missing labels, to evaluate methods for them.
+"""Simulate missing labels, to evaluate methods that learn from them.
 
-Every function returns labels with some observed entries hidden. The numbers of hidden entries are
-exact. With the same seed, all entries that are kept for some ``rho`` are also kept for a larger
-``rho``. Missing entries stay missing.
+Every function returns labels in which some observed entries are hidden. Shares of kept entries are
+exact up to rounding. With the same seed, the entries kept for one ``rho`` are also kept for a
+larger ``rho``. Missing entries stay missing.
 """
 
 from numbers import Real
@@ -32,7 +32,7 @@ Mask = NDArray[np.bool_]
 def simulate_uniform(
     Y: Any, rho: float, *, return_mask: bool = False, random_state: Any = None
 ) -> Any:
-    r"""Hide entries uniformly at random, as described in the text of the paper.
+    r"""Hide entries uniformly at random, as the text of the paper describes.
 
     Exactly :math:`\lceil \rho m \rceil` of :math:`m` observed entries stay observed, and every
     subset of this size has the same probability.
@@ -44,9 +44,9 @@ def simulate_uniform(
     rho : float in [0, 1]
         Share of the observed entries that stays observed.
     return_mask : bool, default=False
-        Whether to return the mask of kept entries too.
+        Whether to also return the mask of kept entries.
     random_state : int, RandomState instance or None, default=None
-        Seed. The mask depends on the labels and the seed, but not on the container.
+        Seed. The mask depends on the labels and the seed, but not on the type of ``Y``.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def simulate_missing_positives(
     r"""Hide positives, which become missing, negative or unlabelled.
 
     Exactly :math:`\lceil \rho p \rceil` of :math:`p` observed positives of a label are kept.
-    See :func:`simulate_uniform` for return values. The mask is False for all hidden positives, also
+    See :func:`simulate_uniform` for return values. The mask is False for all hidden positives, even
     if they become negative.
 
     Parameters
@@ -132,11 +132,11 @@ def simulate_missing_positives(
     Y, return_mask, random_state
         As in :func:`simulate_uniform`.
     rho : float in [0, 1], or array-like of shape (c,)
-        Share of the observed positives that is kept, for all labels or for each.
+        Share of the observed positives that is kept: one number for all labels, or one per label.
     become : {"missing", "negative", "unlabelled"}, default="missing"
         Value of hidden positives. ``"negative"`` simulates annotators who overlook positives.
-        With ``"unlabelled"``, all negatives become missing too, which gives positive-unlabelled
-        data.
+        With ``"unlabelled"``, hidden positives and all negatives become missing, as in
+        positive-unlabelled data.
 
     Examples
     --------
@@ -148,16 +148,12 @@ def simulate_missing_positives(
     """
     check_choice("become", become, "missing", "negative", "unlabelled")
     T, keys = _signs_and_keys(Y, random_state)
-    if np.ndim(rho) == 1:
-        if len(rho) != T.shape[1]:
-            raise ValueError(
-                f"rho must be one number or {T.shape[1]} numbers, one per label; got {len(rho)} "
-                "numbers."
-            )
-        rho = np.array([_share(share) for share in np.asarray(rho).tolist()])
-    else:
-        rho = _share(rho)
-    kept = _keep((T > 0).T, keys.T, rho).T
+    c = T.shape[1]
+    shares = np.asarray(rho).tolist() if np.ndim(rho) == 1 else [rho] * c
+    if len(shares) != c:
+        what = f"one number or {c} numbers, one per label; got {len(shares)} numbers"
+        raise ValueError(f"rho must be {what}.")
+    kept = _keep((T > 0).T, keys.T, np.array([_share(share) for share in shares])).T
     if become != "unlabelled":
         kept |= T < 0
     return _hide(Y, T, kept, return_mask, hidden=-1 if become == "negative" else 0)
@@ -166,7 +162,7 @@ def simulate_missing_positives(
 def simulate_truncated(
     Y: Any, k: int, *, order: Any = "random", return_mask: bool = False, random_state: Any = None
 ) -> Any:
-    """Keep ``k`` positives of every row and no negatives, as from annotators who stop early.
+    """Keep at most ``k`` positives of every row and no negatives, like annotators who stop early.
 
     ``k=1`` gives single-positive labels. See :func:`simulate_uniform` for return values.
 
@@ -177,8 +173,8 @@ def simulate_truncated(
     k : int
         Maximum number of positives of a row.
     order : {"random", "popularity"} or array-like of shape (c,) or (n, c), default="random"
-        Which positives of a row are kept: random positives, positives of frequent labels, or
-        positives with the highest of the given numbers. Ties are broken at random.
+        Which positives of a row are kept: random ones, those of the most frequent labels, or those
+        with the highest numbers in ``order``. Ties are broken at random.
 
     Examples
     --------
@@ -193,10 +189,8 @@ def simulate_truncated(
         order = (T > 0).sum(axis=0) if order == "popularity" else np.zeros(T.shape[1])
     first = np.asarray(order, dtype=np.float64)
     if first.shape not in (T.shape, T.shape[1:]) or not np.isfinite(first).all():
-        raise ValueError(
-            f"order must have one finite number per label, or the shape {T.shape} of Y; got shape "
-            f"{first.shape}."
-        )
+        what = f"order must have one finite number per label, or the shape {T.shape} of Y;"
+        raise ValueError(f"{what} got shape {first.shape}.")
     score = np.where(T > 0, np.broadcast_to(first, T.shape), -np.inf)
     best = np.lexsort((keys, -score), axis=1)[:, : int(k)]
     kept = np.zeros(T.shape, dtype=bool)
@@ -205,16 +199,17 @@ def simulate_truncated(
 
 
 def infer_skipped_negatives(Y: Any, order: Any) -> Any:
-    """Infer negatives from an ordered list: labels before the last positive of a row are negative.
+    """Infer negatives from labels that annotators read in order and selected if positive.
 
-    Labels after the last positive become missing. See :func:`simulate_uniform` for return values.
+    Labels before the last positive of a row become negative, as they were skipped; labels after it
+    become missing. See :func:`simulate_uniform` for return values.
 
     Parameters
     ----------
     Y : array-like, data frame, signed sparse matrix or LabelMatrix of shape (n, c)
         Observed positives.
     order : array-like of int of shape (c,) or (n, c)
-        Numbers of the labels in the order of the list, for all rows or for each.
+        Column numbers of the labels in the order of reading: one order, or one per row.
 
     Examples
     --------
@@ -233,37 +228,34 @@ def infer_skipped_negatives(Y: Any, order: Any) -> Any:
 
 
 def _signs_and_keys(Y: Any, random_state: Any) -> tuple[Signs, NDArray[np.intp]]:
-    """Signs, and a random permutation of the numbers of the entries."""
+    """Return the labels as 1, -1 and 0 (missing), and a random order of all entries."""
     labels = parse_labels(Y)
     if labels.kind != "multilabel":
-        raise ValueError(
-            "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1, got a 1-D y."
-        )
+        what = "Y must be a label matrix of shape (n, c) with 0/1, True/False or -1/+1,"
+        raise ValueError(f"{what} got a 1-D y.")
     T = labels.signs
     return T, check_random_state(random_state).permutation(T.size).reshape(T.shape)
 
 
 def _share(rho: float) -> float:
     if isinstance(rho, bool) or not isinstance(rho, Real) or not 0 <= rho <= 1:
-        raise ValueError(
-            "rho, the share of entries that stay observed, must be a number from 0 to 1; got "
-            f"{rho!r}."
-        )
+        what = "rho, the share of entries that stay observed, must be a number from 0 to 1;"
+        raise ValueError(f"{what} got {rho!r}.")
     return float(rho)
 
 
 def _keep(eligible: Mask, keys: NDArray[np.intp], rho: float | NDArray[np.float64]) -> Mask:
-    """Choose the ``ceil(rho * m)`` smallest keys of the ``m`` eligible entries of each row."""
+    """Keep the ``ceil(rho * m)`` smallest keys among the ``m`` eligible entries of each row."""
     last = keys.size
     keys = np.where(eligible, keys, last)
-    # The factor removes rounding errors: 0.1 * 30 is 3.0000000000000004.
+    # The factor corrects rounding errors such as 0.1 * 30 = 3.0000000000000004.
     quota = np.ceil(rho * eligible.sum(axis=1) * (1 - 1e-12)).astype(np.intp)
     limit = np.sort(keys, axis=1)[np.arange(len(keys)), quota - 1]
     return keys <= np.where(quota > 0, limit, -1)[:, None]
 
 
 def _hide(Y: Any, T: Signs, kept: Mask, return_mask: bool, hidden: int = 0) -> Any:
-    """Replace entries that are not kept by ``hidden``, in the container of ``Y``."""
+    """Replace entries that are not kept by ``hidden``; the result has the type of ``Y``."""
     signs = np.where(kept | (T == 0), T, hidden)
     result: Any
     if sp.issparse(Y):

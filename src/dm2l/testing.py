@@ -28,7 +28,7 @@ from dm2l.simulate import simulate_uniform
 
 __all__ = ["CheckResult", "check_missing_label_estimator", "parametrize_with_missing_label_checks"]
 
-# Other containers of labels and rows of weight zero may only change the order of sums.
+# Tolerance for other label containers and unlabelled rows, which may change the order of sums.
 _CLOSE = 1e-8
 
 
@@ -43,16 +43,16 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class MissingLabelCheck:
-    """One requirement on estimators, which a call checks."""
+    """One requirement on estimators; calling it with an estimator checks the requirement."""
 
     name: str
     requirement: str
-    _run: Callable[..., None] = field(repr=False)
+    _run: Callable[[Any], None] = field(repr=False)
 
     def __call__(self, estimator: Any) -> None:
-        """Raise AssertionError if the check fails, and SkipTest if it does not apply."""
+        """Check an estimator; raise AssertionError on failure, SkipTest if it does not apply."""
         if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-            raise TypeError(f"estimator must have a fit method, got {estimator!r}.")
+            raise TypeError(f"estimator must be an instance with fit, got {estimator!r}.")
         try:
             self._run(_Trial(estimator))
         except SkipTest:
@@ -73,8 +73,8 @@ def check_missing_label_estimator(
     estimator : estimator
         Estimator with ``fit(X, Y)`` and ``predict(X)``. Checks fit clones of it.
     on_fail : {"raise", "return"}, default="raise"
-        "raise" raises an AssertionError with the expected and the actual value at the first check
-        that fails. "return" runs all checks and returns their results.
+        "raise" stops at the first failed check with an AssertionError that contains the expected
+        and the actual value. "return" runs all checks and returns their results.
 
     Returns
     -------
@@ -83,9 +83,9 @@ def check_missing_label_estimator(
 
     Notes
     -----
-    Semi-supervised methods, and pipelines that scale features by rows without labels, fail
-    ``check_unlabelled_rows_change_nothing`` on purpose. Models of precomputed kernels cannot be
-    checked.
+    Semi-supervised methods, and pipelines that also use rows without labels to scale features,
+    necessarily fail ``check_unlabelled_rows_change_nothing``. Models of precomputed kernels cannot
+    be checked.
 
     Examples
     --------
@@ -126,21 +126,19 @@ def parametrize_with_missing_label_checks(estimators: Iterable[Any]) -> Any:
     pytest: Any = import_module("pytest")  # an optional dependency, also for type checking
     cases = []
     for estimator in estimators:
-        # Test ids contain no addresses, which would differ between processes.
+        # Memory addresses are removed from test ids, because they differ between processes.
         name = re.sub(r" at 0x[0-9A-Fa-f]+", "", " ".join(repr(estimator).split()))
         cases += [pytest.param(estimator, check, id=f"{name}-{check.name}") for check in _CHECKS]
     return pytest.mark.parametrize(("estimator", "check"), cases)
 
 
 def _outputs(model: Any, X: Any) -> dict[str, NDArray[Any]]:
-    """Outputs of a fitted model, scores first."""
+    """Return the outputs of a fitted model by method, scores first."""
     methods = ("decision_function", "predict_proba", "predict")
-    # Methods that write into X get a copy, so that they do not affect other checks.
+    # Every method gets a copy of X, because a method that changes X would affect other checks.
     found = {name: getattr(model, name)(X.copy()) for name in methods if hasattr(model, name)}
-    return {
-        name: values.toarray() if sp.issparse(values) else np.asarray(values)
-        for name, values in found.items()
-    }
+    dense = (v.toarray() if sp.issparse(v) else np.asarray(v) for v in found.values())
+    return dict(zip(found, dense, strict=True))
 
 
 def _frame(Y: NDArray[Any]) -> Any:
@@ -157,15 +155,13 @@ def _require(holds: bool, message: str) -> None:
 
 
 def _require_all(good: NDArray[np.bool_], found: Any, expected: Any, what: str) -> None:
-    """Raise an error with the place, expected and actual value of the first bad entry."""
+    """Raise an error with the place and the expected and actual value of the first bad entry."""
     if not good.all():
         at = tuple(np.argwhere(~good)[0].tolist())
         wanted = expected if isinstance(expected, str) else expected[at]
         got = repr(str(found[at])) if isinstance(found[at], str) else found[at]
-        raise AssertionError(
-            f"{what}: expected {wanted} at {list(at)}, got {got} "
-            f"({(~good).sum()} of {good.size} entries differ)."
-        )
+        text = f"{what}: expected {wanted} at {list(at)},"
+        raise AssertionError(f"{text} got {got} ({(~good).sum()} of {good.size} entries differ).")
 
 
 def _require_shape(found: NDArray[Any], shape: tuple[int, ...], what: str) -> None:
@@ -173,7 +169,7 @@ def _require_shape(found: NDArray[Any], shape: tuple[int, ...], what: str) -> No
 
 
 def _require_same(found: Any, expected: Any, what: str, tolerance: float = 0.0) -> None:
-    """Raise an error unless entries are equal up to ``tolerance`` times the largest."""
+    """Raise an error unless entries differ by at most ``tolerance`` times the largest entry."""
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
     _require_shape(found, expected.shape, what)
     atol = tolerance * np.nanmax(np.abs(expected), initial=1.0)
@@ -205,19 +201,17 @@ def _require_kept(call: Callable[..., Any], X: Any, Y: Any, **masks: Any) -> Non
 
 
 class _Trial:
-    """An estimator, and a problem to fit: 30 % of its labels are missing."""
+    """An estimator and a small data set to fit, in which 30 % of the labels are missing."""
 
-    def __init__(
-        self, estimator: Any, n_features: int = 6, n_labels: int = 5, seed: int = 0
-    ) -> None:
+    def __init__(self, estimator: Any, d: int = 6, c: int = 5, seed: int = 0) -> None:
         self.estimator = estimator
         self.takes_mask = has_fit_parameter(estimator, "label_mask")
-        # Labels have 40 % positives, because a good method may never predict rare labels.
+        # 40 % of the labels are positive, because a good method may never predict rare labels.
         rng = np.random.default_rng(seed)
         Z = rng.standard_normal((80, 3))
-        signal = Z @ rng.standard_normal((3, n_features))
-        self.X = signal + 0.1 * rng.standard_normal((80, n_features))
-        F = Z @ rng.standard_normal((3, n_labels))
+        signal = Z @ rng.standard_normal((3, d))
+        self.X = signal + 0.1 * rng.standard_normal((80, d))
+        F = Z @ rng.standard_normal((3, c))
         if getattr(estimator, "_takes_scores", False):
             self.X = F + 0.1 * rng.standard_normal(F.shape)
         self.truth = (np.quantile(F, 0.6, axis=0) < F).astype(np.float64)
@@ -231,17 +225,17 @@ class _Trial:
 
     def fitted(self, Y: Any = None, *, X: Any = None, **masks: Any) -> Any:
         model = self.unfitted()
-        # Estimators that write into their arguments get copies, and fail the check for that only.
+        # Arguments are copied, so that estimators that change them only fail the check for this.
         X, Y = (self.X if X is None else X).copy(), (self.Y if Y is None else Y).copy()
         model.fit(X, Y, **{name: mask.copy() for name, mask in masks.items()})
         return model
 
     def outputs(self, Y: Any = None, *, X: Any = None, **masks: Any) -> dict[str, NDArray[Any]]:
-        """Outputs for the features of the problem by a model fitted to ``X`` and ``Y``."""
+        """Fit a model to ``X`` and ``Y``, and return its outputs for the features of the trial."""
         return _outputs(self.fitted(Y, X=X, **masks), self.X)
 
     def method(self, name: str, Y: Any = None) -> Any:
-        """Return the result of a method of a model fitted to ``Y``."""
+        """Fit a model to ``Y`` and return its method ``name``; skip the check if it has none."""
         model = self.fitted(Y)
         if not hasattr(model, name):
             raise SkipTest(f"the estimator has no {name}")
@@ -279,12 +273,10 @@ class _Trial:
         try:
             self.fitted(Y)
         except ValueError as error:
-            _require(named in str(error), f"Expected a message that names {named}, got: {error}")
+            _require(named in str(error), f"Expected a message that contains {named}, got: {error}")
         else:
-            raise AssertionError(
-                f"fit must raise a ValueError{named and f' that names {named}'}, but raised no "
-                "error."
-            )
+            what = f"fit must raise a ValueError{named and f' that contains {named}'},"
+            raise AssertionError(f"{what} but raised no error.")
 
     def _require_coding(self, recode: Callable[[Any], Any], negative: int) -> None:
         labels, expected = recode(self.Y), self.outputs()
@@ -412,44 +404,33 @@ class _Trial:
 
     def check_refit_forgets(self) -> None:
         """An earlier fit to other features, labels and coding does not affect a later one."""
-        other = _Trial(self.estimator, n_features=4, n_labels=3, seed=1)
+        other = _Trial(self.estimator, d=4, c=3, seed=1)
         model, expected = self.fitted(2 * self.Y - 1), other.outputs()
         model.fit(other.X.copy(), other.Y)
         _require_same_outputs(_outputs(model, other.X), expected, "of a refitted model", _CLOSE)
 
 
 _CHECKS = [
-    MissingLabelCheck(name, getattr(_Trial, name).__doc__, getattr(_Trial, name))
-    for name in sorted(
-        (name for name in dir(_Trial) if name.startswith("check_")),
-        key=lambda name: getattr(_Trial, name).__code__.co_firstlineno,  # order of definition
-    )
+    MissingLabelCheck(name, check.__doc__ or "", check)
+    for name, check in vars(_Trial).items()
+    if name.startswith("check_")
 ]
-_CHECKS += [
-    MissingLabelCheck(
-        f"check_{method}",
-        f"Every row and label gets {what}.",
-        partial(_Trial._require_method, method=method),
-    )
-    for method, what in {
-        "predict": "one of the two codes",
-        "decision_function": "a finite score",
-        "predict_proba": "a probability",
-    }.items()
-]
-_CHECKS += [
-    MissingLabelCheck(
-        f"check_coding_{name}",
-        "Labels in this coding give the same model, and predictions in this coding.",
-        partial(_Trial._require_coding, recode=recode, negative=negative),
-    )
-    for name, recode, negative in (
-        ("signs", lambda Y: 2 * Y - 1, -1),
-        ("bool_with_label_mask", lambda Y: Y == 1, 0),
-        ("object_with_none", lambda Y: np.where(np.isnan(Y), None, Y), 0),
-        ("nullable_frame", lambda Y: _frame(Y).astype("Int8"), 0),
-        # Masked entries are valid labels, so that ignoring the mask changes the model.
-        ("masked_array", lambda Y: np.ma.array(np.nan_to_num(Y, nan=1.0), mask=np.isnan(Y)), 0),
-        ("signed_csr", lambda Y: sp.csr_array(np.nan_to_num(2 * Y - 1).astype(np.int8)), -1),
-    )
-]
+for name, what in {
+    "predict": "one of the two codes",
+    "decision_function": "a finite score",
+    "predict_proba": "a probability",
+}.items():
+    check = partial(_Trial._require_method, method=name)
+    _CHECKS.append(MissingLabelCheck(f"check_{name}", f"Every row and label gets {what}.", check))
+for name, recode, negative in (
+    ("signs", lambda Y: 2 * Y - 1, -1),
+    ("bool_with_label_mask", lambda Y: Y == 1, 0),
+    ("object_with_none", lambda Y: np.where(np.isnan(Y), None, Y), 0),
+    ("nullable_frame", lambda Y: _frame(Y).astype("Int8"), 0),
+    # Masked entries contain valid labels, so that a model that ignores the mask is different.
+    ("masked_array", lambda Y: np.ma.array(np.nan_to_num(Y, nan=1.0), mask=np.isnan(Y)), 0),
+    ("signed_csr", lambda Y: sp.csr_array(np.nan_to_num(2 * Y - 1).astype(np.int8)), -1),
+):
+    check = partial(_Trial._require_coding, recode=recode, negative=negative)
+    what = "Labels in this coding give the same model, which predicts labels in this coding."
+    _CHECKS.append(MissingLabelCheck(f"check_coding_{name}", what, check))

@@ -1,4 +1,4 @@
-"""Losses that train torch networks on missing labels: a masked loss, and the terms of DM2L."""
+"""Losses for torch networks with missing labels: a masked loss and the rank terms of DM2L."""
 
 from functools import cache, partial
 from typing import Any, Literal
@@ -19,7 +19,7 @@ __all__ = ["masked_loss", "rank_terms"]
 def masked_loss(
     scores: Any, y: Any, *, loss: Literal["squared", "logistic"] = "squared", weights: Any = None
 ) -> Any:
-    r"""Sum of a loss over the observed entries; missing entries have gradient zero.
+    r"""Compute the sum of a loss over the observed entries; missing entries have gradient zero.
 
     With signs :math:`t = \pm 1` and weights :math:`m` of the observed entries, the sum is
 
@@ -29,18 +29,18 @@ def masked_loss(
     Parameters
     ----------
     scores : torch.Tensor of shape (n_rows, n_labels)
-        Output of a network, on any device. It is computed in float32 if it is in half precision.
+        Output of a network, on any device. Half precision is converted to float32.
     y : tensor or array-like of shape (n_rows, n_labels)
         Labels 1 and 0, or 1 and -1; NaN is a missing label.
     loss : {"squared", "logistic"}, default="squared"
-        Squared loss, as in the objective of DM2L, or logistic loss, for which scores are logits.
+        "squared" is the loss of DM2L. "logistic" is the logistic loss; scores are then logits.
     weights : tensor or array-like of shape (n_rows,) or (n_rows, n_labels), default=None
         Weights >= 0 of rows or entries.
 
     Returns
     -------
     torch.Tensor
-        The sum, a scalar. Divide it by the number of rows if batches differ in size.
+        The sum, a scalar. If batches differ in size, divide it by the number of rows.
 
     Examples
     --------
@@ -66,13 +66,13 @@ def masked_loss(
 
 
 def rank_terms(scores: Any, y: Any, *, weights: Any = None) -> Any:
-    r"""Nuclear norms of DM2L on a batch: local, which shrink, minus global, which expands.
+    r"""Compute the rank terms of DM2L on a batch: local nuclear norms minus the global one.
 
     .. math:: \sum_k \|F_k\|_* - \|F_C\|_*
 
-    The rows of :math:`F_k` are those with an observed positive of label :math:`k`, and the rows of
-    :math:`F_C` are those with any observed positive. The value is never negative, and it equals
-    that of :class:`dm2l.DM2LClassifier` on the same scores, of which ``lambda_d`` is the weight.
+    :math:`F_k` are the scores of the rows with an observed positive of label :math:`k`, and
+    :math:`F_C` the scores of the rows with any observed positive. The value is never negative. In
+    the objective of :class:`dm2l.DM2LClassifier`, it is the term that ``lambda_d`` multiplies.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def rank_terms(scores: Any, y: Any, *, weights: Any = None) -> Any:
     y : tensor or array-like of shape (n_rows, n_labels)
         Labels 1 and 0, or 1 and -1; NaN is a missing label.
     weights : tensor or array-like of shape (n_rows,) or (n_rows, n_labels), default=None
-        Weights >= 0 of rows or entries. An integer weight equals repeated rows.
+        Weights >= 0 of rows or entries. An integer weight has the effect of repeated rows.
 
     Returns
     -------
@@ -90,9 +90,9 @@ def rank_terms(scores: Any, y: Any, *, weights: Any = None) -> Any:
 
     Notes
     -----
-    The gradient of a norm is :math:`U V^\top` of the singular values that are not zero up to
-    rounding, which is a subgradient where singular values are zero. Second derivatives are not
-    available. A batch costs one singular value decomposition of the rows of each label.
+    The gradient of a norm is :math:`U V^\top` for the singular values that exceed rounding errors.
+    It is a subgradient if singular values are zero. Second derivatives are not available. A batch
+    takes one singular value decomposition for each label.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def rank_terms(scores: Any, y: Any, *, weights: Any = None) -> Any:
 
 
 def _read(scores: Any, y: Any, weights: Any) -> tuple[Any, Signs, EntryWeights]:
-    """Return scores in at least single precision, and signs and weights of the labels."""
+    """Return scores in at least float32, and the signs and weights of the labels."""
     torch = require("torch", "torch")
     if not (isinstance(scores, torch.Tensor) and scores.is_floating_point() and scores.ndim == 2):
         kind, shape = getattr(scores, "dtype", type(scores)), tuple(getattr(scores, "shape", ()))
@@ -133,7 +133,7 @@ def _read(scores: Any, y: Any, weights: Any) -> tuple[Any, Signs, EntryWeights]:
 
 @cache
 def _bracket() -> Any:
-    """Return the differentiable difference of norms, which is defined only if torch is there."""
+    """Define the differentiable difference of norms, which requires that torch is installed."""
     torch = require("torch", "torch")
     function: Any = torch.autograd.Function
 
@@ -145,7 +145,7 @@ def _bracket() -> Any:
             if objective.lambda_d:  # 0 without positives
                 norm = partial(thresholded_nuclear_norm, delta=0.0)
                 with torch.autocast(Z.device.type, enabled=False):
-                    value, gradient = objective.add_norms(Z, value, gradient, norm)[1:3]
+                    value, gradient = objective.add_norms(Z, value, gradient, norm, None)[1:3]
             ctx.save_for_backward(gradient)
             return Z.new_tensor(value)
 

@@ -105,10 +105,10 @@ def test_another_mark_of_what_is_missing_gives_the_same(case, mark):
     [
         ({"batch_size": 0}, ValueError, "batch_size must be"),
         ({"batch_size": 1.5}, ValueError, "integer"),
-        ({"candidates": [[0, 99]]}, ValueError, "not in Y"),
+        ({"candidates": [[0, 99]]}, ValueError, "outside Y"),
         ({"candidates": [1, 2]}, ValueError, "pairs"),
         ({"candidates": np.ones((90, 4), bool)}, ValueError, "is observed in Y"),
-        ({"Y": np.zeros((90, 4))}, ValueError, "candidates is missing"),
+        ({"Y": np.zeros((90, 4))}, ValueError, "Pass missing entries"),
         ({"Y": np.full((90, 4), 3.0)}, ValueError, "Labels must be 0/1"),
         ({"Y": np.zeros(90)}, ValueError, "1-D"),
         ({"clf": object()}, ValueError, "clf must be"),

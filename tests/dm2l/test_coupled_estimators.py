@@ -614,6 +614,14 @@ def test_promise_is_benjamini_hochberg_on_p_values_with_a_margin(level):
     expected = p <= order[good[-1]]
     assert expected.any()
     np.testing.assert_array_equal(chosen.ravel(), expected)
+    # Other predictions that are known to be right count as filled.
+    sure, yes = np.arange(300)[:, None] < 150, np.ones((300, 1), dtype=bool)
+    chosen, (_, wrong_yes) = promise.choose(new, yes, ~sure, level, sure)
+    filled = np.array([(new >= value).sum() for value in new.ravel()])
+    low = np.flatnonzero((150 * p <= level * filled) & ~sure.ravel())
+    expected = (new >= new[low].min()) & ~sure
+    np.testing.assert_array_equal(chosen, expected)
+    assert wrong_yes <= level * (expected | sure & (new >= new[low].min())).sum()
     nothing = np.zeros((0, 1))
     bound = ErrorRateBound.fit(nothing, nothing > 0, nothing)
     assert not bound.choose(new, new > 0, new > 0, 0.5)[0].any()

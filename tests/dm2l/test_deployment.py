@@ -163,8 +163,8 @@ def test_names_travel_with_the_graph(data):
 
 
 REFUSED = {
-    "consists of other estimators": AutoClassifier("quick", cv=2, random_state=0),
-    "other estimators, which are not supported": MaskedOneVsRestClassifier(LogisticRegression()),
+    "combines other estimators": AutoClassifier("quick", cv=2, random_state=0),
+    "other estimators, which is not supported": MaskedOneVsRestClassifier(LogisticRegression()),
     "its predictions are sparse": ExtremeDM2LClassifier(),
     "kernel=<function .* is not one of": kernel(lambda A, B: A @ B.T),
     "kernel='laplacian' is not one of rbf, poly": kernel("laplacian"),

@@ -535,9 +535,9 @@ MUTANTS = [
     (
         Rounds(),
         ["check_other_values_are_refused"],
-        "ValueError that names 3.25, but raised no error",
+        "ValueError that contains 3.25, but raised no error",
     ),
-    (Mumbles(), ["check_other_values_are_refused"], "names 3.25, got: Bad labels"),
+    (Mumbles(), ["check_other_values_are_refused"], "contains 3.25, got: Bad labels"),
     (
         WrongType(),
         ["check_nothing_observed_is_refused", "check_other_values_are_refused"],
@@ -631,7 +631,7 @@ def test_without_a_failure_the_results_are_returned_either_way():
 
 @pytest.mark.parametrize("thing", [Sound, None, "ridge"])
 def test_what_is_no_estimator_is_refused_at_once(thing):
-    with pytest.raises(TypeError, match="estimator must have a fit method, got "):
+    with pytest.raises(TypeError, match="estimator must be an instance with fit, got "):
         check_missing_label_estimator(thing, on_fail="return")
 
 

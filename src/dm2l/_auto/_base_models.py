@@ -12,6 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from dm2l._auto._score_classifier import ScoreClassifier
+from dm2l._auto._stack import Bools
+from dm2l._base import MissingLabelClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._solvers.kernels import Kernel
@@ -119,18 +122,15 @@ class TimeBudget:
 
     def allows(self, seconds: float) -> bool:
         """Whether the time suffices for this many estimated seconds and the reserved work."""
-        return self.passed + (seconds + self.reserved) * self._pace() <= self.limit
+        # The first candidate is small and not typical, so a tenth of the plan is added to the work.
+        known = 0.1 * self.planned
+        pace = (self.passed + known) / (self._done + known) if known else 1.0
+        return self.passed + (seconds + self.reserved) * pace <= self.limit
 
     def check(self) -> None:
         """Raise an error if the current base model, unless it is the first, uses reserved time."""
         if self.binding and not self.allows(0.0):
             raise OutOfTimeError
-
-    def _pace(self) -> float:
-        """Actual seconds per estimated second, from the work done so far."""
-        # The first candidate is small and not typical, so a tenth of the plan is added to the work.
-        known = 0.1 * self.planned
-        return (self.passed + known) / (self._done + known) if known else 1.0
 
     def report(self, line: str) -> None:
         """Report a step with the elapsed and the estimated remaining time."""
@@ -188,6 +188,7 @@ class EnsembleContext:
     X: Any  # encoded columns for trees, NaN where a value is missing
     F: Any  # features of the other models
     bits: bool  # whether most columns hold 0 and 1 only
+    numbers: NDArray[np.intp] | None  # dense columns of numbers beside sparse bits
     T: Signs
     entries: EntryWeights | None  # entry weights of the base models
     folds: Folds
@@ -238,7 +239,7 @@ class BaseModel:
     name: str
     settings: str  # hyperparameters, for the leaderboard
     model: Any
-    inputs: str = "features"  # or "columns", or "dense" columns
+    inputs: str = "features"  # or "columns", "dense" columns, or dense "numbers" beside bits
     shares: bool = False  # whether scores are 2 p - 1 with a share p of trees
     in_folds: Any = None  # model to use in folds; None for ``model``
     kernel: Kernel | None = None  # all folds share its matrix
@@ -247,7 +248,8 @@ class BaseModel:
         self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
     ) -> Floats | None:
         """Return out-of-fold scores (NaN without a fold), or None if ``helps`` returns False."""
-        X, model = rows_for(self.inputs, context.X, context.F), self.model
+        X = rows_for(self.inputs, context.X, context.F, context.numbers)
+        model = self.model
         if self.in_folds is not None:
             model = self.in_folds
         elif self.kernel is not None:
@@ -274,7 +276,8 @@ class BaseModel:
         line = f"{self.name}: fitting to all rows"
         context.budget.report(line)
         weights = None if context.entries is None else context.entries.weights
-        X, labels = rows_for(self.inputs, context.X, context.F), LabelMatrix.of_signs(context.T)
+        X = rows_for(self.inputs, context.X, context.F, context.numbers)
+        labels = LabelMatrix.of_signs(context.T)
         progress = _progress(self.model, context.budget, line, stops=False)
         self.model._fit_arrays(X, labels, None, (None, weights), **progress)
         if context.wide:  # coefficients of many columns fill the model file
@@ -289,10 +292,12 @@ def _progress(model: Any, budget: TimeBudget, line: str, *, stops: bool) -> dict
     return {"after_label": partial(budget.after_label, line, stops)} if labelwise else {}
 
 
-def rows_for(inputs: str, X: Any, F: Any) -> Any:
+def rows_for(inputs: str, X: Any, F: Any, numbers: Any = None) -> Any:
     """Select the inputs of a base model: encoded columns ``X`` or features ``F``."""
     if inputs == "features":
         return F
+    if inputs == "numbers":
+        return X[:, numbers].toarray()
     return X.toarray() if inputs == "dense" and sp.issparse(X) else X
 
 
@@ -334,11 +339,14 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
     size_of_data = np.clip(np.sqrt(n * c / TYPICAL), 0.3, 3.0)
     work = context.effort.work / 3 * float(size_of_data)
     seen = (context.T != 0).sum(axis=0).astype(np.float64)
-    tree = TREE * float((seen * np.log2(seen + 2)).sum()) * np.sqrt(context.X.shape[1]) + LEAST * c
+    # Trees rank molecules better by descriptors alone than with fingerprints
+    # (benchmarks/tox21_challenge.py).
+    columns = context.X.shape[1] if context.numbers is None else len(context.numbers)
+    tree = TREE * float((seen * np.log2(seen + 2)).sum()) * np.sqrt(columns) + LEAST * c
     share = context.effort.fold_trees / context.effort.trees
     # Columns of 0 and 1 have one split, so that random forests resemble extra trees. Boosting is
     # the most expensive and weakest model on them (benchmarks/study.py: SIDER, Tmc2007-500, Tox21).
-    plain = context.bits and not context.effort.thorough
+    plain = context.bits and context.numbers is None and not context.effort.thorough
     for name in ("extra trees", "random forest"):
         if name == "random forest" and plain:
             continue
@@ -346,9 +354,10 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
         fit = min(work / max(a_tree, 1e-9), context.effort.most_trees / c)
         trees = int(min(context.effort.trees, fit))
         yield Candidate(name, 0.0, a_tree * trees, partial(_forest, context, name, trees))
-    boost = (ROUND * float(seen.sum()) * context.X.shape[1] + LEAST * c) * fits
+    boost = (ROUND * float(seen.sum()) * columns + LEAST * c) * fits
     rounds = int(min(context.effort.rounds, work / max(boost, 1e-9)))
-    if rounds >= FEWEST_TREES and not plain and (not sp.issparse(context.X) or n * d <= DENSE):
+    small = context.numbers is not None or not sp.issparse(context.X) or n * d <= DENSE
+    if rounds >= FEWEST_TREES and not plain and small:
         yield Candidate("boosted trees", 0.0, boost * rounds, lambda: [_boosted(context, rounds)])
 
 
@@ -366,10 +375,7 @@ class _SkillSearch(DM2LClassifierCV):
 
 
 def choose(
-    sample: Sample,
-    kernel: str,
-    gammas: Sequence[float] | None = None,
-    ridge: DM2LClassifierCV | None = None,
+    sample: Sample, kernel: str, gammas: Any = None, ridge: DM2LClassifierCV | None = None
 ) -> DM2LClassifierCV:
     """Select alpha and gamma without nuclear norms, or lambda_d for a given ``ridge``."""
     X, labels, cv = sample
@@ -473,7 +479,8 @@ def _forest(context: EnsembleContext, name: str, trees: int) -> list[BaseModel]:
     model, in_folds = (
         MaskedOneVsRestClassifier(each, n_jobs=context.n_jobs) for each in (base, few)
     )
-    return [BaseModel(name, f"{trees} trees a label", model, "columns", True, in_folds)]
+    inputs = "columns" if context.numbers is None else "numbers"
+    return [BaseModel(name, f"{trees} trees a label", model, inputs, True, in_folds)]
 
 
 def _boosted(context: EnsembleContext, rounds: int) -> BaseModel:
@@ -490,6 +497,7 @@ def _boosted(context: EnsembleContext, rounds: int) -> BaseModel:
     )
     # HistGradientBoostingClassifier rejects columns without a value, so it gets imputed features.
     inputs = "features" if _without_values(context) else "dense"
+    inputs = inputs if context.numbers is None else "numbers"
     return BaseModel("boosted trees", f"{rounds} rounds", MaskedOneVsRestClassifier(base), inputs)
 
 
@@ -502,3 +510,37 @@ def _without_values(context: EnsembleContext) -> bool:
     known = known[:, ~known.all(axis=0)].astype(np.float64)
     rows = [train for train, _ in context.folds]
     return any((known[train].T @ observed[train] == 0).any() for train in rows)
+
+
+# Models that the user passes must have other names.
+_NAMES = {"linear", "kernel", "logistic", "logistic regression", "stack"}
+_NAMES |= {"extra trees", "random forest", "boosted trees"}
+
+
+def user_candidates(models: Any, learnable: Bools, n_jobs: int | None) -> list[Candidate]:
+    """Candidates of the ensemble for the ``learnable`` labels, from names and estimators."""
+    found: dict[str, Candidate] = {}
+    for pair in models or ():
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], str)):
+            raise TypeError(f"models must be a list of pairs (name, estimator), got {pair!r}.")
+        name, estimator = pair
+        if name in _NAMES or name.endswith(" kernel") or name in found:
+            raise ValueError(f"models has the name {name!r} of another model. Pass another name.")
+        make = partial(_of_user, name, estimator, learnable, n_jobs)
+        found[name] = Candidate(name, 0.0, 0.0, make)
+    return list(found.values())
+
+
+def _of_user(name: str, model: Any, learnable: Bools, n_jobs: int | None) -> list[BaseModel]:
+    settings, shares = type(model).__name__, isinstance(model, ScoreClassifier)
+    if isinstance(model, MissingLabelClassifier):
+        model = clone(model)
+        if shares:  # the ensemble has learnable labels only
+            columns = np.arange(len(learnable)) if model.columns is None else model.columns
+            model.set_params(columns=np.asarray(columns)[learnable].tolist())
+        if model.coupling == "residual":  # the ensemble has its own
+            model.set_params(coupling=None)
+    else:  # without a decision function, scores are 2 p - 1
+        shares = hasattr(model, "predict_proba") and not hasattr(model, "decision_function")
+        model = MaskedOneVsRestClassifier(model, n_jobs=n_jobs)
+    return [BaseModel(name, settings, model, "columns", shares)]

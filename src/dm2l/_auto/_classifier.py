@@ -19,22 +19,11 @@ from dm2l._auto._base_models import (
     EnsembleContext,
     TimeBudget,
     rows_for,
+    user_candidates,
 )
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
-from dm2l._auto._leaderboard import (
-    FoldOfRow,
-    add_gains,
-    brier,
-    cross_fitted,
-    label_auc,
-    label_table,
-    log_loss,
-    on_new_rows,
-    rate_log_odds,
-    try_all,
-)
+from dm2l._auto._leaderboard import cross_fitted, estimates, rate_log_odds, try_all, weigh
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
-from dm2l._auto._user_models import user_candidates
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.features import column_variances
 from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
@@ -43,7 +32,6 @@ from dm2l._utils.html import YES, Bar, Cell, block, grid
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
 from dm2l.completion._errors import plain_probability
 from dm2l.datasets import duplicate_groups
-from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.model_selection import label_folds
 
@@ -126,7 +114,8 @@ class AutoClassifier(MissingLabelClassifier):
     -----
     Linear and kernel models replace NaN in ``X`` by the median and an indicator column. Columns of
     0 and 1 are not changed; others are standardized and clipped at 10 standard deviations, which
-    far values do not change. Sparse columns with values above 10 are divided by the largest.
+    far values do not change. Sparse columns with values above 10 are divided by the largest. If a
+    sparse ``X`` has 20 or more dense columns beside columns of 0 and 1, trees use only the former.
 
     Examples
     --------
@@ -157,7 +146,6 @@ class AutoClassifier(MissingLabelClassifier):
     verbose: int = 0
 
     def __sklearn_tags__(self) -> Tags:
-        """Estimator tags of scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -170,8 +158,6 @@ class AutoClassifier(MissingLabelClassifier):
         for name in ("time_limit", "max_memory"):
             if getattr(self, name) is not None:
                 check_numbers(self, name, positive=True)
-
-    # -- inputs ---------------------------------------------------------------------------------
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
         """Check ``X`` and encode its columns as numbers, with NaN for missing values."""
@@ -209,15 +195,6 @@ class AutoClassifier(MissingLabelClassifier):
             check_magnitude(np.nan_to_num(coded) if gaps else coded, names)
         return coded
 
-    def _groups(self, X: Any) -> Any:
-        """Group of each training row if ``cv`` has groups, else None."""
-        groups = getattr(self.cv, "groups", None)
-        if isinstance(groups, str):
-            return duplicate_groups(X)
-        return None if groups is None else np.asarray(groups)[self._keep]
-
-    # -- fitting --------------------------------------------------------------------------------
-
     def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:
         mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
@@ -240,14 +217,16 @@ class AutoClassifier(MissingLabelClassifier):
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))
         report = partial(print, "[DM2L auto]", file=sys.stderr)
         weights = None if entries is None else entries.weights
-        groups = self._groups(X) if folds else None
+        groups = getattr(self.cv, "groups", None) if folds else None
         if groups is not None:
+            groups = duplicate_groups(X) if isinstance(groups, str) else np.asarray(groups)[keep]
             of_rows = np.broadcast_to(row_weights(groups)[:, None], T.shape)
             weights = of_rows if weights is None else of_rows * weights
         context = EnsembleContext(
             X=X,
             F=self._features.transform(X),
             bits=self._features.bits,
+            numbers=self._features.numbers,
             T=T,
             entries=entries,
             folds=folds,
@@ -264,23 +243,13 @@ class AutoClassifier(MissingLabelClassifier):
         # Estimates count all labels, since new rows may show both classes of any label.
         found = rate_log_odds(signs, context.fold)
         found[:, mask.learnable] = eta
-        self._set_estimates(found, signs, context.fold)
+        measured = estimates(found, signs, context.fold, self.label_names_, mask.learnable)
+        self.estimate_, self.label_quality_ = measured
         self.held_out_ = np.full((len(keep), len(mask.learnable)), np.nan)
         self.held_out_[keep] = expit(found)
         self.held_out_folds_ = np.full(len(keep), -1)
         self.held_out_folds_[keep] = context.fold
         return FitResult(leave_one_out_scores=mask.spread(unseen), out_of_fold=True)
-
-    def _set_estimates(self, eta: Floats, T: Signs, fold: FoldOfRow) -> None:
-        """Measure the out-of-fold log-odds of all labels."""
-        folds, learnable = int(fold.max()) + 1, self._learnable
-        self.estimate_ = {
-            "label_auc": on_new_rows(label_auc(eta, T, fold)[0], folds, 1.0),
-            "log_loss": on_new_rows(log_loss(eta, T), folds),
-            "brier": on_new_rows(brier(eta, T), folds, 1.0),
-        }
-        names = self.label_names_[learnable]
-        self.label_quality_ = label_table(eta[:, learnable], T[:, learnable], names, fold)
 
     def _fit_ensemble(self, context: EnsembleContext) -> tuple[Floats, Bools]:
         """Fit the base models and the stack; return out-of-fold log-odds, and which are scores."""
@@ -293,13 +262,12 @@ class AutoClassifier(MissingLabelClassifier):
         budget.report("weighting the models")
         eta = np.full(T.shape, np.nan)
         if len(context.folds) > 1:
-            eta = cross_fitted(scores, T, shares, fold, weights)
-            stack = Stack.fit(scores, T, shares, weights)
-            add_gains(board, context, scores, shares, eta)
+            eta, prior = weigh(board, context, scores, shares)
+            stack = Stack.fit(scores, T, shares, weights, prior)
             share = stack.effects / max(stack.effects.sum(), 1e-300)
             keep = (share >= NEGLIGIBLE) | (share == share.max())
         else:
-            stack, keep = Stack.plain(T.shape[1]), np.ones(1, dtype=bool)
+            stack, keep, prior = Stack.plain(T.shape[1]), np.ones(1, dtype=bool), None
         budget.step = stacking
         budget.advance()
         budget.step = (budget.ahead - correlating) / max(keep.sum(), 1)
@@ -308,9 +276,11 @@ class AutoClassifier(MissingLabelClassifier):
             keep[list(failed)] = False
             if not keep.any():
                 raise next(iter(failed.values()))
-            eta = cross_fitted(scores[keep], T, shares[keep], fold, weights)
         if not keep.all():
-            stack = Stack.fit(scores[keep], T, shares[keep], weights)
+            prior = prior[keep] if prior is not None and prior[keep].any() else None
+            stack = Stack.fit(scores[keep], T, shares[keep], weights, prior)
+        if failed:
+            eta = cross_fitted(scores[keep], T, shares[keep], fold, weights, prior)
         if len(context.folds) > 1:
             weight = np.zeros(len(keep))
             weight[keep] = stack.common / max(stack.common.sum(), 1e-300)
@@ -369,8 +339,6 @@ class AutoClassifier(MissingLabelClassifier):
         rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
         return own if rows is None else rows.hold_out(X, labels.signs, own)
 
-    # -- notebooks ------------------------------------------------------------------------------
-
     def _repr_html_inner(self) -> str:
         """Diagram of scikit-learn; after a fit also the leaderboard and the quality of labels."""
         diagram = super()._repr_html_inner()
@@ -400,8 +368,6 @@ class AutoClassifier(MissingLabelClassifier):
         found: dict[str, str] = super()._repr_mimebundle_(**options)
         return found | ({"text/html": self._repr_html_inner()} if "text/html" in found else {})
 
-    # -- predicting -----------------------------------------------------------------------------
-
     def _on_own_scale(self, scores: Floats) -> Floats:
         return 2 * plain_probability(scores) - 1
 
@@ -417,5 +383,6 @@ class AutoClassifier(MissingLabelClassifier):
         scores = []
         for name, inputs in self._inputs.items():
             model = self.models_[name]
-            scores.append(to_numpy(model._all_scores(rows_for(inputs, X, F))))
+            rows = rows_for(inputs, X, F, self._features.numbers)
+            scores.append(to_numpy(model._all_scores(rows)))
         return self.stack_.log_odds(np.stack(scores))

@@ -22,6 +22,8 @@ MOST = 10**308
 FARTHEST = 10.0
 # Share of columns that hold only 0 and 1 from which data count as binary.
 MOSTLY = 0.9
+# Number of dense columns beside sparse bits from which trees use only the former.
+MANY = 20
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,17 @@ class CategoryEncoder:
             if j in wanted or (frame and not _is_numeric(X.iloc[:, j], name)):
                 values = _plain(X.iloc[:, j]) if frame else X[:, j]
                 counts = Counter(key for value in values if (key := _key(value)) is not None)
-                if j not in wanted:
-                    _warn_of_texts(counts, name)
+                rows = counts.total()
+                if j not in wanted and len(counts) > max(MOST_VALUES, rows // 2):
+                    first = str(next(iter(counts)))[:40]
+                    warnings.warn(
+                        f"Column {name!r} of X is read as a category, but has {len(counts)} "
+                        f"different values in {rows} rows, for example {first!r}. For texts and "
+                        "dates use dm2l.tables.make_table_pipeline(X, AutoClassifier()), or drop "
+                        "the column.",
+                        UserWarning,
+                        stacklevel=3,
+                    )
                 often = sorted(counts, key=lambda key: (-counts[key], str(key)))[:MOST_VALUES]
                 found[j] = sorted(often, key=lambda key: (str(type(key)), key))
         return cls(found)
@@ -104,20 +115,6 @@ def _is_numeric(column: Any, name: Any) -> bool:
     return False
 
 
-def _warn_of_texts(counts: Counter[Any], name: Any) -> None:
-    """Warn about a text column with too many values for a category."""
-    rows = counts.total()
-    if len(counts) > max(MOST_VALUES, rows // 2):
-        first = str(next(iter(counts)))[:40]
-        warnings.warn(
-            f"Column {name!r} of X is read as a category, but has {len(counts)} different values "
-            f"in {rows} rows, for example {first!r}. For texts and dates use "
-            "dm2l.tables.make_table_pipeline(X, AutoClassifier()), or drop the column.",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
 def _plain(column: Any) -> list[Any]:
     """Values of a column as objects, with None for missing ones."""
     return list(column.astype(object).where(column.notna(), None))
@@ -161,6 +158,8 @@ class FeatureEncoder:
     gaps: NDArray[np.intp]  # columns that have an indicator
     levels: NDArray[np.intp]  # number of values of a category, 0 for numbers
     bits: bool  # whether nearly all columns hold only 0 and 1
+    # Dense columns of a sparse matrix of bits, such as descriptors beside fingerprints.
+    numbers: NDArray[np.intp] | None = None
 
     @classmethod
     def of(cls, X: Any, levels: NDArray[np.intp]) -> Self:
@@ -175,7 +174,10 @@ class FeatureEncoder:
             odd[np.repeat(np.arange(d), np.diff(X.indptr))[~whole]] = True
             largest = np.ravel(abs(X).max(axis=0).toarray())
             scale = np.where(odd & (largest > FARTHEST), largest, one)
-            return cls(zero, zero, scale, np.arange(0), levels, bool(np.mean(~odd) >= MOSTLY))
+            dense = odd & (np.diff(X.indptr) > 0.5 * X.shape[0]) & (np.mean(~odd) > 0.5)
+            bits = bool(np.mean(~odd | dense) >= MOSTLY)
+            numbers = np.flatnonzero(dense) if bits and dense.sum() >= MANY else None
+            return cls(zero, zero, scale, np.arange(0), levels, bits, numbers)
         missing = np.isnan(X)
         numbers = levels == 0
         median, centre, scale = zero.copy(), zero.copy(), one

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import betaln, expit
 from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score
 
@@ -27,7 +27,12 @@ Z95 = 1.959964
 
 
 def cross_fitted(
-    scores: Floats, T: Signs, shares: Bools, fold: FoldOfRow, weights: Floats | None = None
+    scores: Floats,
+    T: Signs,
+    shares: Bools,
+    fold: FoldOfRow,
+    weights: Floats | None = None,
+    prior: Floats | None = None,
 ) -> Floats:
     """Return out-of-fold log-odds of stacks that are each fitted to the other folds."""
     result = rate_log_odds(T, fold)
@@ -35,7 +40,7 @@ def cross_fitted(
         here = fold == number
         rest = ~here & (fold >= 0)
         own = None if weights is None else weights[rest]
-        stack = Stack.fit(scores[:, rest], T[rest], shares, own)
+        stack = Stack.fit(scores[:, rest], T[rest], shares, own, prior)
         found = stack.log_odds(scores[:, here])
         # Labels that a fold could not learn get their rates, as after a fit to these rows.
         result[here] = np.where(np.isnan(found), result[here], found)
@@ -67,30 +72,64 @@ def label_auc(
     eta: Floats, T: Signs, fold: FoldOfRow | None = None
 ) -> tuple[Interval, Floats, Floats]:
     """Mean AUC of labels with a confidence interval, and AUC and standard error of each label."""
-    # Standard errors follow DeLong, DeLong and Clarke-Pearson (1988), with rows as units. Rows are
-    # compared within folds only, since the levels of scores differ between the models of folds.
-    n, c = T.shape
-    value, error, by_row = np.full(c, np.nan), np.full(c, np.nan), np.zeros(n)
-    for k in range(c):
-        known = (T[:, k] != 0) & np.isfinite(eta[:, k])
-        wins = np.full(n, np.nan)
-        for number in [0] if fold is None else range(int(fold.max()) + 1):
-            rows = np.flatnonzero(known if fold is None else known & (fold == number))
-            wins[rows] = _wins(eta[rows, k], T[rows, k] > 0)
-        rows = np.flatnonzero(np.isfinite(wins))
-        positive = T[rows, k] > 0
-        if not len(rows):
-            continue
-        value[k] = wins[rows[positive]].mean()
-        count = np.where(positive, positive.sum(), (~positive).sum())
-        pull = (wins[rows] - value[k]) / np.maximum(count - 1, 1)
-        error[k] = np.sqrt((pull**2).sum())
-        by_row[rows] += pull
+    value, pulls = _auc_by_label(eta, T, fold)
     defined = np.isfinite(value)
+    error = np.where(defined, np.sqrt((pulls**2).sum(axis=0)), np.nan)
     if not defined.any():
         return Interval(np.nan, np.nan, np.nan), value, error
-    spread = float(np.sqrt((by_row**2).sum())) / defined.sum()
+    spread = float(np.linalg.norm(pulls.sum(axis=1))) / defined.sum()
     return _interval(value[defined].mean(), Z95 * spread, 1.0), value, error
+
+
+def _auc_by_label(eta: Floats, T: Signs, fold: FoldOfRow | None) -> tuple[Floats, Floats]:
+    """AUC of each label, and the rows' parts (n, c) of its error."""
+    # Standard errors follow DeLong, DeLong and Clarke-Pearson (1988), with rows as units. Rows are
+    # compared within folds only, since the levels of scores differ between the models of folds.
+    value, pulls = np.full(T.shape[1], np.nan), np.zeros(T.shape)
+    fold = np.zeros(len(T), dtype=np.intp) if fold is None else fold
+    for k in range(T.shape[1]):
+        known, positive = (T[:, k] != 0) & np.isfinite(eta[:, k]) & (fold >= 0), T[:, k] > 0
+        wins = np.full(len(T), np.nan)
+        for number in range(int(fold.max(initial=-1)) + 1):
+            rows, others = known & (fold == number), T[(fold != number) & (fold >= 0), k]
+            # Models of folds without both classes have learnt nothing of the label.
+            if ((others > 0).any() and (others < 0).any()) or not len(others):
+                wins[rows] = _wins(eta[rows, k], positive[rows])
+        rows = np.flatnonzero(np.isfinite(wins))
+        if len(rows):
+            value[k] = wins[rows[positive[rows]]].mean()
+            count = np.where(positive[rows], positive[rows].sum(), (~positive[rows]).sum())
+            pulls[rows, k] = (wins[rows] - value[k]) / np.maximum(count - 1, 1)
+    return value, pulls
+
+
+def expected_auc(eta: Floats, T: Signs, fold: FoldOfRow) -> Interval:
+    """Mean AUC of the labels of new rows, with a confidence interval.
+
+    A label counts by the probability that new rows show both of its classes. A label that has one
+    class is not ranked, so that its AUC is 1/2. A label that models of folds could not learn, but
+    the final model can, counts like the rarest of the others.
+    """
+    value, pulls = _auc_by_label(eta, T, fold)
+    counts = np.stack([(T[fold >= 0] == sign).sum(axis=0) for sign in (1, -1)])
+    new, rarer, defined = (
+        (fold >= 0).sum() / (fold.max() + 1),
+        counts.min(axis=0),
+        np.isfinite(value),
+    )
+    if not defined.any():
+        return Interval(np.nan, np.nan, np.nan)
+    # Probabilities that a class is absent from new rows, with a uniform prior of its rate.
+    absent = betaln(counts + 1, counts[::-1] + 1 + new) - betaln(counts + 1, counts[::-1] + 1)
+    weight = np.maximum(1 - np.exp(absent).sum(axis=0), 0.0)
+    weight /= weight.sum()
+    unknown, like = ~defined & (rarer > 0), defined & (rarer == rarer[defined].min())
+    part = np.where(like, weight[unknown].sum() / like.sum(), 0.0) + np.where(defined, weight, 0.0)
+    mean = part @ np.where(defined, value, 0.0) + 0.5 * weight[rarer == 0].sum()
+    typical = value[like].mean()
+    spread = np.var(value[like], ddof=1) if like.sum() > 1 else typical * (1 - typical)
+    error = np.sqrt(((pulls @ part) ** 2).sum() + spread * (weight[unknown] ** 2).sum())
+    return _interval(mean, Z95 * float(error), 1.0)
 
 
 def _wins(s: Floats, positive: Bools) -> Floats:
@@ -146,6 +185,19 @@ def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
     half = max(found.mean - found.low, found.high - found.mean)
     half *= np.sqrt(1 + folds + folds / max(folds - 1, 1))
     return _interval(found.mean, half, most)
+
+
+def estimates(
+    eta: Floats, T: Signs, fold: FoldOfRow, names: Any, learnable: Bools
+) -> tuple[dict[str, Interval], dict[str, Any]]:
+    """Quality of out-of-fold log-odds as expected for new rows, and that of learnable labels."""
+    folds = int(fold.max()) + 1
+    found = {
+        "label_auc": on_new_rows(expected_auc(eta, T, fold), folds, 1.0),
+        "log_loss": on_new_rows(log_loss(eta, T), folds),
+        "brier": on_new_rows(brier(eta, T), folds, 1.0),
+    }
+    return found, label_table(eta[:, learnable], T[:, learnable], names[learnable], fold)
 
 
 def _interval(mean: float, half: float, most: float = np.inf) -> Interval:
@@ -231,20 +283,32 @@ def _helps(
     return bool(auc[-1] >= max(auc))
 
 
-def add_gains(
-    board: Board, context: EnsembleContext, scores: Floats, shares: Bools, eta: Floats
-) -> None:
-    """Add the quality of each base model and of the stack, and the gain due to each model."""
+def weigh(
+    board: Board, context: EnsembleContext, scores: Floats, shares: Bools
+) -> tuple[Floats, Floats | None]:
+    """Return out-of-fold log-odds of the stack, and the prior of its weights; add the quality."""
     T, fold, weights, m = context.T, context.fold, context.weights, len(scores)
+    eta, prior = cross_fitted(scores, T, shares, fold, weights), None
+    losses = []
     for j in range(m):
         alone = cross_fitted(scores[[j]], T, shares[[j]], fold, weights)
         board["label_auc"][j] = label_auc(alone, T, fold)[0].mean
         board["log_loss"][j] = log_loss(alone, T).mean
-    auc, loss = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
-    board["label_auc"][m], board["log_loss"][m] = auc, loss
+        losses.append(_losses(alone, T)[1])
+    # If the stack is significantly worse than its best model, the weights are shrunk to it instead
+    # of equal weights, which are better for few rows otherwise (benchmarks/small_samples.py).
+    best = int(np.argmin(board["log_loss"][:m]))
+    known, loss = _losses(eta, T)
+    if m > 1 and _mean_loss(known, loss - losses[best]).low > 0:
+        prior = np.eye(m)[best]
+        eta = cross_fitted(scores, T, shares, fold, weights, prior)
+    auc, total = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
+    board["label_auc"][m], board["log_loss"][m] = auc, total
     # Gains need a stack without each model, which takes too long for large data.
     for j in range(m if m > 1 and scores.size <= MOST_ENTRIES else 0):
         rest = np.arange(m) != j
-        without = cross_fitted(scores[rest], T, shares[rest], fold, weights)
+        others = None if prior is None or prior[j] else prior[rest]
+        without = cross_fitted(scores[rest], T, shares[rest], fold, weights, others)
         board["auc_gain"][j] = auc - label_auc(without, T, fold)[0].mean
-        board["log_loss_gain"][j] = log_loss(without, T).mean - loss
+        board["log_loss_gain"][j] = log_loss(without, T).mean - total
+    return eta, prior

@@ -1,5 +1,6 @@
 """ScoreClassifier: calibration, imputation and error-rate control for the scores of any model."""
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -15,13 +16,18 @@ from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.kernels import Kernel
 from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.inputs import check_choice, explain_unsuitable
+from dm2l._utils.logistic import LogisticProblem
 from dm2l.completion._completer import LabelCompleter
-from dm2l.completion._in_sample import warn_in_sample
+from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, constant_scores
 
 QUANTILES = 1000  # of the scores of a label, with scale="rank"
-# Penalty of the weights of other labels' scores, and Newton steps (benchmarks/foreign_scores.py).
-PENALTY, STEPS = 2.0, 8
+# Penalty of the weights of other labels' scores (benchmarks/foreign_scores.py), and tolerance of
+# the log-likelihood of a label.
+PENALTY, TOL = 2.0, 1e-9
+# Ratio from which scores are reported, if its logarithm is above so many standard errors; and
+# fewest known and missing entries of a label (benchmarks/in_sample.py).
+RATIO, ERRORS, FEWEST = 1.6, 2.5, 20
 
 
 @dataclass(eq=False, repr=False)
@@ -84,7 +90,6 @@ class ScoreClassifier(MissingLabelClassifier):
     missing_as: str | None = None
 
     def __sklearn_tags__(self) -> Tags:
-        """Estimator tags of scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
@@ -163,18 +168,21 @@ class ScoreClassifier(MissingLabelClassifier):
         F, c = np.tanh(0.5 * eta), T.shape[1]
         self._mean, self._cross = F.mean(axis=0), np.zeros((c, c))
         for k in range(c):
-            rows, w = T[:, k] != 0, np.zeros(c)
-            A, m = (F - self._mean)[rows], 1.0 if weights is None else weights[rows, k]
-            for _ in range(STEPS):
-                p = expit(eta[rows, k] + A @ w)
-                H = (A.T * (m * p * (1 - p))) @ A + PENALTY * np.eye(c)
-                w += np.linalg.solve(H, A.T @ (m * ((T[rows, k] > 0) - p)) - PENALTY * w)
-            self._cross[:, k] = w
+            rows = np.flatnonzero(T[:, k])
+            problem = LogisticProblem(
+                (F - self._mean)[rows].T[None],
+                T[None, rows, k].astype(np.float64),
+                np.ones((1, len(rows))) if weights is None else weights[None, rows, k],
+                np.full(c, PENALTY),
+                np.zeros((1, c)),
+                offset=eta[None, rows, k],
+            )
+            self._cross[:, k] = problem.minimize(np.zeros((1, c)), tol=TOL)[0]
         return FitResult()
 
     def _fit_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:
         learnt = self._learnable
-        warn_in_sample(labels.signs[:, learnt], 0.5 + 0.5 * self._all_scores(X)[:, learnt])
+        _warn_in_sample(labels.signs[:, learnt], 0.5 + 0.5 * self._all_scores(X)[:, learnt])
         return super()._fit_completer(X, labels, result)
 
     def _score_labels(self, X: Any) -> Floats:
@@ -192,3 +200,33 @@ class ScoreClassifier(MissingLabelClassifier):
     def _log_odds(self, X: Any) -> Floats:
         eta = self._own_odds(X)
         return np.clip(eta + (np.tanh(0.5 * eta) - self._mean) @ self._cross, -30.0, 30.0)
+
+
+def uncertainty_ratio(T: Signs, P: Floats) -> tuple[float, float]:
+    """Ratio of the mean ``p (1 - p)`` of missing to known entries, and the error of its log."""
+    # Out-of-fold probabilities are as uncertain for missing entries as for known ones. In-sample
+    # scores separate the known classes, so that calibration makes known entries certain only.
+    parts = [(T == 0) & np.isfinite(P), (T != 0) & np.isfinite(P)]
+    enough = np.all([part.sum(axis=0) >= FEWEST for part in parts], axis=0)
+    if not enough.any():
+        return 1.0, np.inf
+    values, means, pulls = (P * (1 - P))[:, enough], [], []
+    for part in (part[:, enough] for part in parts):
+        mean = np.mean(values, axis=0, where=part)
+        by_row = np.where(part, values - mean, 0.0) / part.sum(axis=0)
+        means.append(float(mean.sum()))
+        pulls.append(by_row.sum(axis=1) / mean.sum())
+    return means[0] / means[1], float(np.linalg.norm(pulls[0] - pulls[1]))
+
+
+def _warn_in_sample(T: Signs, P: Floats) -> None:
+    """Warn about calibrated probabilities that are much more certain for known entries."""
+    ratio, error = uncertainty_ratio(T, P)
+    if ratio > max(RATIO, np.exp(ERRORS * error)):
+        warnings.warn(
+            "The scores look in-sample: they are much more certain for known labels than for "
+            "missing ones. With in-sample scores, imputed labels and error rates are wrong. Pass "
+            "out-of-fold scores, for example from dm2l.model_selection.cross_val_decision.",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -2,10 +2,14 @@ r"""Stacking: calibrated and weighted sums of the scores of the base models.
 
 With the score :math:`s_{ikm}` of row i, label k and model m, standardized by label,
 
-.. math:: z_{ikm} = b_{km} + a_{km} s_{ikm}, \qquad
+.. math:: z_{ikm} = b_{km} + \frac{a_{km} s_{ikm}}{\sqrt{1 + \pi v_{km} s_{ikm}^2 / 8}}, \qquad
           \log\frac{p_{ik}}{1 - p_{ik}} = \beta_k + \sum_m w_{km} z_{ikm}, \qquad a, w \ge 0.
 
-Both are logistic regressions on out-of-fold scores of observed labels,
+The square root averages over the posterior distribution of the slope, whose variance v is large for
+labels with few positives (MacKay, "The evidence framework applied to classification networks",
+1992). Without it, extreme scores of such labels give probabilities near 1.
+
+Slopes and weights are logistic regressions on out-of-fold scores of observed labels,
 
 .. math:: \min_{w, b} \sum_{ik} \ell(b_k + w'z_{ik}) + \tfrac{\gamma}{2} \|w - w_0\|^2
           + \tfrac{\eta}{2} \sum_k (b_k - \beta_k)^2
@@ -20,6 +24,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
+
+from dm2l._utils.logistic import LogisticProblem, padded
+from dm2l.labels._entries import Signs
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -38,8 +45,8 @@ MOST_ENTRIES = 4_000_000
 # Correlation within a group, by which no group counts for more than ten single rows
 # (benchmarks/groups.py).
 WITHIN = 0.1
-# Relative decrease of the objective at which steps end, most steps, and the shortest step.
-TOLERANCE, MOST_STEPS, SHORTEST = 1e-9, 50, 1e-6
+# Decrease of the objective per entry at which steps end.
+TOLERANCE = 1e-9
 
 
 def row_weights(groups: Any) -> Floats:
@@ -66,44 +73,50 @@ class Stack:
     weights: Floats  # (m, c)
     common: Floats  # (m,), weights that all labels share
     intercept: Floats  # (c,)
+    variance: Floats | float = 0.0  # (m, c), of the slopes; 0 in files of earlier versions
 
     @classmethod
     def fit(
-        cls, scores: Floats, T: NDArray[Any], shares: Bools, weights: Floats | None = None
+        cls,
+        scores: Floats,
+        T: Signs,
+        shares: Bools,
+        weights: Floats | None = None,
+        prior: Floats | None = None,
     ) -> Self:
-        """Fit to out-of-fold scores (m, n, c), with NaN where absent, signs and weights (n, c)."""
+        """Fit to out-of-fold scores (m, n, c), with NaN where absent, signs and weights (n, c).
+
+        Common weights are shrunk to the ``prior`` (m,), which are equal weights by default.
+        """
         known = (T != 0) & np.isfinite(scores).all(axis=0)
         step = max(1, int(known.sum() * len(scores) // MOST_ENTRIES))
         rows = known.any(axis=1)
         rows[np.flatnonzero(rows)[np.arange(rows.sum()) % step != 0]] = False
-        # Entries are sorted by label.
-        label, place = np.nonzero(known[rows].T)
-        place, count = np.flatnonzero(rows)[place], known[rows].sum(axis=0)
+        place, weight = padded(known[rows])
+        place, label = np.flatnonzero(rows)[place], np.arange(T.shape[1])[:, None]
         t = T[place, label].astype(np.float64)
-        S = _linked(scores[:, place, label], shares)
+        S = np.where(weight > 0, _linked(scores[:, place, label], shares), 0.0)
         m, c = len(scores), T.shape[1]
-        weight = np.ones(len(t)) if weights is None else weights[place, label]
-        total = np.maximum(np.bincount(label, weight, c), 1)
-
-        def mean(values: Floats) -> Floats:
-            return np.array([np.bincount(label, weight * row, c) for row in values]) / total
-
-        centre = mean(S)
-        spread = mean((S - centre[:, label]) ** 2)
+        if weights is not None:
+            weight *= weights[place, label]
+        total = np.maximum(weight.sum(axis=1), 1)
+        centre = (weight * S).sum(axis=2) / total
+        S -= centre[:, :, None]
+        spread = (weight * S**2).sum(axis=2) / total
         scale = np.sqrt(np.where(spread > 1e-24, spread, 1.0))
-        Z = (S - centre[:, label]) / scale[:, label]
-        rate = logit((np.bincount(label, weight * (t > 0), c) + 0.5) / (total + 1.0))
-        slope, offset = np.zeros((m, c)), np.zeros((m, c))
+        S /= scale[:, :, None]
+        rate = logit(((weight * (t > 0)).sum(axis=1) + 0.5) / (total + 1.0))
+        slope, offset, variance = np.zeros((3, m, c))
         for j in range(m):
-            shrinkage = Shrinkage(np.ones(1), rate, 0.1, HELD_SLOPE, 0.1)
-            own, offset[j], common = fit_logistic(
-                ObservedEntries(Z[j : j + 1], t, count, weight), shrinkage
-            )
-            slope[j] = np.maximum(own[0], FLATTEST * common[0])
-        L = offset[:, label] + slope[:, label] * Z
-        shrinkage = Shrinkage(np.full(m, 1 / m), np.zeros(c), HELD_COMMON, HELD_WEIGHT, 3.0)
-        own, intercept, common = fit_logistic(ObservedEntries(L, t, count, weight), shrinkage)
-        return cls(shares, centre, scale, slope, offset, own, common, intercept)
+            firm = 0.1, HELD_SLOPE, 0.1
+            found = fit_shrunk(S[[j]], t, weight, np.ones(1), rate, *firm)
+            slope[j] = np.maximum(found.own[0], FLATTEST * found.common[0])
+            offset[j], variance[j] = found.intercept, found.variance[0]
+        curves = (values[:, :, None] for values in (offset, slope, variance))
+        start = np.full(m, 1 / m) if prior is None else prior, np.zeros(c)
+        firm = HELD_COMMON, HELD_WEIGHT, 3.0
+        own, intercept, common, _ = fit_shrunk(_calibrated(S, *curves), t, weight, *start, *firm)
+        return cls(shares, centre, scale, slope, offset, own, common, intercept, variance)
 
     @classmethod
     def plain(cls, n_labels: int) -> Self:
@@ -120,9 +133,10 @@ class Stack:
     def log_odds(self, scores: Floats) -> Floats:
         """Log-odds (n, c) from the scores (m, n, c) of all models; NaN where a score is NaN."""
         total = np.tile(self.intercept, (scores.shape[1], 1))
+        variance = np.broadcast_to(self.variance, self.slope.shape)
         for j, S in enumerate(_linked(scores, self.shares)):
             Z = (S - self.centre[j]) / self.scale[j]
-            total += self.weights[j] * (self.offset[j] + self.slope[j] * Z)
+            total += self.weights[j] * _calibrated(Z, self.offset[j], self.slope[j], variance[j])
         return np.clip(total, -30.0, 30.0)
 
 
@@ -131,123 +145,37 @@ def _linked(scores: Floats, shares: Bools) -> Floats:
     return np.where(shares.reshape(-1, *[1] * (scores.ndim - 1)), logit(p), scores)
 
 
-class Shrinkage(NamedTuple):
-    """Targets of the common weights and of the intercepts, and the strength of each penalty."""
-
-    prior: Floats  # target of the common weights
-    rate: Floats  # target of the intercepts
-    common: float
-    own: float  # penalty of the weights of a label, whose target is the common weights
-    intercept: float
+def _calibrated(Z: Floats, offset: Floats, slope: Floats, variance: Floats) -> Floats:
+    return np.asarray(offset + slope * Z / np.sqrt(1 + np.pi / 8 * variance * Z**2))
 
 
-class ObservedEntries:
-    """Observed entries sorted by label: scores (m, N), signs (N,), and their count per label."""
+class ShrunkWeights(NamedTuple):
+    """Weights (m, c) and intercepts (c,) of labels, common weights (m,), variances of weights."""
 
-    def __init__(
-        self, Z: Floats, t: Floats, count: NDArray[np.intp], weights: Floats | None = None
-    ) -> None:
-        self._rows = [*Z, np.ones(len(t))]  # the last row belongs to the intercept
-        self._t, self._count = t, count
-        self._weights = np.ones(len(t)) if weights is None else weights
-        self._label = np.repeat(np.arange(len(count)), count)
-
-    def terms(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Log loss (c,), its gradient (c, m + 1) and its second derivatives at ``theta``."""
-
-        def by_label(values: Floats) -> Floats:
-            sums = np.bincount(self._label, values, len(self._count))
-            return sums.astype(np.float64)
-
-        eta = np.zeros(len(self._t))
-        for row, own in zip(self._rows, theta.T, strict=True):
-            eta += row * np.repeat(own, self._count)
-        margin = self._t * eta
-        small = np.exp(-np.abs(margin))
-        loss = self._weights * (np.log1p(small) + np.maximum(-margin, 0.0))
-        wrong = np.where(margin > 0, small, 1.0) / (1.0 + small)
-        slope, bend = -self._t * wrong * self._weights, wrong * (1.0 - wrong) * self._weights
-        c, size = theta.shape
-        gradient, curvature = np.empty((c, size)), np.empty((c, size, size))
-        for a, row in enumerate(self._rows):
-            gradient[:, a] = by_label(row * slope)
-            bent = row * bend
-            for b in range(a + 1):
-                curvature[:, a, b] = curvature[:, b, a] = by_label(bent * self._rows[b])
-        return by_label(loss), gradient, curvature
+    own: Floats
+    intercept: Floats
+    common: Floats
+    variance: Floats  # (m, c)
 
 
-def fit_logistic(entries: ObservedEntries, shrinkage: Shrinkage) -> tuple[Floats, Floats, Floats]:
-    """Weights (m, c), intercepts (c,) and common weights (m,)."""
-    common, b = _fit_shared(entries, shrinkage)
-    theta = np.column_stack([np.tile(common, (len(b), 1)), b])
-    if len(b) > 1:
-        theta = _fit_own(entries, shrinkage, theta)
-    return theta[:, :-1].T.copy(), theta[:, -1].copy(), common
-
-
-def _fit_shared(entries: ObservedEntries, shrinkage: Shrinkage) -> tuple[Floats, Floats]:
-    m, c = len(shrinkage.prior), len(shrinkage.rate)
-
-    def at(w: Floats, b: Floats) -> tuple[float, Floats, Floats]:
-        loss, gradient, curvature = entries.terms(np.column_stack([np.tile(w, (c, 1)), b]))
-        apart = shrinkage.common * np.sum((w - shrinkage.prior) ** 2)
-        apart += shrinkage.intercept * np.sum((b - shrinkage.rate) ** 2)
-        return float(loss.sum() + apart / 2), gradient, curvature
-
-    w, b = shrinkage.prior, shrinkage.rate
-    value, gradient, curvature = at(w, b)
-    for _ in range(MOST_STEPS):
-        gw = gradient[:, :m].sum(axis=0) + shrinkage.common * (w - shrinkage.prior)
-        gb = gradient[:, m] + shrinkage.intercept * (b - shrinkage.rate)
-        # No entry has the intercepts of two labels, so each is eliminated on its own.
-        own, across = curvature[:, m, m] + shrinkage.intercept, curvature[:, :m, m]
-        H = curvature[:, :m, :m].sum(axis=0) + shrinkage.common * np.eye(m)
-        H -= (across / own[:, None]).T @ across
-        free = (w > 0) | (gw < 0)
-        dw = np.zeros(m)
-        dw[free] = -np.linalg.solve(H[np.ix_(free, free)], (gw - across.T @ (gb / own))[free])
-        db = -(gb + across @ dw) / own
-        if -(gw @ dw + gb @ db) <= TOLERANCE * max(value, 1.0):
-            break
-        size, before = 1.0, value
-        while size > SHORTEST:
-            there = np.maximum(w + size * dw, 0.0), b + size * db
-            value, gradient, curvature = at(*there)
-            if value <= before:
-                break
-            size /= 2
-        w, b = there
-    return w, b
-
-
-def _fit_own(entries: ObservedEntries, shrinkage: Shrinkage, theta: Floats) -> Floats:
-    m = len(shrinkage.prior)
-    goal = np.column_stack([theta[:, :m], shrinkage.rate])
-    firm = np.append(np.full(m, shrinkage.own), shrinkage.intercept)
-
-    def at(theta: Floats) -> tuple[Floats, Floats, Floats]:
-        loss, gradient, curvature = entries.terms(theta)
-        apart = loss + (firm * (theta - goal) ** 2).sum(axis=1) / 2
-        return apart, gradient + firm * (theta - goal), curvature
-
-    value, gradient, curvature = at(theta)
-    for _ in range(MOST_STEPS):
-        fixed = (theta <= 0) & (gradient >= 0)
-        fixed[:, m] = False
-        H = curvature + np.diag(firm)
-        H[fixed[:, :, None] | fixed[:, None, :]] = 0.0
-        H[fixed[:, :, None] & np.eye(m + 1, dtype=bool)] = 1.0
-        step = -np.linalg.solve(H, np.where(fixed, 0.0, gradient)[:, :, None])[:, :, 0]
-        if -(gradient * step).sum() <= TOLERANCE * max(value.sum(), 1.0):
-            break
-        size, before, start = np.ones((len(theta), 1)), value, theta
-        while size.max() > SHORTEST:
-            theta = start + size * step
-            theta[:, :m] = np.maximum(theta[:, :m], 0.0)
-            value, gradient, curvature = at(theta)
-            worse = value > before * (1 + 1e-12)
-            if not worse.any():
-                break
-            size = np.where(worse[:, None], size / 2, size)
-    return theta
+def fit_shrunk(
+    Z: Floats, t: Floats, weights: Floats, prior: Floats, rate: Floats, *held: float
+) -> ShrunkWeights:
+    """Fit weights of inputs (m, c, N) to signs and weights of entries (c, N)."""
+    # The penalties hold common weights at ``prior``, those of a label at the common ones, and
+    # intercepts at ``rate``.
+    held_common, held_own, held_intercept = held
+    (m, c, _), start = Z.shape, np.column_stack([rate, np.tile(prior, (len(rate), 1))])
+    penalty = np.append(held_intercept, np.full(m, held_common / c))
+    inputs, tol = np.stack([np.ones_like(t), *Z], axis=1), TOLERANCE * max(weights.sum(), 1.0)
+    problem = LogisticProblem(inputs, t, weights, penalty, start, shared=True, nonnegative=True)
+    W = problem.minimize(start, tol=tol)
+    common = W[0, 1:].copy()
+    if c > 1:
+        penalty, goal = np.append(held_intercept, np.full(m, held_own)), W.copy()
+        goal[:, 0] = rate
+        problem = LogisticProblem(inputs, t, weights, penalty, goal, nonnegative=True)
+        W = problem.minimize(W, tol=tol / c)
+    covariance = np.linalg.inv(problem.hessian(problem.derivatives(W, problem.evaluate(W)[1])[1]))
+    variance = np.diagonal(covariance, axis1=1, axis2=2)[:, 1:].T
+    return ShrunkWeights(W[:, 1:].T.copy(), W[:, 0].copy(), common, variance)

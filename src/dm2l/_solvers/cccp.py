@@ -17,7 +17,7 @@ from scipy.optimize import OptimizeResult, line_search, minimize
 
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import thresholded_nuclear_norm
-from dm2l._solvers.problem import Preconditioner, Problem, Report, SmoothProblem, Solution
+from dm2l._solvers.problem import Problem, Report, Solution
 from dm2l._utils.arrays import asarray_like, to_numpy
 
 DELTA = 0.005  # threshold of Algorithm 2
@@ -25,33 +25,25 @@ RESTART = 20
 MOST_EVALUATIONS = 1000
 RELATIVE_CHANGE = 1e-3
 
+Array = NDArray[np.float64]
 _norm = partial(thresholded_nuclear_norm, delta=DELTA)
 
 
 def solve_cccp(
-    problem: SmoothProblem,
-    preconditioner: Preconditioner,
-    W: Any,
-    *,
-    tol: float,
-    max_iter: int,
-    report: Report | None = None,
+    problem: Any, preconditioner: Any, W: Any, *, tol: float, max_iter: int, report: Any = None
 ) -> Solution:
     """Linearize the concave part at ``W_t`` and minimize the surrogate, until ``J`` converges."""
+    # The problem is a SmoothProblem that can linearize its global norm.
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
     converged = False
     for _ in range(max_iter):
         linear = problem.linearize(W) if problem.concave else None
-        inner = solve_lbfgs(
-            problem,
-            preconditioner,
-            preconditioner.to_variables(W),
-            tol=0.1 * tol,
-            max_iter=1000,
-            linear=linear,
-            smoothing=1e-2 if len(history) == 1 else 1e-4,
-        )
+        surrogate = partial(problem.evaluate, linear=linear)
+        limits: dict[str, Any] = {"tol": 0.1 * tol, "max_iter": 1000}
+        limits["smoothing"] = 1e-2 if len(history) == 1 else 1e-4
+        V = preconditioner.to_variables(W)
+        inner = solve_lbfgs(problem, preconditioner, V, evaluate=surrogate, **limits)
         value = problem.exact(inner.W)
         gain = history[-1] - value
         if gain > 0:
@@ -62,14 +54,7 @@ def solve_cccp(
         if gain <= tol * abs(history[-1]) or not problem.concave:
             converged = True
             break
-    return Solution(
-        W=W,
-        objective=history[-1],
-        n_iter=max(1, len(history) - 1),
-        converged=converged,
-        history=history,
-        n_evaluations=problem.n_evaluations - evaluations,
-    )
+    return Solution(W, history[-1], history, converged, problem.n_evaluations - evaluations)
 
 
 def solve_published(
@@ -80,7 +65,7 @@ def solve_published(
     shape, example = W.shape, problem.features.example
     w = np.asarray(to_numpy(W), dtype=np.float64).ravel()
 
-    def weights(w: NDArray[np.float64]) -> Any:
+    def weights(w: Array) -> Any:
         return asarray_like(w.reshape(shape), example, example.dtype)
 
     history: list[float] = [problem.exact(weights(w))]
@@ -96,33 +81,24 @@ def solve_published(
             report(len(history) - 1, history[-1])
         if not steepest and history[-2] - history[-1] <= RELATIVE_CHANGE * abs(history[-2]):
             break
-    return Solution(
-        W=weights(w),
-        objective=history[-1],
-        n_iter=max(1, len(history) - 1),
-        converged=True,
-        history=history,
-        n_evaluations=problem.n_evaluations,
-    )
+    return Solution(weights(w), history[-1], history, n_evaluations=problem.n_evaluations)
 
 
 class _Surrogate:
     """Value and gradient of the surrogate at flat weights, cached for the line search."""
 
-    def __init__(
-        self, problem: Problem, linear: Any, weights: Callable[[NDArray[np.float64]], Any]
-    ) -> None:
+    def __init__(self, problem: Problem, linear: Any, weights: Callable[[Array], Any]) -> None:
         self._problem, self._linear, self._weights = problem, linear, weights
-        self._at: NDArray[np.float64] | None = None
+        self._at: Array | None = None
 
-    def __call__(self, w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def __call__(self, w: Array) -> tuple[float, Array]:
         if self._at is None or not np.array_equal(w, self._at):
             at = self._problem.evaluate(self._weights(w), _norm, self._linear)
             self._at = w.copy()
             self._result = at.value, np.asarray(to_numpy(at.gradient), dtype=np.float64).ravel()
         return self._result
 
-    def best_step(self, gradient: NDArray[np.float64]) -> float:
+    def best_step(self, gradient: Array) -> float:
         """Step along the negative gradient that minimizes the squared loss."""
         change = self._problem.features.scores(self._weights(gradient))
         seen = change * self._problem.objective.observed
@@ -130,7 +106,7 @@ class _Surrogate:
         return float(gradient @ gradient) / bend if bend else 1.0
 
 
-def _descend(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _descend(surrogate: _Surrogate, w: Array) -> Array | None:
     value, gradient = surrogate(w)
     # The search begins at the minimum of the loss, because steps for features of large norm are
     # far below 1. scipy computes its first step from the value before the last step.
@@ -145,7 +121,7 @@ def _descend(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float6
     return None if step is None else w - step * gradient
 
 
-def _conjugate_gradients(surrogate: _Surrogate, w: NDArray[np.float64]) -> NDArray[np.float64]:
+def _conjugate_gradients(surrogate: _Surrogate, w: Array) -> Array:
     """Conjugate gradients in blocks of ``RESTART`` steps, until a first step changes little."""
     values: list[float] = []  # values before the block and after each of its steps
 

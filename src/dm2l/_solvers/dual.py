@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Relative residual at which steps end, and most steps.
-TOLERANCE, MOST_STEPS = 1e-3, 100
+TOLERANCE, MOST_STEPS = 1e-3, 100  # relative residual at which steps end, and most steps
 
 
 def dual_ridge(X: Any, T: Any, alpha: float, weights: Array | None = None) -> tuple[Array, Array]:

@@ -5,8 +5,6 @@ factor of the kernel matrix, ``K = Phi Phi'``, so that ``||W||_F^2 = tr(A'KA)`` 
 model is the linear model on ``Phi``: see :mod:`dm2l._solvers.maps`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from copy import copy
@@ -37,8 +35,8 @@ from dm2l._utils.arrays import (
 )
 from dm2l.labels._matrix import LearnableMask
 
-# Dense matrices with fewer entries are not checked for zeros.
-WORTH_SPARSE = 2**16
+Floats = NDArray[np.float64]
+WORTH_SPARSE = 2**16  # dense matrices with fewer entries are not checked for zeros
 # Up to this share of nonzero entries, products of sparse matrices are faster (benchmarks/blas.py).
 FEW = 0.1
 # Up to this share, the product of a sparse matrix with its own transpose is faster.
@@ -48,9 +46,7 @@ FEW_IN_GRAM = 0.04
 class Features:
     """A matrix ``Phi``, with an implicit last column of ones for the intercept."""
 
-    def __init__(
-        self, Phi: Any, intercept: bool, square: Callable[[], Any] | None = None, workers: int = 1
-    ) -> None:
+    def __init__(self, Phi: Any, intercept: bool, square: Any = None, workers: int = 1) -> None:
         self.xp = namespace(Phi)
         # An array with the library, device and dtype of the scores.
         self.example = np.empty(0, dtype=Phi.dtype) if sp.issparse(Phi) else Phi
@@ -69,7 +65,7 @@ class Features:
         self._square = square
         self._workers = workers if is_numpy_array(Phi) else 1
 
-    def centre(self, mean: Any = None, *, in_place: bool = False) -> Features:
+    def centre(self, mean: Any = None, *, in_place: bool = False) -> "Features":
         """Features minus their column means, or minus ``mean``, if they have an intercept."""
         if not self.intercept or self.mean is not None:
             return self
@@ -106,7 +102,7 @@ class Features:
         moved = W[self.d :, :] + (mean @ W[: self.d, :])[None, :]
         return self.xp.concat([W[: self.d, :], moved], axis=0)
 
-    def spread(self, weights: NDArray[np.float64] | None = None) -> float:
+    def spread(self, weights: Floats | None = None) -> float:
         """Sum of the variances of all columns."""
         if self.variance is None:
             self.variance = float(column_variances(self.Phi, weights).sum())
@@ -143,8 +139,7 @@ class Features:
     def adjoint(self, G: Any) -> Any:
         """``Phi' G``, with the column sums of ``G`` as the last row."""
         xp = self.xp
-        # A product with another dtype would copy Phi.
-        R = xp.astype(G, self.Phi.dtype, copy=False)
+        R = xp.astype(G, self.Phi.dtype, copy=False)  # another dtype would copy Phi
         # (R'Phi)' takes about half the time of Phi'R with a row-major Phi (benchmarks/blas.py).
         if self._transposed is not None:
             product = self._transposed @ R
@@ -161,9 +156,7 @@ class Features:
             product = product - self._implied[:, None] * sums
         return xp.concat([product, sums], axis=0)
 
-    def gram(
-        self, rows: NDArray[np.intp] | None = None, weights: NDArray[np.float64] | None = None
-    ) -> Any:
+    def gram(self, rows: NDArray[np.intp] | None = None, weights: Floats | None = None) -> Any:
         """``Phi' diag(weights) Phi`` with the border of the ones column, over all or some rows."""
         xp = self.xp
         Phi = self.Phi if rows is None else self.Phi[rows, :]
@@ -218,7 +211,7 @@ def without_zeros(X: Any) -> Any:
     return X if np.any(mean**2 > 99 * variance) else sparse
 
 
-def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def column_variances(X: Any, weights: Floats | None = None) -> Floats:
     """Variance of each column of a dense or sparse matrix, with weights of the rows."""
     if sp.issparse(X):
         weights = None if weights is None else weights.astype(X.dtype)
@@ -241,18 +234,16 @@ def column_variances(X: Any, weights: NDArray[np.float64] | None = None) -> NDAr
     return np.asarray(total / X.shape[0])
 
 
-def default_ridge(variances: NDArray[np.float64]) -> float:
+def default_ridge(variances: Floats) -> float:
     """Return alpha ``4 (sum_j s_j)^2 / d`` of a linear model for column deviations ``s_j``."""
     # This is near the best alpha for many data sets (benchmarks/ridge.py).
     alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
     return alpha if alpha > 0 else 1.0
 
 
-def ridge_value(alpha: float | str, X: Any, weights: NDArray[np.float64] | None = None) -> float:
+def ridge_value(alpha: float | str, X: Any, weights: Floats | None = None) -> float:
     """Return alpha as a number, which is :func:`default_ridge` for ``alpha="scale"``."""
-    if not isinstance(alpha, str):
-        return float(alpha)
-    return default_ridge(column_variances(X, weights))
+    return default_ridge(column_variances(X, weights)) if isinstance(alpha, str) else float(alpha)
 
 
 class FeatureMap:
@@ -265,14 +256,8 @@ class FeatureMap:
     offset: Any = None  # (d,): means subtracted from the inputs, which move the intercept
     plain = False  # whether the features are the inputs
     square: Callable[[], Any] | None = None  # returns Phi'Phi, if cheaper than the product
-
-    def fit(self, X: Any) -> Any:
-        """Features of the training rows."""
-        raise NotImplementedError
-
-    def transform(self, X: Any) -> Any:
-        """Features of any rows, by a :meth:`fixed` map."""
-        raise NotImplementedError
+    fit: Callable[[Any], Any]  # returns features of the training rows
+    transform: Callable[[Any], Any]  # returns features of any rows, by a :meth:`fixed` map
 
     def coefficients(self, W: Any) -> Any:
         """``A`` for given feature weights."""
@@ -286,7 +271,7 @@ class FeatureMap:
         """The paper's start: feature weights of ``A = I``."""
         return self.weights(asarray_like(np.eye(self.n_coefficients, n_labels), self.example))
 
-    def fixed(self, X: Any) -> FeatureMap:
+    def fixed(self, X: Any) -> "FeatureMap":
         """The map from any rows to these features, after a fit to ``X``."""
         return self
 
@@ -356,7 +341,7 @@ class LinearMap(FeatureMap):
         return solve_triangular(self._factor.L, take_rows(F, self._factor.pivots))
 
 
-def _dense_gram(X: Any) -> NDArray[np.float64]:
+def _dense_gram(X: Any) -> Floats:
     """Return ``XX'`` of a sparse ``X`` as a dense matrix, which takes less memory than sparse."""
     n, others = X.shape[0], X.T.tocsr()
     K = np.empty((n, n))
@@ -402,13 +387,5 @@ class Weights(NamedTuple):
 
 
 # Attributes of a fitted estimator that hold its weights, in the order of their fields.
-FITTED = (
-    "intercept_",
-    "coef_",
-    "dual_coef_",
-    "X_fit_",
-    "_kernel",
-    "_fourier_map",
-    "_landmark_factor",
-    "approximation_error_",
-)
+FITTED: tuple[str, ...] = ("intercept_", "coef_", "dual_coef_", "X_fit_", "_kernel")
+FITTED += ("_fourier_map", "_landmark_factor", "approximation_error_")

@@ -12,8 +12,6 @@ along a step ``(F_1, A_1, b_1)``. The preconditioned step solves ``rho F + alpha
 a factor of ``K`` nor products with it are needed, so ``M`` may overwrite ``K``.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from threading import Condition
 from typing import Any
@@ -24,18 +22,9 @@ from numpy.typing import NDArray
 
 from dm2l._solvers.features import Features
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
-from dm2l._utils.arrays import (
-    add_diagonal,
-    asarray_like,
-    cholesky,
-    float64,
-    invert_triangular,
-    is_non_numpy,
-    solve_triangular,
-)
+from dm2l._utils.arrays import add_diagonal, asarray_like, cholesky, is_non_numpy, solve_triangular
 
-# Columns of the inverse of the factor that are computed together.
-_WIDTH = 256
+_WIDTH = 256  # columns of the inverse of the factor that are computed together
 
 
 class KernelOperator(Features):
@@ -60,7 +49,7 @@ class KernelOperator(Features):
 
     def adjoint(self, G: Any) -> Any:
         """Slopes along scores, which are the gradients here, in float64."""
-        return float64(G)
+        return self.xp.astype(G, self.xp.float64, copy=False)
 
     def dual(self, W: Any) -> Any:
         return W[self.n : 2 * self.n, :]
@@ -102,7 +91,7 @@ class KernelPreconditioner(Preconditioner):
     """Preconditioned steps by the Cholesky factor of ``M = rho K + alpha I``."""
 
     # Solves the systems of this factor and of its copies in other threads together.
-    together: BatchedSolver | None = None
+    together: "BatchedSolver | None" = None
     place = 0
 
     def __init__(self, problem: KernelProblem, *, keep: bool = False) -> None:
@@ -118,20 +107,14 @@ class KernelPreconditioner(Preconditioner):
         M = add_diagonal(M, xp.full_like(M[:, 0], self.alpha))
         R = cholesky(M, overwrite=True)
         if R is None:
-            raise np.linalg.LinAlgError(
-                "The kernel matrix is not positive semi-definite. Use a valid kernel, or add a "
-                "small constant to its diagonal."
-            )
-        self._R = R
-        self._inverse = invert_triangular(R) if is_non_numpy(R) else None
-        self._ones = None
-        if features.intercept:
-            self._ones = self._solve(xp.ones_like(R[:, :1]))
+            what = "The kernel matrix is not positive semi-definite."
+            remedy = "Use a valid kernel, or add a small constant to its diagonal."
+            raise np.linalg.LinAlgError(f"{what} {remedy}")
+        self._keep(R)
+        self._ones = self._solve(xp.ones_like(R[:, :1])) if features.intercept else None
 
     def _solve(self, D: Any) -> Any:
-        if self.together is not None:
-            return self.together.solve(self.place, D)
-        return self.solve(D)
+        return self.solve(D) if self.together is None else self.together.solve(self.place, D)
 
     def solve(self, D: Any) -> Any:
         """``M^-1 D``, from the two triangular systems of a :class:`Preconditioner`."""
@@ -165,7 +148,7 @@ class KernelPreconditioner(Preconditioner):
             inverse = inverse - self._ones[:, 0] ** 2 / xp.sum(self._ones)
         return (1.0 - self.alpha * inverse) / self.rho
 
-    def members(self, count: int) -> list[KernelPreconditioner]:
+    def members(self, count: int) -> "list[KernelPreconditioner]":
         """Copies of this factor for ``count`` threads, each of which has to call ``leave``."""
         together, members = BatchedSolver(self, count), []
         for place in range(count):

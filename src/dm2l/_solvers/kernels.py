@@ -10,15 +10,7 @@ from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 from scipy.linalg.lapack import get_lapack_funcs
 
-from dm2l._utils.arrays import (
-    asarray_like,
-    cholesky,
-    float64,
-    is_non_numpy,
-    namespace,
-    take_rows,
-    to_numpy,
-)
+from dm2l._utils.arrays import asarray_like, cholesky, float64, is_non_numpy, take_rows, to_numpy
 
 NOT_SYMMETRIC = "The kernel matrix is not symmetric. A kernel must satisfy k(a, b) = k(b, a)."
 
@@ -55,7 +47,7 @@ class Kernel:
 
     def _shifted(self, A: Any, B: Any) -> tuple[Any, Any]:
         """Rows relative to a row of ``B`` where squared distances would be rounding errors."""
-        largest = float(namespace(B).max(B * B)) * B.shape[1] if min(B.shape) else 0.0
+        largest = float(array_namespace(B).max(B * B)) * B.shape[1] if min(B.shape) else 0.0
         if self.gamma * largest * np.finfo(np.float64).eps < 1e-6:
             return A, B
         return A - B[:1], B - B[:1]
@@ -79,10 +71,9 @@ class Kernel:
             return inner**self.degree
         if self.kernel == "sigmoid":
             return xp.tanh(inner)
-        raise ValueError(
-            f"kernel={self.kernel!r} takes numpy arrays only. Pass X as a numpy array, or use "
-            "kernel='precomputed' or a callable kernel."
-        )
+        what = f"kernel={self.kernel!r} takes numpy arrays only."
+        remedy = "Pass X as a numpy array, or use kernel='precomputed' or a callable kernel."
+        raise ValueError(f"{what} {remedy}")
 
 
 def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:
@@ -92,7 +83,7 @@ def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:
         inner = inner.toarray() if sp.issparse(inner) else inner
         squares = [to_numpy((sp.csr_array(M).power(2)).sum(axis=1)) for M in (A, B)]
     else:
-        squares = [namespace(M).sum(M * M, axis=1) for M in (A, B)]
+        squares = [array_namespace(M).sum(M * M, axis=1) for M in (A, B)]
     # Operations are in place to save memory.
     union = squares[0][:, None] + squares[1][None, :]
     union -= inner
@@ -102,7 +93,7 @@ def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:
     inner /= union
     inner -= 1.0
     inner *= gamma
-    return namespace(inner).exp(inner)
+    return array_namespace(inner).exp(inner)
 
 
 @dataclass(eq=False)
@@ -120,7 +111,7 @@ class KernelFactor:
         """``Phi'Phi``, from the triangular ``L`` where rows of ``Phi`` repeat those of ``L``."""
         if self.counts is None:
             return self.Phi.T @ self.Phi
-        xp, n = namespace(self.L), self.L.shape[0]
+        xp, n = array_namespace(self.L), self.L.shape[0]
         weights = asarray_like(np.sqrt(self.counts), self.L)
         total = xp.zeros_like(self.L)
         step = max(256, -(-n // 8))
@@ -135,16 +126,14 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     """Exact factor of a positive semi-definite kernel matrix, whose rows may be duplicates."""
     # Cholesky with diagonal pivoting, down to tol times the first pivot, takes the place of plain
     # Cholesky if K is not safely positive definite.
-    xp = namespace(K)
+    xp = array_namespace(K)
     # A float32 kernel matrix is positive semi-definite only up to rounding.
     noise = float(xp.finfo(K.dtype).eps) if xp.isdtype(K.dtype, "real floating") else 0.0
     tol = max(tol, 10 * noise)
     K = float64(K)
     diagonal = xp.linalg.diagonal(K)
     largest = float(xp.max(diagonal)) if K.shape[0] else 0.0
-    check_largest(largest)
-    if float(xp.min(diagonal)) < -max(1e-6, 1e4 * noise) * largest:
-        raise indefinite(0, -float(xp.min(diagonal)))
+    check_diagonal(float(xp.min(diagonal)) if K.shape[0] else 0.0, largest, noise)
     first = _first_alike(K, diagonal, tol * largest, max(1e-6, 1e4 * noise) * largest)
     kept, place, counts = np.unique(first, return_inverse=True, return_counts=True)
     place = place.ravel()
@@ -166,19 +155,21 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     return KernelFactor(Phi, kept[order[:rank]], L)
 
 
-def check_largest(largest: float) -> None:
-    """Raise an error if the largest diagonal entry of a kernel matrix is not positive."""
+def check_diagonal(lowest: float, largest: float, noise: float, n_pivots: int = 0) -> None:
+    """Raise an error if a residual diagonal is impossible for a kernel matrix."""
     if not largest > 0:
         raise ValueError(
             "The kernel matrix is not positive semi-definite: it has no positive diagonal entry "
             f"(largest: {largest}). Use a valid kernel."
         )
+    if lowest < -max(1e-6, 1e4 * noise) * largest:
+        raise indefinite(n_pivots, -lowest)
 
 
 def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:
     """For every row, the first row that equals it within ``tol``; also checks ``K``."""
     # Rows are equal if K_ii + K_jj - 2 K_ij <= tol; values far below 0 are errors.
-    xp, n = namespace(K), K.shape[0]
+    xp, n = array_namespace(K), K.shape[0]
     index = xp.arange(n, device=device(K))
     nobody = xp.full_like(index, n)
     blocks = [(start, min(n, start + 2**24 // n + 1)) for start in range(0, n, 2**24 // n + 1)]
@@ -198,10 +189,8 @@ def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.i
     if np.array_equal(first, itself):
         return first
     chosen = asarray_like(first, K)
-    worst = [
-        xp.max(xp.abs(K[start:end, :] - xp.take(K, chosen[start:end], axis=0)), axis=1)
-        for start, end in blocks
-    ]
+    off = (K[start:end, :] - xp.take(K, chosen[start:end], axis=0) for start, end in blocks)
+    worst = [xp.max(xp.abs(part), axis=1) for part in off]
     return np.where(to_numpy(xp.concat(worst)) <= tol, first, itself)
 
 

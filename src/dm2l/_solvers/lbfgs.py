@@ -1,5 +1,6 @@
 """The default solver: quasi-Newton on the smoothed objective in preconditioned variables."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,24 +23,18 @@ FAR = 2e-2
 PATIENCE = 7e-6
 # The solver has converged only if the previous smoothing ended within this multiple of ``tol``.
 NEARLY = 2.0
-# Pairs of steps and gradient changes that are stored.
-MEMORY = 20
+MEMORY = 20  # pairs of steps and gradient changes that are stored
 FEW = 8  # number of pairs for which memory is allocated at a time, because most fits need few
-# Iterations between two evaluations of the curvature of the norms.
-REFRESH = 2
+REFRESH = 2  # iterations between two evaluations of the curvature of the norms
 # A step is shortened if it gains less than this share of the gain that the slope predicts.
 SUFFICIENT = 1e-4
 SHORTENINGS = 20
-# Smaller relative differences of the objective are rounding errors.
-ROUNDING = 1e-14
-# For tolerances below this, values of the objective are not precise enough.
-ROUNDING_OF_J = 1e-12
+ROUNDING = 1e-14  # smaller relative differences of the objective are rounding errors
+ROUNDING_OF_J = 1e-12  # for tolerances below this, values of the objective are not precise enough
 # The rate at which predicted gains fall is measured over WINDOW steps, and is at most SLOWEST.
 WINDOW, SLOWEST = 5, 0.95
-# The step after a shortened one may be longer by at most this factor.
-LENGTHENING = 1.5
-# A start is shortened if its best multiple is below this value.
-SHORTER = 0.9
+LENGTHENING = 1.5  # the step after a shortened one may be longer by at most this factor
+SHORTER = 0.9  # a start is shortened if its best multiple is below this value
 
 
 def solve_lbfgs(
@@ -49,7 +44,7 @@ def solve_lbfgs(
     *,
     tol: float,
     max_iter: int,
-    linear: Any = None,
+    evaluate: Callable[..., Evaluation] | None = None,
     smoothing: float = SMOOTHING[1],
     finest: float = SMOOTHING[-1],
     report: Report | None = None,
@@ -59,8 +54,8 @@ def solve_lbfgs(
     # In these variables, the Hessian of loss and ridge is near the identity and that of the norms
     # near I (x) lambda_d Q / rho, with Q the mean curvature of a row: quasi-Newton models start
     # from their sum. The solver stops when the sum of predicted gains is below tol. (scipy's
-    # L-BFGS takes no initial Hessian.)
-    descent = _Descent(problem, preconditioner, linear, report)
+    # L-BFGS takes no initial Hessian.) ``evaluate`` replaces the method of the problem.
+    descent = _Descent(problem, preconditioner, evaluate or problem.evaluate, report)
     evaluations = problem.n_evaluations
     steps = np.asarray(SMOOTHING)
     ladder = steps[(steps >= finest) & (steps <= smoothing)].tolist()
@@ -93,15 +88,10 @@ def solve_lbfgs(
     seen = descent.bent  # the last evaluation with curvature
     if seen is not None:
         seen = best.at._replace(curvature=seen.curvature)
-    return Solution(
-        W=preconditioner.to_weights(best.V),
-        objective=best.exact,
-        n_iter=max(1, descent.n_iter),
-        converged=converged,
-        history=descent.history,
-        n_evaluations=problem.n_evaluations - evaluations,
-        known=None if seen is None else Known(seen, best.mu),
-    )
+    W, evaluations = preconditioner.to_weights(best.V), problem.n_evaluations - evaluations
+    solution = Solution(W, best.exact, descent.history, converged, evaluations)
+    solution.known = None if seen is None else Known(seen, best.mu)
+    return solution
 
 
 @dataclass
@@ -177,7 +167,7 @@ class _Descent:
 
     problem: SmoothProblem
     preconditioner: Preconditioner
-    linear: Any
+    objective: Callable[..., Evaluation]
     report: Report | None
     memory: _Memory = field(default_factory=_Memory)
     model: Any = None
@@ -293,7 +283,7 @@ class _Descent:
     def evaluate(self, V: Any, mu: float, curvature: bool, known: Known | None = None) -> _Point:
         if known is None:
             W = self.preconditioner.to_weights(V)
-            at = self.problem.evaluate(W, SmoothNorm(mu), self.linear, curvature=curvature)
+            at = self.objective(W, SmoothNorm(mu), curvature=curvature)
         else:
             at = known.at
         gradient = self.preconditioner.to_gradient(at.gradient)

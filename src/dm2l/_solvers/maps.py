@@ -9,8 +9,6 @@ With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, which has
 * :class:`KernelColumns`: ``Phi = K``, the variables of the published solver.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -22,14 +20,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
 from dm2l._solvers.features import FeatureMap
-from dm2l._solvers.kernels import (
-    NOT_SYMMETRIC,
-    Kernel,
-    KernelFactor,
-    check_largest,
-    indefinite,
-    kernel_factor,
-)
+from dm2l._solvers.kernels import NOT_SYMMETRIC, Kernel, KernelFactor, check_diagonal, kernel_factor
 from dm2l._utils.arrays import (
     asarray_like,
     float64,
@@ -44,30 +35,21 @@ _PAIRS = 1000  # pairs of rows from which a FourierMap estimates its error
 _ANGLES = 2**20  # most angles that a FourierMap holds in memory
 
 
-class _FactorMap(FeatureMap):
-    """A map by a factor ``K ~ Phi Phi'`` with ``Phi[pivots] = L``."""
+class KernelColumns(FeatureMap):
+    """``Phi = K`` with the weights ``A``, as in equation (4) of the paper."""
+
+    error = 0.0
+    pivots: NDArray[np.intp]  # the training rows that have coefficients
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
 
-    def _keep(self, factor: KernelFactor) -> None:
-        self._factor, self.pivots, self.error = factor, factor.pivots, factor.error
-        self.example, self.n_coefficients = factor.L, len(factor.pivots)
-
-    def coefficients(self, W: Any) -> Any:
-        """``A`` of the scores ``k(x, pivots) A``."""
-        return solve_triangular(self._factor.L, W, transpose=True)
-
-    def weights(self, coefficients: Any) -> Any:
-        """Feature weights for given ``A``."""
-        return self._factor.L.T @ coefficients
-
-
-class _PivotRows(FeatureMap):
-    """A map with one row of coefficients for each training row in ``pivots``."""
-
-    _kernel: Kernel
-    pivots: NDArray[np.intp]
+    def fit(self, X: Any) -> Any:
+        K = self._kernel(X, X)
+        self.n_coefficients, self.pivots = X.shape[0], np.arange(X.shape[0])
+        # The matrix itself is not kept, because the solver may overwrite it.
+        self.example = asarray_like(np.empty((0, 0)), K)
+        return K
 
     def stored(self, X: Any) -> dict[str, Any]:
         """The pivot rows, or their numbers if ``X`` is the kernel matrix."""
@@ -76,17 +58,18 @@ class _PivotRows(FeatureMap):
         return {"kernel": self._kernel, "X_fit": kept}
 
 
-class KernelMap(_FactorMap, _PivotRows):
-    """``Phi`` with ``K = Phi Phi'``, exactly or with ``n_components`` columns."""
+class KernelMap(KernelColumns):
+    """``K ~ Phi Phi'`` with ``Phi[pivots] = L``, exactly or with ``n_components`` columns."""
 
-    def __init__(
-        self, kernel: Kernel, n_components: int | None = None, random_state: Any = None
-    ) -> None:
+    def __init__(self, kernel: Kernel, n_components: Any = None, random_state: Any = None) -> None:
         super().__init__(kernel)
         self._n_components, self._random_state = n_components, random_state
 
+    def _keep(self, factor: KernelFactor) -> None:
+        self._factor, self.pivots, self.error = factor, factor.pivots, factor.error
+        self.example, self.n_coefficients = factor.L, len(factor.pivots)
+
     def fit(self, X: Any) -> Any:
-        """Return the factor ``Phi``."""
         kernel = self._kernel
         if self._n_components is None:
             factor = kernel_factor(kernel(X, X))
@@ -96,13 +79,19 @@ class KernelMap(_FactorMap, _PivotRows):
         self.square = factor.square
         return factor.Phi
 
-    def fixed(self, X: Any) -> LandmarkMap:
-        """The map from any rows to these features, after a fit to ``X``."""
+    def fixed(self, X: Any) -> FeatureMap:
         rows = take_rows(X, self.pivots)
         return LandmarkMap(self._kernel, rows, self._factor.L, self.error)
 
+    def coefficients(self, W: Any) -> Any:
+        """``A`` of the scores ``k(x, pivots) A``."""
+        return solve_triangular(self._factor.L, W, transpose=True)
 
-class LandmarkMap(_FactorMap):
+    def weights(self, coefficients: Any) -> Any:
+        return self._factor.L.T @ coefficients
+
+
+class LandmarkMap(KernelMap):
     """Features ``Phi = K(X, P) L'^-1`` of any rows, from chosen rows ``P``."""
 
     def __init__(self, kernel: Kernel, rows: Any, L: Any, error: float) -> None:
@@ -114,30 +103,15 @@ class LandmarkMap(_FactorMap):
         """Features of rows, in float64."""
         return solve_triangular(self._factor.L, self._kernel(X, self.rows).T).T
 
+    def fixed(self, X: Any) -> FeatureMap:
+        return self
+
     def inputs(self, X: Any) -> Any:
-        """The chosen rows."""
         return self.rows
 
     def stored(self, X: Any) -> dict[str, Any]:
         """Return the chosen rows and their factor, which the next block of rows needs too."""
-        kept = {"X_fit": self.rows, "landmark_factor": self._factor.L}
-        return {"kernel": self._kernel, **kept}
-
-
-class KernelColumns(_PivotRows):
-    """``Phi = K`` with the weights ``A``, as in equation (4) of the paper."""
-
-    error = 0.0
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-
-    def fit(self, X: Any) -> Any:
-        K = self._kernel(X, X)
-        self.n_coefficients, self.pivots = X.shape[0], np.arange(X.shape[0])
-        # The matrix itself is not kept, because the solver may overwrite it.
-        self.example = asarray_like(np.empty((0, 0)), K)
-        return K
+        return {"kernel": self._kernel, "X_fit": self.rows, "landmark_factor": self._factor.L}
 
 
 class FourierMap(FeatureMap):
@@ -167,9 +141,8 @@ class FourierMap(FeatureMap):
             xp = array_namespace(X)
             frequencies = asarray_like(frequencies, X)
         if X.shape[1] != frequencies.shape[0]:
-            raise ValueError(
-                f"X has {X.shape[1]} columns, but FourierMap was fitted on {frequencies.shape[0]}."
-            )
+            what = f"X has {X.shape[1]} columns,"
+            raise ValueError(f"{what} but FourierMap was fitted on {frequencies.shape[0]}.")
         n, m = X.shape[0], frequencies.shape[1]
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         Phi = xp.empty((n, self.n_components), dtype=dtype, device=device(frequencies))
@@ -215,12 +188,10 @@ class FourierMap(FeatureMap):
     # Properties, because model files store attributes of instances.
     @property
     def n_coefficients(self) -> int:  # type: ignore[override]
-        """Number of features."""
         return self.n_components
 
     @property
     def example(self) -> Any:
-        """The frequencies."""
         return self.frequencies
 
     def stored(self, X: Any) -> dict[str, Any]:
@@ -250,14 +221,16 @@ def pivoted_cholesky(
     diagonal = matrix.diagonal()
     xp = array_namespace(diagonal)
     n, most = diagonal.shape[0], min(n_components, diagonal.shape[0])
-    # Names that end in `left` belong to the residual.
-    left = to_numpy(diagonal).copy()
+    left = to_numpy(diagonal).copy()  # names with "left" belong to the residual
     trace, largest = float(left.sum()), float(left.max(initial=0.0))
     floor = max(tol, 10 * matrix.noise) * largest
     Phi = xp.zeros((n, most), dtype=xp.float64, device=device(diagonal))
     pivots = np.zeros(0, dtype=np.intp)
     while True:
-        _check_diagonal(left, largest, matrix.noise, len(pivots))
+        if not np.isfinite(left).all():
+            what = "The kernel matrix contains NaN or infinity."
+            raise ValueError(f"{what} Use a kernel with finite values.")
+        check_diagonal(float(left.min()), largest, matrix.noise, len(pivots))
         left[left <= 0] = 0.0
         weights = np.where(left > floor, left, 0.0)
         rank = len(pivots)
@@ -311,18 +284,6 @@ def _accept(
         if len(chosen) == limit:
             break
     return np.asarray(chosen, dtype=np.intp), L[chosen, : len(chosen)]
-
-
-def _check_diagonal(left: NDArray[np.float64], largest: float, noise: float, n_pivots: int) -> None:
-    """Raise an error if a residual diagonal is impossible for a kernel matrix."""
-    if not np.isfinite(left).all():
-        raise ValueError(
-            "The kernel matrix contains NaN or infinity. Use a kernel with finite values."
-        )
-    check_largest(largest)
-    lowest = float(left.min())
-    if lowest < -max(1e-6, 1e4 * noise) * largest:
-        raise indefinite(n_pivots, -lowest)
 
 
 class _KernelMatrix:

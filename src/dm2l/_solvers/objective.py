@@ -15,6 +15,7 @@ With real targets and weights ``M`` (:class:`dm2l.labels.EntryWeights`) the loss
 factors, so that Theorem 1 holds for all weights.
 """
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,8 +26,7 @@ from dm2l._solvers.nuclear import Evaluation, Norm, nuclear_norm, thresholded_nu
 from dm2l._utils.arrays import WORTH_SHARING, asarray_like, float64, one_blas_thread, pool, to_numpy
 from dm2l.labels._entries import EntryWeights, Signs
 
-# Up to this number of columns, padding rows of a stack cost less than another stack.
-FEW = 64
+FEW = 64  # up to this number of columns, padding rows of a stack cost less than another stack
 
 
 class Groups:
@@ -44,9 +44,7 @@ class Groups:
         place[self.covered] = np.arange(n_covered)
         self.place = place  # uncovered rows point one past the end
         self.labels = np.flatnonzero(positive.any(axis=0))  # labels with a group
-        self.members = []
-        for label in self.labels:
-            self.members.append(np.sort(place[np.flatnonzero(positive[:, label])]))
+        self.members = [np.sort(place[positive[:, label]]) for label in self.labels]
         sizes = positive.sum(axis=0)[self.labels]
         by_size = np.argsort(sizes, kind="stable")
         self.order = self.labels[by_size]
@@ -135,18 +133,16 @@ class Objective:
     ) -> None:
         example = np.empty(0) if like is None else like
         self._xp, self._example = array_namespace(example), example[:0, ...]
+        as_scores = partial(asarray_like, other=example, dtype=example.dtype)
         self.discriminant = discriminant
-        entries = entries or EntryWeights()
-        M = T != 0 if entries.weights is None else entries.weights
-        goal = T if entries.targets is None else entries.targets
-        if entries.weights is not None:
-            goal = M * goal
-        self.targets = asarray_like(goal, example, example.dtype)  # times the weights
-        self.observed = asarray_like(M, example, example.dtype)  # weights of the entries
+        weights, given = (None, None) if entries is None else (entries.weights, entries.targets)
+        goal: Any = T if given is None else given
+        self.targets = as_scores(goal if weights is None else weights * goal)  # times the weights
+        self.observed = as_scores(T != 0 if weights is None else weights)  # weights of the entries
         # Divisor of squared weighted residuals, and weights of rows; None if all weights are one.
         self.divisor: Any = None
         self.rows: NDArray[np.float64] | None = None
-        if entries.weights is not None:
+        if entries is not None and weights is not None:
             self.rows = entries.rows
             self._set_divisor()
         ordinary = is_numpy_array(example)
@@ -160,37 +156,28 @@ class Objective:
         self._covered = asarray_like(groups.covered, example)
         self._place = asarray_like(groups.place, example)
         full = len(groups.covered)
-        self._weighted = entries.weights is not None
+        self._weighted = weights is not None
         # If all rows are covered, they need not be gathered.
         self._everyone = global_rows == "all" or (not self._weighted and full == len(T))
         self._roots: Any = None  # factors of the rows in the global norm
-        weighted: list[NDArray[Any]] = []
-        if entries.weights is not None:
-            weighted, roots = groups.roots(entries.weights)
-            everyone = np.sqrt(entries.weights.max(axis=1))[:, None]
-            self._roots = asarray_like(
-                everyone if self._everyone else roots, example, example.dtype
-            )
+        scales: list[NDArray[Any]] = []
+        if weights is not None:
+            scales, roots = groups.roots(weights)
+            everyone = np.sqrt(weights.max(axis=1))[:, None]
+            self._roots = as_scores(everyone if self._everyone else roots)
         rows = np.append(groups.covered, 0)
         self._stacks, end = [], 0
         for k, stack in enumerate(groups.stacks):
-            # Stacks are padded with copies of one row, times zero.
-            real = stack < full
+            real = stack < full  # stacks are padded with copies of one row, times zero
             height: NDArray[Any] = real.sum(axis=1)
             scale: NDArray[Any] | None = None if real.all() else real.reshape(-1, 1)
-            if entries.weights is not None:
+            if weights is not None:
                 # A row of weight two counts as two rows, a row of weight below one as one row.
-                height = np.maximum(height, (weighted[k] ** 2).sum(axis=1))
-                scale = weighted[k].reshape(-1, 1)
+                height = np.maximum(height, (scales[k] ** 2).sum(axis=1))
+                scale = scales[k].reshape(-1, 1)
             end += stack.size
-            self._stacks.append(
-                (
-                    asarray_like(rows[stack], example),
-                    asarray_like(height, example),
-                    None if scale is None else asarray_like(scale, example, example.dtype),
-                    end,
-                )
-            )
+            where, heights = asarray_like(rows[stack], example), asarray_like(height, example)
+            self._stacks.append((where, heights, None if scale is None else as_scores(scale), end))
 
     def fill(self, targets: NDArray[Any]) -> None:
         """Set a target for every entry; missing entries get the weights of their rows."""
@@ -276,14 +263,7 @@ class Objective:
         return self.add_norms(F, value, gradient, norm, linear, curvature=curvature)
 
     def add_norms(
-        self,
-        F: Any,
-        value: float,
-        gradient: Any,
-        norm: Norm,
-        linear: Any = None,
-        *,
-        curvature: bool = False,
+        self, F: Any, value: Any, gradient: Any, norm: Norm, linear: Any, *, curvature: bool = False
     ) -> Evaluation:
         """Add norms, of any number of columns, to a loss and, in place, to its gradient."""
         xp = array_namespace(F)

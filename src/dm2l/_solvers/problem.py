@@ -1,7 +1,5 @@
 """The problems that solvers minimize, their preconditioners, and masked ridge solutions."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._solvers.features import Features
@@ -30,6 +29,7 @@ from dm2l.labels._entries import EntryWeights
 
 Array = NDArray[Any]
 Report = Callable[[int, float], None]
+Map = Callable[[Array], Array]
 
 
 class Known(NamedTuple):
@@ -54,13 +54,17 @@ class Solution:
 
     W: Any
     objective: float  # the exact objective at W
-    n_iter: int
-    converged: bool
     history: list[float]  # the exact objective at the start and after every iteration
+    converged: bool = True
     n_evaluations: int = 0
-    factor: Preconditioner | None = None  # the preconditioner of the problem
+    factor: "Preconditioner | None" = None  # the preconditioner of the problem
     ridge: Any = None  # the solution without norms, if the solver started from it
     known: Known | None = None  # the evaluation at W
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations, at least one."""
+        return max(1, len(self.history) - 1)
 
 
 class SmoothProblem(Protocol):
@@ -83,13 +87,10 @@ class SmoothProblem(Protocol):
     def right(self) -> Any: ...  # Phi'T
     def product(self, W: Any) -> Any: ...  # Phi'(O * Phi W): the Hessian of the loss, times W
     def exact(self, W: Any) -> float: ...  # the exact objective
-    def linearize(self, W: Any) -> Any: ...  # a subgradient of the global norm, for evaluate
     def to_original(self, W: Any) -> Any: ...  # weights of centred as weights of given features
     def from_original(self, W: Any) -> Any: ...  # the inverse of to_original
 
-    def evaluate(
-        self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
+    def evaluate(self, W: Any, norm: Norm, *, curvature: bool = False) -> Evaluation:
         """Smoothed and exact objective and the gradient in ``W``."""
 
 
@@ -166,7 +167,7 @@ class Problem:
             A = xp.concat([A, xp.zeros_like(A[:, :1])], axis=1)
         G = self.features.scores(A)
         slope = xp.zeros_like(G)
-        at = self.objective.add_norms(G, 0.0, slope, norm, curvature=curvature)
+        at = self.objective.add_norms(G, 0.0, slope, norm, None, curvature=curvature)
         gradient = self.features.adjoint(slope[:, :size]) @ Q.T
         if not curvature:
             return at._replace(gradient=gradient)
@@ -210,13 +211,14 @@ class Preconditioner:
             if R is not None:
                 break
         else:
-            raise np.linalg.LinAlgError(
-                "The Gram matrix of the features is not positive definite. Scale the features, or "
-                "raise alpha."
-            )
+            what = "The Gram matrix of the features is not positive definite."
+            raise np.linalg.LinAlgError(f"{what} Scale the features, or raise alpha.")
+        self._keep(R)
+
+    def _keep(self, R: Any) -> None:
         self._R = R
         # Accelerators multiply many times faster than they solve triangular systems.
-        self._inverse = invert_triangular(self._R) if is_non_numpy(self._R) else None
+        self._inverse = invert_triangular(R) if is_non_numpy(R) else None
 
     def to_weights(self, V: Any) -> Any:
         """``W = R'^-1 V``."""
@@ -284,6 +286,22 @@ def conjugate_gradients(
     return V
 
 
+def solve_by_cg(
+    product: Map, right: Array, start: Array, tol: float, inverse: Map | None = None, **limits: Any
+) -> Array:
+    """Solve ``product(A) = right`` for a matrix ``A``, where ``inverse`` is nearly the inverse."""
+
+    def flat(function: Map) -> LinearOperator:
+        size = right.size
+        return LinearOperator(
+            (size, size), lambda a: np.ravel(function(a.reshape(right.shape))), dtype=np.float64
+        )
+
+    M = None if inverse is None else flat(inverse)
+    found, _ = cg(flat(product), right.ravel(), start.ravel(), rtol=tol, M=M, **limits)
+    return np.asarray(found.reshape(right.shape))
+
+
 def masked_ridge(
     features: Features,
     T: Array,
@@ -316,12 +334,9 @@ def masked_ridge(
         problem = Problem(features, objective, alpha)
         W, settled = ridge_by_steps(problem)
         if not settled and not chosen:
-            warnings.warn(
-                "Conjugate gradients did not reach a relative gradient of 1e-8. Scale the "
-                "features, raise alpha, or use solver='direct'.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            what = "Conjugate gradients did not reach a relative gradient of 1e-8."
+            what += " Scale the features, raise alpha, or use solver='direct'."
+            warnings.warn(what, ConvergenceWarning, stacklevel=2)
         if settled or not chosen:
             return to_numpy(features.to_original(W))
     if entries is not None:
@@ -372,9 +387,8 @@ def solve_normal(A: Array, B: Array, intercept: bool) -> Array:
     if intercept:
         # The intercept, which is last, is eliminated first and so is not part of the norm.
         column, corner = A[:-1, -1:], A[-1, -1]
-        W = solve_normal(
-            A[:-1, :-1] - column @ column.T / corner, B[:-1] - column * B[-1:] / corner, False
-        )
+        S = A[:-1, :-1] - column @ column.T / corner
+        W = solve_normal(S, B[:-1] - column * B[-1:] / corner, False)
         return np.vstack([W, (B[-1:] - column.T @ W) / corner])
     if not len(A):
         return np.empty((0, B.shape[1]))

@@ -12,7 +12,5 @@ def require(module: str, extra: str) -> Any:
         # If an installed module fails to import another one, its own error is more useful.
         if not error.name or not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise ImportError(
-            f"This function needs {error.name}, which is not installed. Run: pip install "
-            f"'dm2l[{extra}]'"
-        ) from error
+        what = f"This function needs {error.name}, which is not installed."
+        raise ImportError(f"{what} Run: pip install 'dm2l[{extra}]'") from error

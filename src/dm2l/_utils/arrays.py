@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import call
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from threadpoolctl import ThreadpoolController
 
+from dm2l._utils.files import available_memory
+
+Index = NDArray[np.intp]
 # Memory is checked for a sparse X with more columns; a column with three labels needs 200 B.
 WIDE, BYTES_PER_COLUMN = 2**22, 200
 # Long sums of squares of such values are finite; in float64, so are products of two such sums.
@@ -87,7 +90,7 @@ def scale_rows(X: Any, factors: NDArray[np.float64]) -> Any:
     return namespace(X).astype(asarray_like(factors, X), X.dtype, copy=False)[:, None] * X
 
 
-def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:
+def take_rows(array: Any, rows: Index) -> Any:
     """Return some rows of an array, sparse matrix or data frame."""
     if type(array) is np.ndarray:
         return array[rows, ...]
@@ -96,19 +99,14 @@ def take_rows(array: Any, rows: NDArray[np.intp]) -> Any:
     return _safe_indexing(array, rows)
 
 
-def take_columns(array: Any, columns: NDArray[np.intp]) -> Any:
+def take_columns(array: Any, columns: Index) -> Any:
     """Return some columns of an array, sparse matrix or data frame."""
     if is_non_numpy(array):
         return array_namespace(array).take(array, asarray_like(columns, array), axis=1)
     return _safe_indexing(array, columns, axis=1)
 
 
-def take_block(
-    array: Any,
-    rows: NDArray[np.intp],
-    columns: NDArray[np.intp],
-    scratch: NDArray[Any] | None = None,
-) -> Any:
+def take_block(array: Any, rows: Index, columns: Index, scratch: Any = None) -> Any:
     """Return a submatrix; for numpy, it may use the flat array ``scratch`` of the same dtype."""
     if type(array) is not np.ndarray:
         return take_columns(take_rows(array, rows), columns)
@@ -124,9 +122,7 @@ def check_magnitude(X: Any, names: Any = None) -> None:
     """Raise a ValueError if values are so large that their products overflow."""
     xp = namespace(X)
     values = X.data if sp.issparse(X) else X
-    limit = LARGEST.get(str(values.dtype).rpartition(".")[2])
-    if limit is None:
-        return
+    limit = LARGEST.get(str(values.dtype).rpartition(".")[2], np.inf)
     with np.errstate(over="ignore"):
         # In the order of memory, so that no copy is made. If the sum of squares is small, no value
         # exceeds the limit.
@@ -140,10 +136,9 @@ def check_magnitude(X: Any, names: Any = None) -> None:
         return
     column = int(X.indices[place]) if sp.issparse(X) else place % X.shape[1]
     name = f"{column}" if names is None else f"{column} ({names[column]!r})"
-    raise ValueError(
-        f"Column {name} of X holds {value:g}; products of values beyond {limit:g} overflow. "
-        "Scale the column, for instance with StandardScaler, or take its logarithm."
-    )
+    what = f"Column {name} of X holds {value:g}; products of values beyond {limit:g} overflow."
+    remedy = "Scale the column, for instance with StandardScaler, or take its logarithm."
+    raise ValueError(f"{what} {remedy}")
 
 
 def check_columns(X: Any) -> None:
@@ -151,8 +146,6 @@ def check_columns(X: Any) -> None:
     n_columns = X.shape[1]
     if not sp.issparse(X) or n_columns <= WIDE:
         return
-    from dm2l._utils.files import available_memory  # imported here, as few fits need it
-
     needed, free = BYTES_PER_COLUMN * n_columns, available_memory()
     if needed > free:
         used = len(np.unique(X.indices))
@@ -190,10 +183,8 @@ def _scales(X: Any) -> str:
     largest = abs(X).max(axis=0).toarray() if sp.issparse(X) else np.abs(to_numpy(X)).max(axis=0)
     largest = largest.ravel()
     least = np.where(largest > 0, largest, np.inf).argmin()
-    return (
-        f"Absolute values of X reach {largest.max():.3g} in column {largest.argmax()} and "
-        f"{largest[least]:.3g} in column {least}."
-    )
+    most = f"{largest.max():.3g} in column {largest.argmax()}"
+    return f"Absolute values of X reach {most} and {largest[least]:.3g} in column {least}."
 
 
 def identity(square: Any) -> Any:
@@ -230,9 +221,8 @@ def cholesky(A: Any, *, overwrite: bool = False) -> Any:
 def solve_triangular(L: Any, B: Any, *, transpose: bool = False) -> Any:
     """Solve ``L Z = B``, or ``L'Z = B``, with a lower triangular ``L``."""
     if is_numpy_array(L):
-        return scipy.linalg.solve_triangular(
-            L, B, lower=True, trans=int(transpose), check_finite=False
-        )
+        trans = int(transpose)
+        return scipy.linalg.solve_triangular(L, B, lower=True, trans=trans, check_finite=False)
     xp = array_namespace(L)
     A = L.T if transpose else L
     if is_torch_array(L):
@@ -261,12 +251,7 @@ def factorize(values: Iterable[Hashable]) -> NDArray[np.intp]:
 
 
 def sparse_from_parts(
-    data: Any,
-    indices: Any,
-    indptr: Any,
-    shape: Iterable[Any],
-    *,
-    layout: Literal["csr", "csc"] = "csr",
+    data: Any, indices: Any, indptr: Any, shape: Any, *, layout: str = "csr"
 ) -> Any:
     """Make a sparse matrix from the parts in a file, after checking that they are consistent."""
     # scipy's own check does not suffice: it checks nothing if indptr ends in 0, and it compares by
@@ -277,13 +262,9 @@ def sparse_from_parts(
         sizes = []
     if len(sizes) != 2 or not all(0 <= size < 2**63 - 1 for size in sizes):
         raise ValueError(f"the shape must be two integers >= 0, not {str(shape)[:60]}")
-    for name, part, kinds in (
-        ("data", data, "biuf"),
-        ("indices", indices, "iu"),
-        ("indptr", indptr, "iu"),
-    ):
-        if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype.kind not in kinds:
-            array = isinstance(part, np.ndarray)
+    for name, part in {"data": data, "indices": indices, "indptr": indptr}.items():
+        array, kinds = isinstance(part, np.ndarray), "biuf" if name == "data" else "iu"
+        if not array or part.ndim != 1 or part.dtype.kind not in kinds:
             what = f"{part.ndim}-D {part.dtype}" if array else type(part).__name__
             wanted = "integers" if kinds == "iu" else "real numbers"
             raise ValueError(f"{name} must be a 1-D array of {wanted}, not {what}")
@@ -306,8 +287,7 @@ def sparse_from_parts(
     return (sp.csr_array if layout == "csr" else sp.csc_array)(parts, shape=tuple(sizes))
 
 
-# Number of multiplications above which several threads are faster than one.
-WORTH_SHARING = 1e8
+WORTH_SHARING = 1e8  # number of multiplications above which several threads are faster than one
 # The limit for factorizing kernel matrices, which happens often. On a busy machine, threads for
 # smaller matrices can make a fit many times slower.
 WORTH_FACTORING = 1e10

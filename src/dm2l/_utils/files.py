@@ -107,11 +107,9 @@ def damaged_file_error(path: AnyPath, what: str, error: Exception) -> DataFileEr
     """Return the error for a file that made a library raise ``error``."""
     if isinstance(error, UnicodeDecodeError):
         byte = error.object[error.start]
-        return DataFileError(
-            path,
-            f"not encoded in {error.encoding}: byte {byte:#04x} at position {error.start}",
-            hint="Pass its encoding, for example --encoding latin-1 (encoding= in Python).",
-        )
+        reason = f"not encoded in {error.encoding}: byte {byte:#04x} at position {error.start}"
+        hint = "Pass its encoding, for example --encoding latin-1 (encoding= in Python)."
+        return DataFileError(path, reason, hint=hint)
     said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     said = said if len(said) <= 300 else f"{said[:297]}..."
     return DataFileError(path, f"not {what}, or the file is damaged ({said})")

@@ -32,15 +32,12 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         with np.errstate(over="ignore", invalid="ignore"), explain_unsuitable(X):
             X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
     if reset:
-        if sp.issparse(X):
-            check_columns(X)
+        check_columns(X)
         check_magnitude(X, getattr(model, "feature_names_in_", None))
         model._home = device_name(X)
     elif device_name(X) != model._home:
-        raise ValueError(
-            f"The model was fitted to arrays of {model._home}, but X is one of {device_name(X)}. "
-            "Move X to the device of the model, or fit a new model."
-        )
+        what = f"The model was fitted to arrays of {model._home}, but X is one of {device_name(X)}."
+        raise ValueError(f"{what} Move X to the device of the model, or fit a new model.")
     return X
 
 
@@ -95,21 +92,17 @@ def check_rows(X: Any) -> None:
     """Raise an error if X is not a sequence of rows of equal length."""
     if sp.issparse(X):  # a DOK matrix is a mapping
         return
-    name = type(X).__name__
+    what = f"X is a {type(X).__name__}"
     if hasattr(X, "iloc") and not hasattr(X, "columns"):
-        raise ValueError(
-            f"X is a {name}, not a 2-dimensional container. Pass a data frame with one row per "
-            "sample, such as X.to_frame()."
-        )
+        text = f"{what}, not a 2-dimensional container."
+        raise ValueError(f"{text} Pass a data frame with one row per sample, such as X.to_frame().")
     if isinstance(X, (Mapping, Set, ValuesView)):
         raise TypeError(
-            f"X is a {name}, not a table of numbers. Pass an array or a data frame with one row "
+            f"{what}, not a table of numbers. Pass an array or a data frame with one row "
             "per sample, such as pandas.DataFrame(X) for a dict of columns."
         )
     if isinstance(X, Iterator):
-        raise TypeError(
-            f"X is a {name}, which can be read only once. Pass an array or a list: list(X)."
-        )
+        raise TypeError(f"{what}, which can be read only once. Pass an array or a list: list(X).")
     kind = getattr(X, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind == "V":
         fields = f" with the fields {', '.join(map(repr, kind.names))}" if kind.names else ""
@@ -129,13 +122,10 @@ def check_rows(X: Any) -> None:
             )
         lengths.append(_length(row))
         if lengths[-1] != lengths[0]:
-            first, other = (
-                "is not a list" if n is None else f"has {n}" for n in (lengths[0], lengths[-1])
-            )
-            raise ValueError(
-                f"Rows of X differ in their number of values: row 0 {first}, row {i} {other}. Each "
-                "row needs one value for each feature."
-            )
+            sizes = (lengths[0], lengths[-1])
+            first, other = ("is not a list" if n is None else f"has {n}" for n in sizes)
+            text = f"Rows of X differ in their number of values: row 0 {first}, row {i} {other}."
+            raise ValueError(f"{text} Each row needs one value for each feature.")
     if objects and lengths and lengths[0] is not None:
         raise ValueError("X is an array of arrays. Pass one array: numpy.stack(X).")
     try:
@@ -183,19 +173,17 @@ def _reject_object(name: str, i: int, value: Any) -> None:
     try:
         np.asarray([value], dtype=object).astype(np.float64)
     except OverflowError:
-        raise ValueError(
-            f"Column {name} of X holds a number in row {i} that is too large for float64. Scale "
-            "the column so that it stays below 1e308, for instance by its logarithm."
-        ) from None
+        what = f"Column {name} of X holds a number in row {i} that is too large for float64."
+        remedy = "Scale the column so that it stays below 1e308, for instance by its logarithm."
+        raise ValueError(f"{what} {remedy}") from None
     except (TypeError, ValueError):
         raise _no_number(name, i, value) from None
 
 
 def _no_number(name: str, i: int, value: Any) -> TypeError:
-    return TypeError(
-        f"Column {name} of X has a value of type {type(value).__name__} in row {i}. Each value "
-        "of this argument must be a number, or a string that can be converted to a number."
-    )
+    what = f"Column {name} of X has a value of type {type(value).__name__} in row {i}. Each value"
+    must = "of this argument must be a number, or a string that can be converted to a number."
+    return TypeError(f"{what} {must}")
 
 
 def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
@@ -210,14 +198,11 @@ def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
             f"X has NaN{where}{more}. Impute missing values, for instance with "
             f"sklearn.impute.SimpleImputer {_ALTERNATIVES}"
         )
-    raise ValueError(
-        f"X has {'-' if value < 0 else ''}infinity (inf){where}{more}. Replace or drop such values."
-    )
+    what = f"X has {'-' if value < 0 else ''}infinity (inf){where}{more}."
+    raise ValueError(f"{what} Replace or drop such values.")
 
 
-def check_number(
-    name: str, value: Any, *, positive: bool = False, words: tuple[str, ...] = ()
-) -> None:
+def check_number(name: str, value: Any, *, positive: bool = False, words: Any = ()) -> None:
     """Raise a ValueError unless a value is in ``words``, or finite and >= 0 (``positive``: > 0)."""
     number = isinstance(value, Real) and 0 <= float(value) < np.inf
     if (number and not (positive and value == 0)) or (isinstance(value, str) and value in words):

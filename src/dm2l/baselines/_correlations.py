@@ -1,9 +1,9 @@
-"""Baselines that complete labels by learnt label correlations: LSML and ML-LRC."""
+"""The baselines LSML and ML-LRC, which complete labels with learned label correlations."""
 
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -20,9 +20,9 @@ from dm2l.labels._matrix import LabelMatrix
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CorrelationBaseline(IterativeBaseline):
-    """A method that learns label correlations and starts from a ridge regression."""
+    """Base class of methods that learn label correlations, starting from a ridge regression."""
 
-    missing: Literal["negative", "neutral"] = "negative"
+    missing: str = "negative"
 
     _mixes_labels = True
 
@@ -30,10 +30,8 @@ class CorrelationBaseline(IterativeBaseline):
         super()._check_parameters()
         check_choice("missing", self.missing, "negative", "neutral")
 
-    def _start(
-        self, X: Any, labels: LabelMatrix, alpha: Any
-    ) -> tuple[ImputedTargets, Any, Array, Array]:
-        """Targets, row weights, and the coefficients and intercepts of the ridge regression."""
+    def _start(self, X: Any, labels: Any, alpha: Any) -> tuple[ImputedTargets, Any, Any, Any]:
+        """Return targets and row weights, and coefficients and intercepts of a ridge regression."""
         T, entries = labels.signs, labels.entries
         rows = None if entries is None else entries.rows_only(T, type(self).__name__)
         targets = ImputedTargets(T, self.missing, entries)
@@ -42,12 +40,12 @@ class CorrelationBaseline(IterativeBaseline):
 
 
 def soft_threshold(A: Array, threshold: float) -> Array:
-    """Proximal operator of ``threshold ||P||_1``."""
+    """Return the proximal operator of ``threshold ||P||_1`` at ``A``."""
     return np.sign(A) * np.maximum(np.abs(A) - threshold, 0.0)
 
 
 def label_laplacian(C: Array) -> Array:
-    """Graph Laplacian ``diag(C 1) - C``."""
+    """Return the graph Laplacian ``diag(C 1) - C``."""
     return np.diag(C.sum(axis=1)) - C
 
 
@@ -59,9 +57,7 @@ def _largest_eigenvalue(A: Array) -> float:
 class Lsml:
     """The objective of :class:`LSMLClassifier` in weights ``W`` and correlations ``C >= 0``."""
 
-    def __init__(
-        self, X: Any, Y: Array, intercept: bool, *weights: float, rows: Array | None = None
-    ) -> None:
+    def __init__(self, X: Any, Y: Array, intercept: bool, *weights: Any, rows: Any = None) -> None:
         self.inputs = Inputs(X, intercept, rows)
         self._rows = None if rows is None else rows[:, None]
         self.lambda1, self.lambda2, self.lambda3, self.lambda4 = weights
@@ -79,13 +75,13 @@ class Lsml:
         return A if self._rows is None else self._rows * A
 
     def gram_product(self, W: Array) -> Array:
-        """``X'X W``, where ``X'X`` is formed if ``X`` has no more columns than rows."""
+        """Return ``X'X W``; ``X'X`` is only formed if ``X`` has no more columns than rows."""
         if self._input_gram is not None:
             return np.asarray(self._input_gram @ W)
         return self.inputs.adjoint(self._weighed(self.inputs.scores(W)))
 
     def gram_norm(self) -> float:
-        """Largest eigenvalue of ``X'X``."""
+        """Return the largest eigenvalue of ``X'X``."""
         if self._input_gram is not None:
             return _largest_eigenvalue(self._input_gram)
         d = self.inputs.d
@@ -99,11 +95,8 @@ class Lsml:
 
     def smooth(self, W: Array, C: Array) -> float:
         """Return the objective without the two L1 norms."""
-        fit = (
-            float(np.vdot(W, self.gram_product(W)))
-            - 2 * float(np.vdot(W, self.cross @ C))
-            + float(np.vdot(C, self.centred_gram @ C))
-        )
+        fit = float(np.vdot(W, self.gram_product(W))) - 2 * float(np.vdot(W, self.cross @ C))
+        fit += float(np.vdot(C, self.centred_gram @ C))
         away = C - np.eye(len(C))
         fidelity = float(np.vdot(away, self.gram @ away))
         graph = float(np.vdot(W.T @ W, label_laplacian(C).T))
@@ -115,13 +108,9 @@ class Lsml:
 
     def gradient_C(self, W: Array, C: Array) -> Array:
         similar = W.T @ W
-        graph = np.diagonal(similar)[:, None] - similar
-        return np.asarray(
-            self.centred_gram @ C
-            - self.cross.T @ W
-            + self.lambda1 * (self.gram @ C - self.gram)
-            + self.lambda4 * graph
-        )
+        fidelity = self.lambda1 * (self.gram @ C - self.gram)
+        graph = self.lambda4 * (np.diagonal(similar)[:, None] - similar)
+        return np.asarray(self.centred_gram @ C - self.cross.T @ W + fidelity + graph)
 
     def gradient_W(self, W: Array, C: Array) -> Array:
         L = label_laplacian(C)
@@ -129,7 +118,7 @@ class Lsml:
         return np.asarray(self.gram_product(W) - self.cross @ C + graph)
 
     def steepness(self) -> float:
-        """Square of a Lipschitz constant of both gradients without the graph term."""
+        """Return the squared Lipschitz constant of both gradients without the graph term."""
         labels = _largest_eigenvalue((self.lambda1 * self.gram) + self.centred_gram)
         cross = _largest_eigenvalue(self.cross.T @ self.cross)
         return 2 * self.gram_norm() ** 2 + 2 * cross + 2 * labels**2
@@ -137,7 +126,7 @@ class Lsml:
     def solve(
         self, W: Array, *, tol: float, max_iter: int, report: Callable[[int, float], None]
     ) -> tuple[Array, Array, list[float]]:
-        """Alternate accelerated proximal steps for ``C``, which starts at 0, and for ``W``."""
+        """Alternate accelerated proximal steps for ``C`` and ``W``; ``C`` starts at 0."""
         C = np.zeros((W.shape[1], W.shape[1]))
         W_before, C_before = W, C
         steepness = self.steepness()
@@ -171,10 +160,10 @@ class LSMLClassifier(CorrelationBaseline):
               + \lambda_2 \|W\|_1 + \lambda_3 \|C\|_1,
               \qquad L = \mathrm{diag}(C1) - C
 
-    The model fits completed labels ``YC``, where ``C`` are sparse label correlations, with sparse
-    weights for every label. Accelerated proximal gradient starts from the ridge solution. The
-    defaults come from the authors. Steps are few, so that the ridge penalty ``rho`` regularizes the
-    result.
+    The model fits sparse weights to the completed labels ``YC``, where ``C`` is a sparse matrix of
+    label correlations. Accelerated proximal gradient starts from the ridge solution. The defaults
+    come from the authors. Because there are few steps, the ridge penalty ``rho`` of the start also
+    regularizes the result.
 
     Parameters
     ----------
@@ -185,20 +174,20 @@ class LSMLClassifier(CorrelationBaseline):
     lambda4 : float, default=1e-5
         Penalty of differences between the weights of correlated labels.
     rho : float or "scale", default="scale"
-        Ridge penalty of the start; "scale" as in :class:`dm2l.DM2LClassifier`.
+        Ridge penalty of the starting point; "scale" as in :class:`dm2l.DM2LClassifier`.
     missing : {"negative", "neutral"}, default="negative"
-        Target of a missing label: 0 among targets 0/1, as in the original, or 0 among -1/+1.
+        Target of a missing label: 0 with targets 0/1, as in the original, or 0 with targets -1/+1.
     max_iter : int, default=30
         Maximum number of iterations.
     tol : float, default=0.01
-        Iterations stop when the objective changes by at most this, relatively.
+        Iterations stop when the relative change of the objective is at most this.
     fit_intercept, threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 
     Attributes
     ----------
     correlations_ : ndarray of shape (n_labels, n_labels)
-        The matrix ``C``; zero for labels that could not be learnt.
+        The matrix ``C``; zero for labels that could not be learned.
     coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -235,35 +224,29 @@ class LSMLClassifier(CorrelationBaseline):
         targets, rows, start, _ = self._start(X, labels, self.rho)
         weights = (self.lambda1, self.lambda2, self.lambda3, self.lambda4)
         problem = Lsml(X, targets.values, intercept, *map(float, weights), rows=rows)
-        W, C, history = problem.solve(
-            start, tol=self.tol, max_iter=self.max_iter, report=self._report
-        )
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+        W, C, history = problem.solve(start, **limits, report=self._report)
         b = problem.mean @ C if intercept else np.zeros(W.shape[1])
         return self._finish(X, history, *targets.scores(W, problem.inputs.intercept(W, b)), C)
 
 
 def shrink_singular_values(S: Array, threshold: float) -> tuple[Array, float]:
-    """Proximal operator of the nuclear norm, and the nuclear norm of the result."""
+    """Return the proximal operator of the nuclear norm, and the nuclear norm of the result."""
     U, values, Vt = np.linalg.svd(S, full_matrices=False)
     values = np.maximum(values - threshold, 0.0)
     return (U * values) @ Vt, float(values.sum())
 
 
 class Correlations:
-    """ML-LRC with eliminated weights, a convex problem in only the correlations ``S``."""
+    """ML-LRC as a convex problem in the correlations ``S`` only, with eliminated weights ``W``."""
 
-    # Ridge regression is linear in its targets, so for fixed S the best weights are W = A S with A
-    # the ridge solution for the targets Y. With the residuals M Y of that ridge regression,
+    # Ridge regression is linear in its targets. For fixed S, the optimal weights are W = A S, where
+    # A is the ridge solution for the targets Y. With the residuals M Y of this ridge regression,
     #
     #     J(S) = 1/2 tr(S'Y'MYS) + lambda_1/2 ||YS - Y||_F^2 + lambda_3 ||S||_*.
 
     def __init__(
-        self,
-        Y: Array,
-        residuals: Array,
-        lambda1: float,
-        lambda3: float,
-        rows: Array | None = None,
+        self, Y: Array, residuals: Array, lambda1: float, lambda3: float, rows: Array | None = None
     ) -> None:
         self.lambda1, self.lambda3 = lambda1, lambda3
         weighed = Y if rows is None else rows[:, None] * Y
@@ -274,32 +257,32 @@ class Correlations:
         check_finite(self._curvature, "Normal equations")
         curvatures = scipy.linalg.eigvalsh(self._curvature)
         self.lipschitz = float(curvatures[-1])
-        if curvatures[0] < -1e-8 * self.lipschitz:  # it is positive semidefinite
+        if curvatures[0] < -1e-8 * self.lipschitz:  # exact curvatures are not negative
             raise ValueError(
-                "Rounding errors in the ridge residuals are too large: a column of X is far "
-                "from zero compared with its spread. Standardize the columns of X."
+                "Rounding errors in the ridge residuals are too large: the mean of a column of X "
+                "is large compared with its spread. Standardize the columns of X."
             )
 
     def smooth(self, S: Array) -> tuple[float, Array]:
-        """Value and gradient of the objective without the nuclear norm."""
-        # In terms of S - I, so that a large lambda1 does not cancel digits.
+        """Return value and gradient of the objective without the nuclear norm."""
+        # S - I is used instead of S, because a large lambda1 would cancel digits.
         away = S - np.eye(len(S))
         product = self._curvature @ away
         value = 0.5 * float(np.vdot(away, product)) + float(np.vdot(away, self.unexplained))
         return value + 0.5 * float(np.trace(self.unexplained)), product + self.unexplained
 
     def start(self) -> Array:
-        """Solution without nuclear norm, ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
+        """Return the minimum without nuclear norm, ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
         right = self.lambda1 * self.gram
         return np.asarray(scipy.linalg.lstsq(self._curvature, right, cond=1e-12)[0])
 
     def solve(
         self, *, tol: float, max_iter: int, report: Callable[[int, float], None]
     ) -> tuple[Array, list[float], bool]:
-        """Accelerated proximal gradient, restarted when the objective would rise."""
-        # With a subgradient G at S, the objective is at most ||G|| ||S - S*|| above its minimum at
-        # S*. Iterations stop when ||G|| times the larger norm of S and of the start is at most tol
-        # times the objective; no nuclear norm has shrunk the start yet.
+        """Minimize by accelerated proximal gradient; restart if the objective would rise."""
+        # With a subgradient G at S, the objective exceeds its minimum at S* by at most
+        # ||G|| ||S - S*||. This distance is bounded by the larger norm of S and of the start, which
+        # no nuclear norm has shrunk. Iterations stop when the bound is at most tol x objective.
         step = 1.0 / self.lipschitz
         S = self.start()
         value = self.smooth(S)[0] + self.lambda3 * float(np.linalg.norm(S, "nuc"))
@@ -334,9 +317,9 @@ class MLLRCClassifier(CorrelationBaseline):
               + \tfrac{\lambda_2}{2} \|W\|_F^2 + \lambda_3 \|S\|_*
 
     The classifier learns the completed labels ``YS``. The problem is jointly convex: a ridge
-    solution eliminates the weights, and accelerated proximal gradient finds ``S``. Neither code nor
-    full text of the paper is public, so that the roles of the parameters, factors of one half and
-    the coding of negatives are uncertain, see :doc:`/guide/baselines`.
+    solution eliminates the weights, and accelerated proximal gradient finds ``S``. Neither the code
+    nor the full text of the paper is public. The roles of the parameters, factors of one half and
+    the coding of negatives are therefore uncertain; see :doc:`/guide/baselines`.
 
     Parameters
     ----------
@@ -347,18 +330,18 @@ class MLLRCClassifier(CorrelationBaseline):
     lambda3 : float, default=1
         Weight of the nuclear norm, on the scale of the squared singular values of ``Y``.
     missing : {"negative", "neutral"}, default="negative"
-        Target of a missing label: 0 among targets 0/1, or 0 among -1/+1.
+        Target of a missing label: 0 with targets 0/1, or 0 with targets -1/+1.
     max_iter : int, default=1000
         Maximum number of proximal steps.
     tol : float, default=1e-5
-        Iterations stop within this distance of the minimum, relative to the objective.
+        Iterations stop when the objective exceeds its minimum by at most this, relatively.
     fit_intercept, threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 
     Attributes
     ----------
     correlations_ : ndarray of shape (n_labels, n_labels)
-        The matrix ``S``; zero for labels that could not be learnt.
+        The matrix ``S``; zero for labels that could not be learned.
     coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -395,15 +378,11 @@ class MLLRCClassifier(CorrelationBaseline):
         problem = Correlations(
             Y, Y - np.asarray(X @ coef) - intercept, float(self.lambda1), float(self.lambda3), rows
         )
-        S, history, settled = problem.solve(
-            tol=self.tol, max_iter=self.max_iter, report=self._report
-        )
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+        S, history, settled = problem.solve(**limits, report=self._report)
         if not settled:
-            warnings.warn(
-                f"ML-LRC stopped after max_iter={self.max_iter} iterations without converging to "
-                f"tol={self.tol}. Increase max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            what = f"ML-LRC stopped after max_iter={self.max_iter} iterations without converging"
+            what += f" to tol={self.tol}. Increase max_iter or tol."
+            warnings.warn(what, ConvergenceWarning, stacklevel=4)
         weights = targets.scores(coef @ S, intercept @ S)
         return self._finish(X, history, *weights, S, n_starts=1)

@@ -1,36 +1,35 @@
 """GLOCAL: latent labels with global and local label correlations."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from dm2l._base import FitResult
 from dm2l._solvers.features import Features, LinearMap
+from dm2l._solvers.problem import solve_by_cg
 from dm2l._utils.arrays import check_finite
 from dm2l._utils.inputs import check_counts, check_numbers
 from dm2l.baselines._linear import Array, IterativeBaseline, weighted_grams
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix
 
-# Gradient steps for the correlations of a group in each round, as in the released code.
-STEPS = 60
+STEPS = 60  # gradient steps per round for the correlations of a group, as in the released code
 
 
 class Glocal:
-    """The objective of :class:`GLOCALClassifier` and the exact minimum of each of its blocks."""
+    """The objective of :class:`GLOCALClassifier`, and its minimum over each block of variables."""
 
-    # With B_m = W' (lambda2 n_m/n X'X + lambda1 X_m'X_m) W the last term of the objective is the
-    # sum of tr(Z_m' U B_m U' Z_m) / 2; an empty list for Z leaves it out. ``weights`` are the
+    # With B_m = W' (lambda2 n_m/n X'X + lambda1 X_m'X_m) W, the last term of the objective is the
+    # sum of tr(Z_m' U B_m U' Z_m) / 2. It is omitted if Z is an empty list. ``weights`` are the
     # lambdas of the formula.
 
     def __init__(
@@ -45,7 +44,7 @@ class Glocal:
         self.T = T.astype(np.float64)
         self.observed = (T != 0).astype(np.float64)
         self._complete = bool((T != 0).all()) and entries is None
-        # A row of weight w counts like w equal rows.
+        # A row of weight w has the same effect as w equal rows.
         rows: Any = None
         self._divisor: Any = 1.0
         if entries is not None:
@@ -56,14 +55,13 @@ class Glocal:
         self.lam, self.lam1, self.lam2, self.lam3, self.lam4, self.lam5 = weights
         self.gram = features.gram(weights=rows)
         self.penalty = features.penalized
-        # The matrix lambda2 n_m/n X'X + lambda1 X_m'X_m of each group.
-        self.metrics = []
+        self.metrics = []  # lambda2 n_m/n X'X + lambda1 X_m'X_m of each group
         for m in np.unique(groups):
             members = np.flatnonzero(groups == m)
             share = self.lam2 * float(self._rows[members].sum()) / float(self._rows.sum())
             own = features.gram(members, None if rows is None else rows[members])
             self.metrics.append(share * self.gram + self.lam1 * own)
-        # A basis in which X'X and the ridge are diagonal, and their balanced sum is the identity.
+        # In this basis, X'X and the ridge penalty are diagonal, and their scaled sum is 1.
         self._trace = float(np.trace(self.gram)) or 1.0
         self._unit = self._trace / len(self.gram)
         balanced = np.diag(self._unit * self.penalty)
@@ -83,11 +81,11 @@ class Glocal:
         return total
 
     def settled(self, before: float, value: float, tol: float) -> bool:
-        """Whether the objective fell by at most ``tol`` times its value in a round."""
+        """Return whether a round reduced the objective by at most ``tol`` times its value."""
         return before - value <= tol * value
 
     def _middles(self, W: Array, Z: list[Array]) -> list[Array]:
-        """``B_m`` of each group, or an empty list without correlations."""
+        """Return ``B_m`` of each group, or an empty list if there are no correlations."""
         return [W.T @ (metric @ W) for metric in self.metrics[: len(Z)]]
 
     def _curve_U(self, U: Array, V: Array, middles: list[Array], Z: list[Array]) -> Array:
@@ -97,7 +95,7 @@ class Glocal:
         return total
 
     def _sides(self, U: Array, Z: list[Array]) -> list[Array]:
-        """``U' Z_m Z_m' U`` of each group."""
+        """Return ``U' Z_m Z_m' U`` of each group."""
         return [(inner := Zm.T @ U).T @ inner for Zm in Z]
 
     def _curve_W(self, W: Array, sides: list[Array]) -> Array:
@@ -107,7 +105,7 @@ class Glocal:
         return np.asarray(total)
 
     def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Minimum over ``U``: exact without correlations, else by conjugate gradients."""
+        """Minimize over ``U``: exactly without correlations, else by conjugate gradients."""
         middles = self._middles(W, Z)
         blocks = weighted_grams(V, self.observed[:, :1] if self._complete else self.observed)
         blocks += self.lam4 * np.eye(V.shape[1])
@@ -116,15 +114,11 @@ class Glocal:
             return _solve_blocks(blocks, right)
         blocks += sum(middles)  # since rows of Z_m have length one
         inverse = np.linalg.inv(blocks)
-        return _conjugate_gradients(
-            lambda A: self._curve_U(A, V, middles, Z),
-            right,
-            U,
-            lambda R: (inverse @ R[:, :, None])[:, :, 0],
-        )
+        product = partial(self._curve_U, V=V, middles=middles, Z=Z)
+        return solve_by_cg(product, right, U, 1e-8, lambda R: (inverse @ R[:, :, None])[:, :, 0])
 
     def step_V(self, U: Array, V: Array, W: Array) -> Array:
-        """Minimum over ``V``, by blocks of rows, since each row has its own k x k matrix."""
+        """Minimize over ``V`` in blocks of rows, because each row has its own k x k matrix."""
         right = self.T @ U + self.lam * (self._rows * self.features.scores(W))
         ridge = (self.lam + self.lam3) * np.eye(U.shape[1])
         if self._complete:
@@ -138,17 +132,15 @@ class Glocal:
         return found
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Minimum over ``W``: ridge on ``V`` without correlations, else by conjugate gradients."""
+        """Minimize over ``W``: by ridge on ``V`` without correlations, else conjugate gradients."""
         sides = self._sides(U, Z)
         N = self.lam * np.eye(U.shape[1])
         for side, metric in zip(sides, self.metrics, strict=False):
             N += np.trace(metric) / self._trace * side
         check_finite(N, "Label correlations")
         height, turn = np.linalg.eigh(N)
-        scale = (
-            np.outer(1.0 - self._share, height) + (self.lam5 / self._unit) * self._share[:, None]
-        )
-        scale = np.maximum(scale, np.finfo(float).tiny)
+        ridge = (self.lam5 / self._unit) * self._share[:, None]
+        scale = np.maximum(np.outer(1.0 - self._share, height) + ridge, np.finfo(float).tiny)
 
         def precondition(R: Array) -> Array:
             return np.asarray(self._basis @ ((self._basis.T @ R @ turn) / scale) @ turn.T)
@@ -156,12 +148,12 @@ class Glocal:
         right = self.lam * self.features.adjoint(self._rows * V)
         if not Z:
             return precondition(right)
-        return _conjugate_gradients(lambda A: self._curve_W(A, sides), right, W, precondition)
+        return solve_by_cg(partial(self._curve_W, sides=sides), right, W, 1e-8, precondition)
 
     def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = STEPS) -> Array:
         """Take projected gradient steps for ``Z_m`` that never raise the objective."""
         # With C = U B_m U' and D the diagonal of its absolute row sums, D - C is positive
-        # semi-definite, so that normalizing the rows of (D - C) Z never raises the objective.
+        # semi-definite. Normalizing the rows of (D - C) Z therefore never raises the objective.
         half = self._middles(W, Z)[m] @ U.T
         rows = range(0, len(U), 1000)
         bound = np.concatenate([np.abs(U[i : i + 1000] @ half).sum(axis=1) for i in rows])[:, None]
@@ -177,24 +169,6 @@ def _solve_blocks(blocks: Array, right: Array) -> Array:
     if len(blocks) == 1:
         return np.asarray(np.linalg.solve(blocks[0], right.T).T)
     return np.asarray(np.linalg.solve(blocks, right[:, :, None])[:, :, 0])
-
-
-def _conjugate_gradients(
-    product: Callable[[Array], Array],
-    right: Array,
-    start: Array,
-    precondition: Callable[[Array], Array],
-) -> Array:
-    """Solve ``product(A) = right`` for a matrix ``A``."""
-
-    def flat(function: Callable[[Array], Array]) -> LinearOperator:
-        def apply(a: Array) -> Array:
-            return np.ravel(function(a.reshape(right.shape)))
-
-        return LinearOperator((right.size, right.size), matvec=apply, dtype=np.float64)
-
-    found, _ = cg(flat(product), right.ravel(), start.ravel(), rtol=1e-8, M=flat(precondition))
-    return np.asarray(found.reshape(right.shape))
 
 
 def unit_rows(A: Array) -> Array:
@@ -213,24 +187,24 @@ class GLOCALClassifier(IterativeBaseline):
               + \lambda_1 \|Z_m' U W' X_m'\|_F^2 \bigr)
 
     The product of latent labels ``V`` and label factors ``U`` approximates the observed labels. A
-    linear model predicts ``V``, so that scores are ``X W U'``. ``X_m`` are groups of rows found by
-    k-means. ``Z_m Z_m'``, where rows of ``Z_m`` have length one, is the Laplacian of the label
-    correlations in a group. With ``o`` observed entries, the formula uses ``lambda_`` and
-    ``lambda3`` times ``o / (kn)``, ``lambda1`` times ``o g^2 / n^2``, ``lambda2`` times
-    ``o / n^2``, ``lambda4`` times ``o / (kc)`` and ``lambda5`` times ``o / (kd)``.
+    linear model predicts ``V``, so that scores are ``X W U'``. The groups of rows ``X_m`` are found
+    by k-means. ``Z_m Z_m'`` is the Laplacian of the label correlations in a group; the rows of
+    ``Z_m`` have length one. With ``o`` observed entries, parameters are scaled for the formula:
+    ``lambda_`` and ``lambda3`` by ``o / (kn)``, ``lambda1`` by ``o g^2 / n^2``, ``lambda2`` by
+    ``o / n^2``, ``lambda4`` by ``o / (kc)`` and ``lambda5`` by ``o / (kd)``.
 
     Parameters
     ----------
     lambda_ : float, default=1
-        Weight of the error with which the inputs predict the latent labels.
+        Weight of the error of predicting the latent labels from the features.
     lambda1, lambda2 : float, default=1e-5, 1e-3
         Weights of the local and of the global label correlations.
     lambda3, lambda4, lambda5 : float, default=0.125, 0.125, 1
         Ridge penalties of ``V``, ``U`` and ``W``; ``lambda5`` has the largest effect.
     n_components, n_groups : int, default=20, 3
-        Number ``k`` of latent labels, at most the number of labels, and number ``g`` of groups.
+        Number ``k`` of latent labels (at most the number of labels), and number ``g`` of groups.
     max_iter : int, default=15
-        Maximum number of rounds without label correlations, and again with them.
+        Maximum number of rounds of each phase: first without, then with label correlations.
     tol : float, default=1e-3
         Iterations stop when the relative decrease of the objective in a round is at most this.
     random_state : int, RandomState or None, default=None
@@ -241,7 +215,7 @@ class GLOCALClassifier(IterativeBaseline):
     Attributes
     ----------
     coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
-        As in :class:`dm2l.DM2LClassifier`; iterations are rounds with label correlations.
+        As in :class:`dm2l.DM2LClassifier`; an iteration is a round with label correlations.
 
     References
     ----------
@@ -273,7 +247,7 @@ class GLOCALClassifier(IterativeBaseline):
     _blocks: ClassVar[type[Glocal]] = Glocal
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether ``fit`` was called; ``lambda_`` would look like a fitted attribute."""
+        """Return whether ``fit`` was called; scikit-learn would see ``lambda_`` as fitted."""
         return getattr(self, "coef_", None) is not None
 
     def _check_parameters(self) -> None:
@@ -308,9 +282,7 @@ class GLOCALClassifier(IterativeBaseline):
         coef, b = feature_map.on_inputs(features.to_original(W) @ U.T, intercept)
         return self._finish(X, history, coef, b)
 
-    def _groups(
-        self, X: Any, random: np.random.RandomState, rows: Array | None
-    ) -> NDArray[np.intp]:
+    def _groups(self, X: Any, random: Any, rows: Array | None) -> NDArray[np.intp]:
         n_groups = min(int(self.n_groups), X.shape[0])
         if n_groups == 1 or not (self.lambda1 or self.lambda2):
             return np.zeros(X.shape[0], dtype=np.intp)
@@ -324,9 +296,7 @@ class GLOCALClassifier(IterativeBaseline):
             warnings.simplefilter("ignore", ConvergenceWarning)
             return np.asarray(means.fit_predict(X, sample_weight=rows), dtype=np.intp)
 
-    def _alternate(
-        self, problem: Glocal, k: int, random: np.random.RandomState
-    ) -> tuple[Array, Array, list[float]]:
+    def _alternate(self, problem: Glocal, k: int, random: Any) -> tuple[Array, Array, list[float]]:
         n, c = problem.T.shape
         U, V = random.uniform(size=(c, k)), random.uniform(size=(n, k))
         W = np.zeros((problem.features.size, k))

@@ -10,23 +10,15 @@ from sklearn.utils import check_random_state
 
 from dm2l._base import FitResult
 from dm2l._utils.inputs import check_choice, check_counts, check_numbers
-from dm2l.baselines._linear import (
-    Array,
-    ImputedTargets,
-    Inputs,
-    IterativeBaseline,
-    Missing,
-    weighted_grams,
-)
+from dm2l.baselines._linear import Array, ImputedTargets, Inputs, IterativeBaseline, weighted_grams
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix
 
-# Maximum number of products with the Hessian in a Newton step for W.
-MOST_PRODUCTS = 20
+MOST_PRODUCTS = 20  # maximum number of products with the Hessian in a Newton step for W
 
 
 class Loss(NamedTuple):
-    """Loss of each entry for scores ``F`` and targets ``Y``, and its two derivatives in ``F``."""
+    """Loss of each entry for scores ``F`` and targets ``Y``, with two derivatives by ``F``."""
 
     value: Callable[[Array, Array], Array]
     slope: Callable[[Array, Array], Array]
@@ -35,9 +27,7 @@ class Loss(NamedTuple):
 
 LOSSES = {
     "squared": Loss(
-        lambda F, Y: (F - Y) ** 2,
-        lambda F, Y: 2.0 * (F - Y),
-        lambda F, Y: np.full_like(F, 2.0),
+        lambda F, Y: (F - Y) ** 2, lambda F, Y: 2.0 * (F - Y), lambda F, Y: np.full_like(F, 2.0)
     ),
     "logistic": Loss(
         lambda F, Y: np.logaddexp(0.0, -Y * F),
@@ -63,7 +53,7 @@ class InputFactor:
         self.H, self.b = H, b
 
     def value(self, W: Array) -> float:
-        """Value of the objective at ``W``, where the next gradient is computed."""
+        """Return the objective at ``W``; the next gradient is computed at this point."""
         self._W, self._F = W, self.inputs.scores(W) @ self.H.T + self.b
         losses = self._mask(self.loss.value(self._F, self.Y))
         return 0.5 * float(np.vdot(W, W)) + self.C * float(losses.sum())
@@ -74,16 +64,16 @@ class InputFactor:
         return np.asarray(self._W + self.C * self.inputs.adjoint(slope @ self.H))
 
     def product(self, S: Array) -> Array:
-        """Product of ``S`` with the Hessian at the point of the last gradient."""
+        """Return the product of ``S`` with the Hessian at the point of the last gradient."""
         image = self.inputs.scores(S) @ self.H.T
         return np.asarray(S + self.C * self.inputs.adjoint((self._curvature * image) @ self.H))
 
 
 def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter: int) -> Array:
-    """Take Newton steps until the norm of the gradient has shrunk by the factor ``tol``."""
-    # This is the variant of LIBLINEAR (Lin, Weng and Keerthi 2008). Methods that stop it early
-    # depend on its loose inner tolerance (a tenth of the gradient) and its trust region, which
-    # scipy's trust-ncg does not have. Rejected steps count as iterations.
+    """Take Newton steps until the norm of the gradient has fallen to ``tol`` times its start."""
+    # This is the variant of LIBLINEAR (Lin, Weng and Keerthi 2008). As LEML stops it early, results
+    # depend on its loose inner tolerance (a tenth of the gradient) and on its trust region, which
+    # differ in scipy's trust-ncg. Rejected steps count as iterations.
     value = function.value(W)
     gradient = function.gradient()
     first = radius = float(np.linalg.norm(gradient))
@@ -102,27 +92,25 @@ def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter
             W, value = W + step, trial
             gradient = function.gradient()
         elif predicted <= 0 or radius <= 1e-14 * max(float(np.linalg.norm(W)), 1.0):
-            break  # the remaining differences are rounding errors
+            break  # further differences are rounding errors
     return W
 
 
-def _new_radius(
-    radius: float, length: float, actual: float, predicted: float, slope: float
-) -> float:
-    """Shrink the radius after a poor prediction and grow it after a good one."""
-    bend = -actual - slope
+def _new_radius(radius: float, length: float, gain: float, predicted: float, slope: float) -> float:
+    """Return a smaller radius if the predicted decrease was poor, a larger one if it was good."""
+    bend = -gain - slope
     scale = 4.0 if bend <= 0 else max(0.25, -0.5 * slope / bend)
-    if actual < 1e-4 * predicted:
+    if gain < 1e-4 * predicted:
         return min(max(scale, 0.25) * length, 0.5 * radius)
-    if actual < 0.25 * predicted:
+    if gain < 0.25 * predicted:
         return max(0.25 * radius, min(scale * length, 0.5 * radius))
-    if actual < 0.75 * predicted:
+    if gain < 0.75 * predicted:
         return max(0.25 * radius, min(scale * length, 4.0 * radius))
     return max(radius, min(scale * length, 4.0 * radius))
 
 
 def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> tuple[Array, Array]:
-    """Solve ``H s = -g`` within the radius by conjugate gradients: the step and its residual."""
+    """Solve ``H s = -g`` in the radius by conjugate gradients; return the step and the residual."""
     step = np.zeros_like(gradient)
     residual = -gradient
     direction = residual.copy()
@@ -135,7 +123,7 @@ def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> 
         length = size / float(np.vdot(direction, image))
         longer = step + length * direction
         if float(np.linalg.norm(longer)) > radius:
-            # The step ends where ||step + t direction|| = radius for a positive t.
+            # The step ends on the boundary: ||step + t direction|| = radius with a positive t.
             along, square = float(np.vdot(step, direction)), float(np.vdot(direction, direction))
             rest = radius**2 - float(np.vdot(step, step))
             root = (along**2 + square * max(rest, 0.0)) ** 0.5
@@ -152,9 +140,7 @@ def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> 
 class LabelFactor:
     """``1/2 ||H||^2 + C sum_Omega loss(Z H' + b)`` for ``H`` and an intercept ``b``."""
 
-    def __init__(
-        self, Z: Array, targets: ImputedTargets, loss: Loss, C: float, intercept: bool
-    ) -> None:
+    def __init__(self, Z: Array, targets: Any, loss: Loss, C: float, intercept: bool) -> None:
         self.Z = np.column_stack([Z, np.ones(len(Z))]) if intercept else Z
         self.Y, self._mask = targets.values, targets.counted
         self.loss, self.C = loss, C
@@ -163,7 +149,7 @@ class LabelFactor:
             self.penalty[-1] = 0.0
 
     def values(self, H: Array) -> Array:
-        """Value of the objective of each label at its row of ``H``, whose last column is ``b``."""
+        """Return the objective of each label at its row of ``H``; the last column is ``b``."""
         losses = self._mask(self.loss.value(self.Z @ H.T, self.Y))
         return np.asarray(0.5 * (H**2) @ self.penalty + self.C * losses.sum(axis=0))
 
@@ -172,7 +158,7 @@ class LabelFactor:
         return np.asarray(H * self.penalty + self.C * slope.T @ self.Z)
 
     def hessians(self, H: Array) -> Array:
-        """Hessians of all labels, of shape (c, k, k)."""
+        """Return the Hessians of all labels as an array of shape (c, k, k)."""
         curvature = self._mask(self.loss.curvature(self.Z @ H.T, self.Y))
         found = self.C * weighted_grams(self.Z, curvature)
         found[:, range(H.shape[1]), range(H.shape[1])] += self.penalty
@@ -182,7 +168,7 @@ class LabelFactor:
         """Minimize the objective of each label by Newton steps with step halving."""
         zero = np.zeros_like(H)
         goal = 1e-10 * np.maximum(np.linalg.norm(self.gradients(zero), axis=1), 1e-300)
-        # Newton steps fail where a loss is flat, so labels start at zero if that is better.
+        # Newton steps fail where a loss is flat, so a label starts at zero if its value is lower.
         values, at_zero = self.values(H), self.values(zero)
         H, values = np.where((at_zero < values)[:, None], zero, H), np.minimum(values, at_zero)
         for _ in range(1 if self.loss is LOSSES["squared"] else 100):
@@ -206,9 +192,9 @@ class LabelFactor:
 
 
 def _solve_scaled(A: Array, B: Array) -> Array:
-    """Solve ``A_j x_j = b_j`` with ``A_j`` scaled to a unit diagonal."""
-    # Scaling keeps the digits of an intercept beside large features. Variables without curvature,
-    # on the flat side of a hinge, have no slope and do not move.
+    """Solve ``A_j x_j = b_j`` for all j, with each ``A_j`` scaled to a unit diagonal."""
+    # Scaling preserves the digits of an intercept if features are large. On the flat side of a
+    # hinge, variables have no curvature and no slope, so they do not change.
     diagonal = np.diagonal(A, axis1=1, axis2=2)
     flat = diagonal <= 0
     scale = 1.0 / np.sqrt(np.where(flat, 1.0, diagonal))
@@ -223,36 +209,36 @@ class LEMLClassifier(IterativeBaseline):
     .. math:: \min_{W,H,b} \sum_{(i,j) \in \Omega} \ell(x_i' W h_j + b_j, y_{ij})
               + \tfrac{\alpha}{2} \bigl(\|W\|_F^2 + \|H\|_F^2\bigr)
 
-    The solver alternates between trust-region Newton steps for ``W`` and exact solutions for ``H``,
-    a fixed number of times from a random start. Early stopping is part of the method.
+    From a random start, the solver alternates a fixed number of times between trust-region Newton
+    steps for ``W`` and exact solutions for ``H``. Early stopping is part of the method.
 
     Parameters
     ----------
     rank : int, default=20
         Rank of the weights, at most the number of labels.
     alpha : float, default=30
-        Regularization, called ``lambda`` in the paper. It matters much more than the rank.
+        Regularization, called ``lambda`` in the paper. It affects results much more than ``rank``.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``, with ``y`` in -1/+1.
     missing : {"ignore", "neutral", "negative"}, default="ignore"
-        Target of a missing label: none, 0 among targets -1/+1, or 0 among targets 0/1. The last two
-        need the squared loss.
+        Target of a missing label: none, 0 with targets -1/+1, or 0 with targets 0/1. The last two
+        require the squared loss.
     fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalized. The original has none.
+        Whether scores have an intercept, which is not penalized. The original has no intercept.
     max_iter : int, default=10
         Number of alternations.
     tol : float, default=0.1
-        Factor by which at most five Newton steps for ``W`` shrink the gradient.
+        Newton steps for ``W``, at most five, stop when the gradient has shrunk by this factor.
     random_state : int, RandomState or None, default=None
-        Seed of the uniform random start.
+        Seed of the random start, which is uniformly distributed.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
-        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
-        ``cv`` more models.
+        As in :class:`dm2l.DM2LClassifier`, but ``coupling`` is None by default, and "residual" fits
+        ``cv`` additional models.
 
     Attributes
     ----------
     coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
-        As in :class:`dm2l.DM2LClassifier`; iterations are alternations.
+        As in :class:`dm2l.DM2LClassifier`; an iteration is one alternation.
 
     References
     ----------
@@ -272,7 +258,7 @@ class LEMLClassifier(IterativeBaseline):
     alpha: float = 30.0
     _: KW_ONLY
     loss: str = "squared"
-    missing: Missing = "ignore"
+    missing: str = "ignore"
     max_iter: int = 10
     tol: float = 0.1
     random_state: Any = None
@@ -284,10 +270,8 @@ class LEMLClassifier(IterativeBaseline):
         check_choice("loss", self.loss, *LOSSES)
         check_choice("missing", self.missing, "ignore", "neutral", "negative")
         if self.loss != "squared" and self.missing != "ignore":
-            raise ValueError(
-                f"missing={self.missing!r} requires loss='squared', got loss={self.loss!r}. Change "
-                "one of them."
-            )
+            what = f"missing={self.missing!r} requires loss='squared', got loss={self.loss!r}."
+            raise ValueError(f"{what} Change one of them.")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries
@@ -314,7 +298,7 @@ class LEMLClassifier(IterativeBaseline):
         return self._finish(X, history, *targets.scores(coef, inputs.intercept(coef, b)))
 
     def _share(self, T: Signs, targets: ImputedTargets) -> float:
-        """Factor of the tolerance, which is smaller if one class or observed labels are rare."""
+        """Return the tolerance factor, which is small if one class or observed labels are rare."""
         weights = np.ones(T.shape) if targets.weights is None else targets.weights
         if self.missing != "ignore":
             counted = T > 0 if self.missing == "negative" else T != 0

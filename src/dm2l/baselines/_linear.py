@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,16 @@ from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import PositiveUnlabelledClassifier, PUTargets
 
-Missing = Literal["ignore", "neutral", "negative"]
 Array = NDArray[np.float64]
 
 
 class ImputedTargets:
-    """Targets of a regression: values (n, c), the entries that are used, and their weights."""
+    """Regression targets for labels: values (n, c), a mask of used entries, and weights."""
 
-    # A missing label has no target ("ignore"), or the target 0 among -1/+1 ("neutral") or among 0/1
-    # ("negative"). A target of a missing label has the weight of its row.
+    # Missing labels have no target ("ignore"), the target 0 between -1 and +1 ("neutral"), or the
+    # target 0 as in 0/1 labels ("negative"). The target of a missing label has its row's weight.
 
-    def __init__(self, T: Signs, missing: Missing, entries: EntryWeights | None = None) -> None:
+    def __init__(self, T: Signs, missing: str, entries: EntryWeights | None = None) -> None:
         self.missing = missing
         self.values: NDArray[Any] = (T > 0 if missing == "negative" else T).astype(np.float64)
         self.observed = T != 0 if missing == "ignore" else np.ones(T.shape, dtype=bool)
@@ -40,31 +39,27 @@ class ImputedTargets:
         self._complete = bool(self.observed.all())
 
     def counted(self, A: NDArray[Any]) -> NDArray[Any]:
-        """Multiply values of entries by their weights, which are zero for unused entries."""
+        """Multiply entries by their weights; the weight of an unused entry is zero."""
         if self.weights is not None:
             return self.weights * A
         return A if self._complete else np.where(self.observed, A, 0.0)
 
-    def scores(
-        self, coef: NDArray[Any], intercept: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Convert coefficients and intercepts to targets -1/+1, with the decision boundary 0."""
+    def scores(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Convert coefficients and intercepts for targets 0/1 to targets -1/+1."""
         return (2 * coef, 2 * intercept - 1) if self.missing == "negative" else (coef, intercept)
 
 
-def ridge(
-    X: Any, targets: ImputedTargets, alpha: float, fit_intercept: bool
-) -> tuple[Array, Array]:
-    """Ridge regression of each target: coefficients (d, c) and intercepts (c,)."""
-    feature_map = LinearMap(intercept=fit_intercept)
-    features = Features(feature_map.fit(X), fit_intercept)
+def ridge(X: Any, targets: ImputedTargets, alpha: float, intercept: bool) -> tuple[Array, Array]:
+    """Fit a ridge regression for each target; return coefficients (d, c) and intercepts (c,)."""
+    feature_map = LinearMap(intercept=intercept)
+    features = Features(feature_map.fit(X), intercept)
     entries = None if targets.weights is None else EntryWeights(weights=targets.weights)
     W = masked_ridge(features, targets.values, alpha, observed=targets.observed, entries=entries)
-    return feature_map.on_inputs(W, fit_intercept)
+    return feature_map.on_inputs(W, intercept)
 
 
 class Inputs:
-    """Products with ``X``, which has zero column means with an intercept and may be sparse."""
+    """Products with a dense or sparse ``X``, which is centred if there is an intercept."""
 
     def __init__(self, X: Any, intercept: bool, weights: Array | None = None) -> None:
         mean = None if weights is None else (weights / weights.sum()) @ X
@@ -73,27 +68,27 @@ class Inputs:
         self.n, self.d = X.shape
 
     def scores(self, W: NDArray[Any]) -> NDArray[Any]:
-        """Product ``X W``."""
+        """Return ``X W``."""
         if self._features.intercept:
             W = np.vstack([W, np.zeros((1, W.shape[1]))])
         return np.asarray(self._features.scores(W))
 
     def adjoint(self, G: NDArray[Any]) -> Array:
-        """Product ``X' G``."""
+        """Return ``X' G``."""
         return np.asarray(self._features.adjoint(G)[: self.d])
 
     def gram(self) -> Array:
-        """Weighted product ``X'X``."""
+        """Return ``X'X`` with weighted rows."""
         return np.asarray(self._features.gram(weights=self._weights)[: self.d, : self.d])
 
     def intercept(self, coef: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-        """Intercepts for the ``X`` that was passed, before centring."""
+        """Convert intercepts for the centred ``X`` to intercepts for the original ``X``."""
         mean = self._features.mean
         return b if mean is None else b - mean @ coef
 
 
 def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> Array:
-    """``Z' diag(w_j) Z`` for every column ``w_j`` of ``weights``, (c, k, k), in blocks of rows."""
+    """Return ``Z' diag(w_j) Z`` for each column ``w_j`` of ``weights``, as one array (c, k, k)."""
     size, c = Z.shape[1], weights.shape[1]
     first, second = np.triu_indices(size)
     total = np.zeros((c, len(first)))
@@ -108,7 +103,7 @@ def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> Array:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearBaseline(MissingLabelClassifier):
-    """Base class of classifiers whose scores are ``X coef_' + intercept_``."""
+    """Base class of linear classifiers, whose scores are ``X coef_' + intercept_``."""
 
     threshold: Any = None
     calibration: str | None = None
@@ -122,11 +117,11 @@ class LinearBaseline(MissingLabelClassifier):
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
         with blas_threads(labels.signs.size * X.shape[1]):
             result = super()._learn(X, labels)
-        del self._keep  # it would grow with the number of training rows
+        del self._keep  # its size is the number of training rows
         return result
 
     def _store(self, X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> None:
-        """Store coefficients (d, c) of the learnable labels; the scores of others are constant."""
+        """Store coefficients (d, c) of the learnable labels; other labels get constant scores."""
         self.coef_: NDArray[Any] = np.zeros((len(self._learnable), X.shape[1]), dtype=X.dtype)
         self.intercept_: NDArray[Any] = self._constant.astype(X.dtype)
         self.coef_[self._learnable] = coef.T
@@ -160,28 +155,22 @@ class IterativeBaseline(LinearBaseline):
         self._finish(X, [], np.zeros((X.shape[1], 0)), np.zeros(0), nothing)
 
     def _report(self, iteration: int, value: float) -> None:
-        """Print an iteration to standard error if ``verbose``."""
+        """Print the objective of an iteration to standard error if ``verbose`` is set."""
         if self.verbose:
             name = type(self).__name__.removesuffix("Classifier")
             sys.stderr.write(f"[{name}] iteration {iteration:4d}  objective {value:.6g}\n")
 
     def _finish(
-        self,
-        X: Any,
-        history: list[float],
-        coef: NDArray[Any],
-        intercept: NDArray[Any],
-        correlations: NDArray[Any] | None = None,
-        n_starts: int = 0,
+        self, X: Any, history: Any, coef: Any, intercept: Any, C: Any = None, n_starts: int = 0
     ) -> FitResult:
-        """Store coefficients, and the objectives of the start, if any, and of each iteration."""
+        """Store coefficients and the history of the objective, with or without its start value."""
         self._store(X, coef, intercept)
         self.n_iter_ = max(1, len(history) - n_starts)
         self.objective_history_ = np.array(history)
         self.objective_ = history[-1] if history else 0.0
-        if correlations is not None:
+        if C is not None:
             self.correlations_ = np.zeros((len(self._learnable), len(self._learnable)))
-            self.correlations_[np.ix_(self._learnable, self._learnable)] = correlations
+            self.correlations_[np.ix_(self._learnable, self._learnable)] = C
         return FitResult()
 
 
@@ -202,9 +191,9 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
     fit_intercept : bool, default=True
         Whether scores have an intercept, which is not penalized.
     solver : {"auto", "direct", "cg", "dual"}, default="auto"
-        Matrix factorization ("direct"), conjugate gradients to a relative gradient of 1e-10
-        ("cg"), or the cheaper of the two. "dual" is for sparse ``X`` with many columns, such as
-        words: conjugate gradients on one unknown per row to a relative residual of 1e-3.
+        "direct" factorizes a matrix. "cg" uses conjugate gradients up to a relative gradient of
+        1e-10. "auto" is the cheaper of the two. "dual" is for a sparse ``X`` with many columns,
+        such as words: it solves for one unknown per row up to a relative residual of 1e-3.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as, class_prior
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -261,14 +250,12 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
         if self.coupling is not None and self.missing_as != "unlabelled":
             objective = Objective(T, 0.0, like=features.example, entries=entries)
             problem = Problem(features, objective, alpha)
-            factor, centred = Preconditioner(problem), features.from_original(W)
+            factor, start = Preconditioner(problem), features.from_original(W)
             if self.coupling == "joint":
-                centred, unseen, _ = learn_jointly(problem, T, centred, factor, entries)
-                W = features.to_original(centred)
+                start, unseen, _ = learn_jointly(problem, T, start, factor, entries)
+                W = features.to_original(start)
             else:
-                unseen = leave_one_out_scores(
-                    problem, factor, T, centred, features, entries=entries
-                )
+                unseen = leave_one_out_scores(problem, factor, T, start, features, entries=entries)
         self._store(X, *feature_map.on_inputs(W, intercept))
         return FitResult(leave_one_out_scores=unseen)
 

@@ -1,8 +1,9 @@
 """Adapters for scikit-learn estimators: one clone per label, or missing labels as negatives."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
+from itertools import starmap
 from typing import Any, Self
 
 import numpy as np
@@ -20,42 +21,40 @@ from dm2l._utils.inputs import check_rows, explain_unsuitable
 from dm2l.completion._errors import plain_probability
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
-AfterLabel = Callable[[int, int], None]
-
 
 @dataclass(eq=False, repr=False)
 class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
-    """Fit one clone of a scikit-learn estimator per label, on the rows where it is observed.
+    """Fit one clone of a scikit-learn estimator per label, on the rows where the label is observed.
 
-    A classifier is fitted to 0/1. Its score is ``decision_function`` if it has one, else
-    ``2 p - 1`` with ``p`` from ``predict_proba``, else -1 or +1 for the predicted class. A
-    regressor is fitted to -1/+1, and its prediction is the score. ``X`` is passed on unchanged: it
-    may be a data frame with text, a list of documents, a kernel matrix, or contain NaN.
+    A classifier is fitted to labels 0/1. Its score is ``decision_function``, or else ``2 p - 1``
+    with ``p`` from ``predict_proba``, or else -1 or +1 for the predicted class. A regressor is
+    fitted to -1/+1, and its prediction is the score. ``X`` is passed to the estimator unchanged. It
+    may be a data frame with text, a list of documents or a kernel matrix, and may contain NaN.
 
     Parameters
     ----------
     estimator : estimator
-        Classifier, regressor, pipeline or search, which is cloned for each label.
+        Classifier, regressor, pipeline or search that is cloned for each label.
     n_jobs : int or None, default=None
         Number of labels to fit in parallel; None means 1, -1 means one per core.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as
-        As in :class:`dm2l.DM2LClassifier`; ``coupling`` is None by default, and "residual" fits
-        ``cv`` more models. Without ``calibration``, ``predict_proba`` of the estimator is used if
-        it exists.
+        As in :class:`dm2l.DM2LClassifier`, but ``coupling`` is None by default, and "residual" fits
+        ``cv`` additional models. Without ``calibration``, probabilities come from the
+        ``predict_proba`` of the estimator if it has one.
     verbose : int, default=0
-        Verbosity of joblib, which prints progress over labels.
+        Verbosity of joblib, which prints how many labels have been fitted.
 
     Attributes
     ----------
     estimators_ : list
         One fitted estimator per label; None for a constant label.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_
-        As in :class:`dm2l.DM2LClassifier`; the last two if ``X`` has columns and names.
+        As in :class:`dm2l.DM2LClassifier`. The last two exist if ``X`` has columns and names.
 
     See Also
     --------
     dm2l.baselines.MaskedRidgeClassifier : Ridge regression of each label, with shared computations.
-    sklearn.multioutput.MultiOutputClassifier : The same for complete labels.
+    sklearn.multioutput.MultiOutputClassifier : One classifier per label for complete labels.
 
     Examples
     --------
@@ -99,20 +98,16 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             name = estimator.__name__
             raise TypeError(f"estimator must be an instance, got the class {name}. Pass {name}().")
         kind = _estimator_type(estimator)
-        # Some estimators, such as stacking, have no predict before they are fitted.
-        usable = kind in ("classifier", "regressor") or (
-            kind is None and hasattr(estimator, "predict")
-        )
+        # Some estimators, such as stacking, have no method ``predict`` before they are fitted.
+        usable = kind in ("classifier", "regressor") if kind else hasattr(estimator, "predict")
         if not (usable and hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
             raise TypeError(
                 "estimator must be a classifier or regressor with scikit-learn's fit, predict and "
                 f"get_params, got {estimator!r}."
             )
 
-    def _learn(
-        self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None = None
-    ) -> FitResult:
-        """Fit the labels; ``after_label`` is called with the numbers of done and all labels."""
+    def _learn(self, X: Any, labels: LabelMatrix, after_label: Any = None) -> FitResult:
+        """Fit all labels; ``after_label`` is called with the numbers of fitted and all labels."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)
@@ -121,14 +116,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
                 self._fit_estimators(X, mask.labels(labels), after_label)
         return FitResult()
 
-    def _fit_estimators(self, X: Any, labels: LabelMatrix, after_label: AfterLabel | None) -> None:
+    def _fit_estimators(self, X: Any, labels: LabelMatrix, after_label: Any) -> None:
         T, entries = labels.signs, labels.entries
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
-            raise ValueError(
-                f"{type(self.estimator).__name__} does not accept sample_weight in fit. Use "
-                "another estimator, or fit without weights."
-            )
+            what = f"{type(self.estimator).__name__} does not accept sample_weight in fit."
+            raise ValueError(f"{what} Use another estimator, or fit without weights.")
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         regressor = _estimator_type(self.estimator) == "regressor"
         targets = T.astype(np.float64) if regressor else (T > 0).astype(np.int64)
@@ -137,27 +130,23 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         columns: list[Any] = rows if pairwise else [None] * len(rows)
         learnable = np.flatnonzero(self._learnable)
         jobs = min(effective_n_jobs(self.n_jobs), max(1, len(learnable)))
-        found = Parallel(n_jobs=jobs, verbose=self.verbose, return_as="generator")(
-            delayed(_fit_label)(
-                clone(self.estimator),
-                X,
-                targets[observed[:, j], j],
-                rows[j],
-                columns[j],
-                self.label_names_[k],
-                None if weights is None else weights[observed[:, j], j],
-            )
-            for j, k in enumerate(learnable)
-        )
+
+        def task(j: int, k: int) -> Any:
+            seen, name = observed[:, j], self.label_names_[k]
+            y, w = targets[seen, j], None if weights is None else weights[seen, j]
+            return delayed(_fit_label)(clone(self.estimator), X, y, rows[j], columns[j], name, w)
+
+        parallel = Parallel(n_jobs=jobs, verbose=self.verbose, return_as="generator")
+        found = parallel(starmap(task, enumerate(learnable)))
         for done, (k, model) in enumerate(zip(learnable, found, strict=True), 1):
             self.estimators_[k] = model
             if after_label is not None:
                 after_label(done, len(learnable))
-        # The model of each learnable label needs these columns of a kernel matrix.
+        # For each learnable label, the columns of a kernel matrix that its model needs.
         self._columns = columns
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        """Check the number and the names of columns; the estimator checks their values."""
+        """Check the number and names of columns of ``X``; the estimator checks the values."""
         if not reset:
             check_is_fitted(self)
         pairwise = self.__sklearn_tags__().input_tags.pairwise
@@ -182,7 +171,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         return X
 
     def _models_with_inputs(self, X: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield the model of each learnable label, with its inputs."""
+        """Yield the model and the inputs of each learnable label."""
         models = [model for model in self.estimators_ if model is not None]
         for model, columns in zip(models, self._columns, strict=True):
             yield model, _safe_indexing(X, columns, axis=1)
@@ -192,7 +181,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             return np.stack([_score(*one) for one in self._models_with_inputs(X)], axis=-1)
 
     def _on_own_scale(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        # Scores with probabilities of their own are log-odds or 2 p - 1.
+        # If the estimator has probabilities, its scores are log-odds or 2 p - 1.
         if _estimator_type(self.estimator) == "regressor":
             return scores
         if not hasattr(self.estimator, "predict_proba"):
@@ -212,8 +201,8 @@ def _tags_of(estimator: Any) -> Tags | None:
 
 
 def explained(estimator: Any, X: Any, *, whole: bool = False) -> AbstractContextManager[None]:
-    """Explain errors due to values that are not numbers or, with ``whole``, other inputs."""
-    # Estimators of other libraries, and those that contain a transformer, may accept any input.
+    """Return a context that adds explanations to errors about non-numeric or invalid inputs."""
+    # Estimators of other libraries, or with a transformer inside, may accept any input.
     if type(estimator).__module__.partition(".")[0] not in ("sklearn", "dm2l"):
         return nullcontext()
     tags = get_tags(estimator).input_tags
@@ -230,10 +219,8 @@ def _estimator_type(estimator: Any) -> str | None:
     return getattr(estimator, "_estimator_type", None) if tags is None else tags.estimator_type
 
 
-def _fit_label(
-    model: Any, X: Any, y: NDArray[Any], rows: Any, columns: Any, name: Any, weights: Any
-) -> Any:
-    # Rows are always copied, since an estimator may overwrite X.
+def _fit_label(model: Any, X: Any, y: Any, rows: Any, columns: Any, name: Any, weights: Any) -> Any:
+    # Rows are always copied, because an estimator may overwrite X.
     mine = _safe_indexing(_safe_indexing(X, rows), columns, axis=1)
     try:
         model.fit(mine, y, **({} if weights is None else {"sample_weight": weights}))
@@ -254,7 +241,7 @@ def _score(model: Any, X: Any) -> NDArray[Any]:
 
 
 def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return scores, and probabilities from the model or, if it has none, from its scores."""
+    """Return scores and probabilities; without ``predict_proba``, scores give probabilities."""
     if _estimator_type(model) == "regressor" or not hasattr(model, "predict_proba"):
         scores = _score(model, X)
         return scores, plain_probability(scores)
@@ -265,7 +252,7 @@ def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[An
 class ZeroFillClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Replace every missing label by a negative and fit an estimator.
 
-    Gradient boosting libraries may do this without a warning.
+    Gradient boosting libraries may treat missing labels in this way without a warning.
 
     Parameters
     ----------

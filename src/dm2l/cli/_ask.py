@@ -1,6 +1,5 @@
 """The commands ``complete``, ``predict``, ``suggest``, ``audit`` and ``explain``."""
 
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +26,13 @@ from dm2l.tables import (
     suggest_rows,
     write_completion,
 )
-from dm2l.tables._completion import MARGIN, expected_rates, nothing_filled
+from dm2l.tables._completion import (
+    INVERTED,
+    MARGIN,
+    REPEATED,
+    completion_summary,
+    counted_columns,
+)
 from dm2l.tables._filled import check_form
 from dm2l.tables._model import constant_warnings, no_positive_warnings
 from dm2l.tables._output import write_columns
@@ -36,20 +41,6 @@ from dm2l.tables._reading import read_cells
 _AUDITED = 20  # the most suspected label errors that are printed
 _SHOWN = 10  # maximum number of suggestions to print
 _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
-
-
-def _share(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
-    """Convert a share such as 5% or 0.05."""
-    if value is None:
-        return None
-    number, percent, rest = value.strip().partition("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        share = -1.0
-    if rest or not 0 <= share <= 1:
-        raise click.BadParameter(f"{value!r} is not a share between 0 and 1, such as 5% or 0.05.")
-    return share
 
 
 @click.command("complete")
@@ -69,7 +60,7 @@ def _share(_context: click.Context, _option: click.Parameter, value: str | None)
 )
 @click.option(
     "--max-error-rate",
-    callback=_share,
+    callback=shared.share,
     metavar="SHARE",
     help="Fill as many missing labels as possible with an expected error rate of at most SHARE, "
     "such as 5% or 0.05, among yes and among no. The others stay missing and are marked for "
@@ -123,16 +114,8 @@ def complete_command(
             completion, table, output, missing=marks, details=details, safe_csv=safe_csv
         )
     shared.warn(completion.warnings)
-    filled = completion.filled
-    columns = {
-        "filled": filled,
-        "positive": completion.positive,
-        "left": completion.missing & ~filled,
-        "look": completion.look,
-    }
-    sums = {name: values.sum(axis=0).tolist() for name, values in columns.items()}
-    counts = _lines({"label": completion.label_names, **sums})
-    n_missing, n_filled = completion.count(completion.missing), completion.count(filled)
+    counts = counted_columns(completion)
+    n_missing, n_filled = completion.count(completion.missing), completion.count(completion.filled)
     if as_json:
         shared.echo_json(
             {
@@ -153,21 +136,14 @@ def complete_command(
         )
         return
     last = "to check" if max_error_rate is None else "missing"
-    keys = ("label", "filled", "positive", "look")
-    shared.show_grid(
-        ("label", "filled", "positive", last), [[str(row[key]) for key in keys] for row in counts]
-    )
-    if max_error_rate is not None and n_filled:
-        say(
-            f"{n_filled} of {n_missing} missing labels were filled.",
-            f"{expected_rates(completion)} Limit: {100 * max_error_rate:.4g}%.",
-        )
-    elif max_error_rate is not None and n_missing:
-        say(nothing_filled(completion.lowest_bound))
+    rows = [[one[key] for key in ("label", "filled", "positive", "look")] for one in counts]
+    cells = [["-" if value is None else str(value) for value in row] for row in rows]
+    shared.show_grid(("label", "filled", "positive", last), cells)
+    shared.say_wrapped(*completion_summary(completion, max_error_rate))
     if completion.n_implied:
         say(f"{completion.n_implied} of the filled labels follow from the rules.")
     if rates:
-        say(*map(str, rates))
+        shared.say_wrapped(*map(str, rates))
     elif getattr(model.classifier, "missing_as", None) == "unlabelled":
         say("To estimate the error rate, check filled entries with dm2l review --check 50.")
     say(f"Completed table: {output}", *([] if details is None else [f"Details: {details}"]))
@@ -220,7 +196,7 @@ def predict_command(
         counts = dict(zip(model.label_names, positive.tolist(), strict=True))
         shared.echo_json({"output": output, "n_rows": table.n_rows, "positive": counts})
     else:
-        say(f"{table.n_rows} rows, {len(model.label_names)} labels: {output}")
+        say(f"{table.n_rows} rows, {shared.count_labels(model)}: {output}")
 
 
 def _values(yes: str, no: str) -> list[Any]:
@@ -320,6 +296,16 @@ def _lines(columns: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
+def _tested(found: int, suspects: int) -> dict[str, float]:
+    """Share of inverted labels among the first suspects, with Wilson's confidence interval."""
+    from scipy.stats import binomtest  # imported here, because loading it is slow
+
+    low, high = binomtest(found, suspects).proportion_ci(method="wilson")
+    first = suspects // REPEATED
+    shares = {"found": found / suspects, "low": low, "high": high}
+    return {"suspects": first} | {name: round(value, 4) for name, value in shares.items()}
+
+
 @click.command("audit")
 @shared.file_option("FILE", f"{_FILE}the list.")
 @click.option(
@@ -363,8 +349,9 @@ def audit_command(
             write_columns(output, columns, safe=safe_csv)
     shared.warn(found.warnings)
     lines = _lines(columns)
+    test = None if found.test is None else _tested(*found.test)
     if as_json:
-        shared.echo_json({"output": output, "label_errors": lines})
+        shared.echo_json({"output": output, "label_errors": lines, "test": test})
         return
     shown = lines[:_AUDITED]
     if shown:
@@ -373,25 +360,34 @@ def audit_command(
         shared.show_grid(headings, rows, left=len(headings) - 1)
         share = found.probability[: len(shown)].mean()
         say(f"By these probabilities, {share:.0%} of the {len(shown)} labels shown are wrong.")
+    if test is not None:
+        say(
+            f"In a test with {INVERTED:.0%} inverted labels, {test['found']:.0%} of the first "
+            f"{test['suspects']:.0f} suspects were inverted",
+            f"(95% confidence interval: {test['low']:.0%} to {test['high']:.0%}). "
+            "The others are wrong already, or correct.",
+        )
     if output is not None:
         say(f"{len(lines)} labels written: {output}")
 
 
 @click.command("explain")
 @shared.model_argument
-@click.option("--label", type=shared.unquoted, metavar="NAME", help="Explain only this label.")
+@click.option(
+    "--label", type=shared.unquoted, metavar="NAME", help="Explain only this label or column."
+)
 @click.option(
     "--top",
     type=click.IntRange(1),
     default=8,
-    help="Number of features and of correlated labels to list for each label.",
+    help="Number of features and of labels with correlated scores to list for each label.",
 )
 @shared.seed_option
 @shared.json_option
 def explain_command(
     model_path: Path, label: str | None, top: int, seed: int, as_json: bool
 ) -> None:
-    """List important features and correlated labels of MODEL.
+    """List important features of MODEL, and labels with correlated scores.
 
     For a linear model, the numbers are coefficients of features with unit variance. For other
     models, a number is the change of the label's score when the column is shuffled among training
@@ -414,7 +410,4 @@ def explain_command(
         if item.together:
             # No line ends within a name.
             listed = (f"{name} ({r:+.2f})".replace(" ", "\xa0") for name, r in item.together)
-            text = f"  correlated labels: {', '.join(listed)}"
-            whole: Any = {"break_long_words": False, "break_on_hyphens": False}
-            lines = textwrap.wrap(text, 80, subsequent_indent=" " * 4, **whole)
-            say(*(line.replace("\xa0", " ") for line in lines))
+            say(*shared.wrapped(f"  labels with correlated scores: {', '.join(listed)}", 80))

@@ -11,8 +11,9 @@ from dm2l._utils.files import atomic_write
 from dm2l._utils.html import percent
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say, show_grid
+from dm2l.model_selection import Interval
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
-from dm2l.tables._inspection import Inspection, fit_warnings
+from dm2l.tables._inspection import Inspection, fit_warnings, imputed_warnings, order_hints
 from dm2l.tables._kinds import DATE_PARTS, DATES
 from dm2l.tables._measures import MEASURES, SHORT, TableEvaluation
 
@@ -53,15 +54,17 @@ def inspect_command(
                 partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if as_json:
         shared.echo_json(found)
-    else:
-        _show_inspection(found)
+        return
+    _show_inspection(found)
+    if write_rules is not None:
+        say(f"Rules found: {len(found.rules)}, written to {write_rules}.")
 
 
 def _show_inspection(found: Inspection) -> None:
-    missing = sum(count.missing for count in found.labels)
-    entries = found.n_rows * len(found.labels)
+    missing, entries, n = found.n_missing, found.n_entries, found.n_label_columns
+    each = f" ({len(found.labels)} with one for each value)" if len(found.labels) > n else ""
     say(
-        f"{found.n_rows} rows and {found.n_columns} columns, {len(found.labels)} of them labels.",
+        f"{found.n_rows} rows and {found.n_columns} columns, {n} of them labels{each}.",
         f"{missing} of {entries} label entries are missing ({percent(missing, entries)}).",
     )
     if found.uses is not None:
@@ -90,8 +93,7 @@ def _show_inspection(found: Inspection) -> None:
     if len(found.rules) > RULES:
         say(f"{len(found.rules) - RULES} more rules: pass --write-rules or --json.")
     say(f"Duplicate rows: {found.n_duplicates}.")
-    for line in found.warnings:
-        say(f"warning: {shared.one_line(line)}")
+    shared.say_wrapped(*(f"warning: {shared.one_line(line)}" for line in found.warnings))
 
 
 @click.command("fit")
@@ -172,7 +174,7 @@ def fit_command(
 
 def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> None:
     columns = "" if model.uses is None else f" from {sum(use.used for use in model.uses)} columns"
-    say(f"{n_rows} rows, {len(model.label_names)} labels, {len(model.features)} features{columns}.")
+    say(f"{n_rows} rows, {shared.count_labels(model)}, {len(model.features)} features{columns}.")
     chosen, board = model.settings, getattr(model.classifier, "leaderboard_", None)
     if board is not None:
         _show_leaderboard(board, verbose)
@@ -191,7 +193,7 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
         return
     size = n_rows // max(estimate.repetitions, 1)
     metrics = [
-        (words, f"{value.mean:.3f}", f"[{value.low:.3f}, {value.high:.3f}]")
+        (words, f"{value.mean:.3f}", _span(value))
         for key, words, _ in MEASURES
         for value in [estimate.values[key]]
         if value.mean == value.mean  # a ranking within rows of a single label is undefined
@@ -265,11 +267,13 @@ def evaluate_command(
         fit = shared.fit_options(options)
         tell(f"reading {path.name}")
         table, columns = shared.open_table(path, **options)
+        shared.warn(imputed_warnings(table))
         found = evaluate_table(table, fit, hide=hide, repetitions=repetitions, tell=tell, **columns)
     if as_json:
         shared.echo_json(found)
     else:
         _show_evaluation(found, wide=wide)
+        say(*order_hints(table))
 
 
 def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
@@ -283,12 +287,14 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
             "Other blanks may be overlooked positives. Only metrics that correct for their",
             "estimated share are shown.",
         )
+    spans: list[str] = []
     methods = [name if wide else SHORT.get(name, name) for name in found.methods]
     rows = []
     for key, words, up in MEASURES:
         row = [values[key] for values in found.methods.values()]
         if any(value.mean == value.mean for value in row):
-            ends = [f" [{_number(v.low)}, {_number(v.high)}]" if wide else "" for v in row]
+            ends = [f" {_span(value)}" if wide else "" for value in row]
+            spans += [end.strip() for end in ends]
             cells = (_number(v.mean) + end for v, end in zip(row, ends, strict=True))
             rows.append((f"{words} {'↑' if up else '↓'}", *cells))
     show_grid(("metric", *methods), rows, "Means" if not wide else "Means and 95% intervals")
@@ -298,10 +304,9 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
     for name, gains in found.gains.items():
         gain = gains[key]
         sure = "yes" if gain.low > 0 or gain.high < 0 else "no"
-        interval = f"[{gain.low:+.3f}, {gain.high:+.3f}]"
-        if found.repetitions < 2:
-            interval, sure = "-", "needs 2 repetitions"
-        rows.append((name, f"{gain.mean:+.3f}", interval, sure))
+        sure = "needs 2 repetitions" if found.repetitions < 2 else sure
+        spans.append(_span(gain, -1.0, "+"))
+        rows.append((name, f"{gain.mean:+.3f}", spans[-1], sure))
     title = f"Difference in {words}: {ours!r} minus"
     show_grid(("method", "mean", "95% interval", "significant"), rows, title)
     # Metrics that cannot be estimated have no column.
@@ -315,8 +320,25 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
     headings, *lines = zip(("label", *(row.label for row in found.labels)), *columns, strict=True)
     title = "AUC" if found.unlabelled else f"AUC of {ours!r} and average precision"
     show_grid(headings, lines, f"{title} by label")
+    if found.columns:
+        keys = ("majority", *found.methods)
+        rows = [
+            (name, f"{one['hidden']:.0f}", *(_number(one[key]) for key in keys))
+            for name, one in found.columns.items()
+        ]
+        title = "Accuracy in columns with several values (majority: the most frequent value)"
+        show_grid(("column", "hidden", "majority", *methods), rows, title)
+    if "-" in spans:
+        say("", "-: cannot be estimated from so few repetitions")
     if not wide:
         say("", *(f"{short}: {name}" for name, short in SHORT.items() if name in found.methods))
+
+
+def _span(value: Interval, lowest: float = 0.0, sign: str = "") -> str:
+    """An interval, or "-" if it cannot be estimated or is all that is possible."""
+    if not (value.low > lowest or value.high < 1):
+        return "-"
+    return f"[{value.low:{sign}.3f}, {value.high:{sign}.3f}]"
 
 
 def _number(value: float) -> str:

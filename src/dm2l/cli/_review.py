@@ -57,6 +57,12 @@ _save_option = shared.file_option(
     help="Draw a random sample of N entries that dm2l complete fills, and ask about them. From the "
     "answers, dm2l complete --verified estimates the error rate.",
 )
+@click.option(
+    "--max-error-rate",
+    callback=shared.share,
+    metavar="SHARE",
+    help="With --check: sample the entries that dm2l complete fills with this --max-error-rate.",
+)
 @shared.text_option(
     "--keep",
     metavar="COLUMN",
@@ -98,6 +104,7 @@ def review_command(
     save_model: Path | None,
     top: int | None,
     check: int | None,
+    max_error_rate: float | None,
     keep: tuple[str, ...],
     host: str,
     port: int,
@@ -118,6 +125,8 @@ def review_command(
 
     Example: dm2l review assays.dm2l assays.csv --answers answers.jsonl -o answered.csv
     """
+    if max_error_rate is not None and check is None:
+        raise click.UsageError("--max-error-rate needs --check. Pass, for example, --check 50.")
     if export_to and output is None:
         raise click.UsageError("--export needs an output file. Pass, for example, -o tasks.json.")
     try:
@@ -133,6 +142,7 @@ def review_command(
         tasks=bool(export_to),
         top=top,
         check=check,
+        max_error_rate=max_error_rate,
         keep=keep,
         **given,
     )
@@ -172,7 +182,7 @@ def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -
     if as_json:
         shared.echo_json({**address, **progress._asdict()}, indent=None)
         return
-    say(f"{progress.decided} of {progress.suggested} missing labels are answered or skipped.")
+    say(f"{progress.decided} of {progress.suggested} questions are answered or skipped.")
     say(f"{name}: {address['url']}", "Press Ctrl-C to stop.")
 
 
@@ -213,6 +223,7 @@ def _open_session(
     tasks: bool = False,
     top: int | None = None,
     check: int | None = None,
+    max_error_rate: float | None = None,
     keep: Sequence[str] = (),
     **reading: Any,
 ) -> Any:
@@ -241,7 +252,7 @@ def _open_session(
             options = {"top": top, "missing": missing, "keep": keep, "save_model": save_model}
             session = kind(model, table, journal, **options)
             if check is not None:
-                session.start_sample(check)
+                session.start_sample(check, max_error_rate)
             for file in written.values():
                 journal.own(file)
             stack.pop_all()

@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,12 +25,13 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l._search._search import usual_scoring
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, printable, suffix_of
 from dm2l.io._columns import ColumnRequestError
+from dm2l.io._label_columns import label_columns
 from dm2l.io._table import check_encoding, check_separator
 from dm2l.labels import ConstantLabelWarning
 from dm2l.labels._rules import LabelRules
 from dm2l.model_selection import get_scorer_names
 from dm2l.tables import FitOptions, Table, TableModel, load_bundle, read_table
-from dm2l.tables._inspection import rule_warnings
+from dm2l.tables._inspection import imputed_warnings, rule_warnings
 from dm2l.tables._kinds import KINDS
 from dm2l.tables._model import read_for
 from dm2l.tables._options import KERNELS
@@ -88,6 +92,20 @@ def effort_option(default: str) -> Command:
         "tries more of each. Ignored with --kernel, --lambda-d, --alpha, --scoring and "
         "--missing-as unlabelled.",
     )
+
+
+def share(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """Convert a share such as 5% or 0.05 to a number."""
+    if value is None:
+        return None
+    number, percent, rest = value.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0 <= share <= 1:
+        raise click.BadParameter(f"{value!r} is not a share between 0 and 1, such as 5% or 0.05.")
+    return share
 
 
 def _options(*options: Command) -> Command:
@@ -359,7 +377,8 @@ def open_both(
     if rules is not None:
         model.set_rules(LabelRules.read(rules))
     table = read_for(model, path, labels=labels, **reading)
-    warn(rule_warnings(table, model.classifier.rules) if labels else ())
+    if labels:
+        warn([*imputed_warnings(table), *rule_warnings(table, model.classifier.rules)])
     return model, table
 
 
@@ -413,6 +432,12 @@ def _same_file(one: Path, other: Path) -> bool:
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()
 
 
+def count_labels(model: TableModel) -> str:
+    """Number of labels, and of their columns if some have several values."""
+    n_labels, n = len(model.label_names), len(label_columns(model))
+    return f"{n_labels} labels{f' in {n} label columns' if n < n_labels else ''}"
+
+
 def one_line(message: object) -> str:
     """A message of the library in one line, without the names of arguments in Python."""
     return _IN_PYTHON.sub("", str(message).replace("\n", " "))
@@ -443,10 +468,23 @@ def echo_json(result: Any, *, indent: int | None = 1) -> None:
     say(*json.dumps(plain_values(result), indent=indent, ensure_ascii=False).split("\n"))
 
 
+def wrapped(line: str, width: int) -> list[str]:
+    """The lines of a text of this width, without breaking words or at no-break spaces."""
+    whole: Any = {"break_long_words": False, "break_on_hyphens": False}
+    found = textwrap.wrap(line, width, subsequent_indent=" " * 4, **whole)
+    return [part.replace("\xa0", " ") for part in found]
+
+
+def say_wrapped(*lines: str, err: bool = False) -> None:
+    """Print long sentences, in lines of the width of the terminal if there is one."""
+    stream, width = sys.stderr if err else sys.stdout, shutil.get_terminal_size().columns
+    for line in lines:
+        say(*(wrapped(printable(line), width) if stream.isatty() else [line]), err=err)
+
+
 def warn(lines: Iterable[str]) -> None:
     """Print warnings on standard error."""
-    for line in lines:
-        say(f"warning: {one_line(line)}", err=True)
+    say_wrapped(*(f"warning: {one_line(line)}" for line in lines), err=True)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -14,7 +14,7 @@ from array_api_compat import is_torch_array
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from dm2l._utils.arrays import asarray_like, is_non_numpy, namespace, take_rows, to_numpy
+from dm2l._utils.arrays import Index, asarray_like, is_non_numpy, namespace, take_rows, to_numpy
 from dm2l._utils.inputs import check_choice
 from dm2l.completion._correlation import LabelCorrelation
 from dm2l.completion._covariance import Floats, LabelCovariance, Mask
@@ -49,12 +49,14 @@ _BLOCK = 2**18
 OVERFIT = 1.02
 FEW = 500  # rows from which the ratio of squared errors is estimated
 
+Digests = NDArray[np.uint64]
+
 
 @dataclass(frozen=True)
 class TrainingRows:
     """Sorted digests of the training rows, and held-out scores of their known entries (CSR)."""
 
-    digests: NDArray[np.uint64]
+    digests: Digests
     starts: NDArray[np.int64]  # position at which the entries of each row start
     labels: NDArray[np.int32]
     signs: NDArray[np.int8]
@@ -62,11 +64,7 @@ class TrainingRows:
 
     @classmethod
     def of(
-        cls,
-        digests: NDArray[np.uint64],
-        T: NDArray[Any],
-        F: Floats | None = None,
-        order: NDArray[np.intp] | None = None,
+        cls, digests: Digests, T: NDArray[Any], F: Floats | None = None, order: Index | None = None
     ) -> Self:
         """Rows with signs ``T`` and held-out scores ``F``; equal rows are stored once."""
         order = np.arange(len(T)) if order is None else order
@@ -100,24 +98,20 @@ class TrainingRows:
 
 
 def overfits(
-    X: Any,
-    T: NDArray[Any],
-    scores: Floats,
-    own_scores: Callable[[Any], Any],
-    order: NDArray[np.intp] | None = None,
-) -> bool:
-    """Whether the scores of training rows are much closer to ``T`` than held-out ``scores``."""
+    X: Any, T: Signs, scores: Floats, own_scores: Callable[[Any], Any], order: Index | None = None
+) -> tuple[Signs, Floats, Floats] | None:
+    """Signs, held-out and own scores of some rows if their own are much closer to the signs."""
     scored = (T != 0) & np.isfinite(scores)
     few = np.arange(len(T)) if order is None else order
     few = few[scored[few].any(axis=1)][:FEW]
     if not len(few):
-        return False
+        return None
     own, used = to_numpy(own_scores(take_rows(X, few))), scored[few]
     errors = np.square(T[few] - np.stack([scores[few], own]))[:, used].mean(axis=1)
-    return bool(errors[0] >= OVERFIT * errors[1])
+    return (T[few], scores[few], own) if errors[0] >= OVERFIT * errors[1] else None
 
 
-def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]:
+def row_keys(digests: Digests, T: NDArray[Any]) -> Digests:
     """Pseudo-random number for each row; it depends on the row, but not on the order of labels."""
     positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
@@ -127,7 +121,7 @@ def row_keys(digests: NDArray[np.uint64], T: NDArray[Any]) -> NDArray[np.uint64]
     return key ^ (key >> np.uint64(31))
 
 
-def row_digests(X: Any) -> NDArray[np.uint64]:
+def row_digests(X: Any) -> Digests:
     """Hash of each row, the same for dense and sparse rows."""
     X = X.tocsr() if sp.issparse(X) else X if is_torch_array(X) else to_numpy(X)
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
@@ -157,17 +151,14 @@ NO_BOUND = np.full(2, np.nan)
 
 
 class Imputation(NamedTuple):
-    """Scores, probabilities and decisions of all entries, and the missing ones to fill.
-
-    The labels that are ``implied`` by known ones are among them.
-    """
+    """Answers for all entries, and the missing ones to fill, which include ``implied`` ones."""
 
     scores: Floats
     probabilities: Floats
     positive: Mask
     chosen: Mask
     expected_wrong: Floats  # numbers of wrong no and wrong yes
-    implied: Mask | bool = False
+    implied: Mask | bool = False  # by known labels; these are among the ones to fill
 
 
 def check_threshold(threshold: Any) -> None:
@@ -190,36 +181,35 @@ def check_rules(rules: Any) -> None:
             raise TypeError(f"rules must be None or LabelRules, got {rules!r}.")
 
 
+class _Fitted:
+    """A field that may be set to a function, which is called at the first use."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.place = f"_{name}"
+
+    def __get__(self, completer: Any, owner: type) -> Any:
+        found = completer and getattr(completer, self.place)  # the default of the field is None
+        if callable(found):
+            self.__set__(completer, found := found())
+        return found
+
+    def __set__(self, completer: Any, value: Any) -> None:
+        setattr(completer, self.place, value)
+
+
+@dataclass(eq=False, repr=False)
 class LabelCompleter:
-    """Computes probabilities, decisions, imputed labels and label errors from scores.
+    """Computes probabilities, decisions, imputed labels and label errors from scores."""
 
-    Scores are arrays (n, c) on the scale of the signs ``T``: ``+1`` positive, ``-1`` negative,
-    ``0`` missing. Scores of labels that are not ``learnable`` are constant. With a ``calibrator``,
-    decisions follow its probabilities, unless ``by_probability`` is False. Without one,
-    probabilities come from ``curves``, and decisions from the ``thresholds`` of the scores.
-    ``curves`` and ``correlation`` may be functions, which are called at first use, because searches
-    and cross-validation use only scores.
-    """
-
-    def __init__(
-        self,
-        thresholds: Floats,
-        learnable: Mask,
-        calibrator: Calibrator | None = None,
-        by_probability: bool = True,
-        training_rows: TrainingRows | None = None,
-        curves: Calibrator | Callable[[], Calibrator] | None = None,
-        correlation: LabelCorrelation | Callable[[], LabelCorrelation] | None = None,
-        rules: LabelRules | None = None,
-    ) -> None:
-        self.thresholds = thresholds
-        self.learnable = learnable
-        self.calibrator = calibrator
-        self.by_probability = by_probability
-        self.training_rows = training_rows
-        self._curves = curves
-        self._correlation = correlation
-        self.rules = rules
+    thresholds: Floats  # of scores, for decisions unless these are by probability
+    learnable: Mask  # scores of other labels are constant
+    calibrator: Calibrator | None = None
+    by_probability: bool = True  # whether decisions follow the probabilities of the calibrator
+    training_rows: TrainingRows | None = None
+    # Searches and cross-validation use neither of these two, so they are fitted at the first use.
+    curves: _Fitted = _Fitted()  # for probabilities without a calibrator
+    correlation: _Fitted = _Fitted()  # of labels, with ``coupling``
+    rules: LabelRules | None = None
 
     @classmethod
     def fit(
@@ -236,12 +226,9 @@ class LabelCompleter:
         weights: Floats | None = None,
         pairwise: bool = False,
         rules: LabelRules | None = None,
-        calibrated: bool = False,
+        calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
     ) -> Self:
-        """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation.
-
-        With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p.
-        """
+        """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation."""
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -256,45 +243,27 @@ class LabelCompleter:
             keys = row_digests(known), row_keys(digests, known)
             order = None if pairwise else np.lexsort(keys)
             overfit = overfits(X, T, scores, own_scores, order)
-            rows = TrainingRows.of(digests, T, scores if overfit else None, order)
+            rows = TrainingRows.of(digests, T, None if overfit is None else scores, order)
             if calibration is None:
                 # With flat=True, the scores of labels with few rows would not be used.
-                def curves() -> Calibrator:
-                    return Calibrator("sigmoid").fit(scores, known, weights, flat=False)
-
+                curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
             # Missing entries that others imply are not predicted, so these would be too easy.
             free = None if rules is None else ~rules._logic.redundant(T)
-            options = threshold, order, calibrated, free
+            # Only the models of an ensemble may have been fitted to imputed labels.
+            options = threshold, order, calibrated, free, overfit if calibrated else None
             correlation = partial(LabelCorrelation.fit, T, scores, *options)
         return cls(
             *(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation),
             rules=rules,
         )
 
-    @property
-    def curves(self) -> Calibrator | None:
-        """Calibration curves of held-out scores, fitted at first use."""
-        if callable(self._curves):
-            self._curves = self._curves()
-        return self._curves
-
-    @property
-    def correlation(self) -> LabelCorrelation | None:
-        """Label correlation, fitted at first use; None without ``coupling``."""
-        if callable(self._correlation):
-            self._correlation = self._correlation()
-        return self._correlation
-
     def state(self) -> dict[str, Any]:
         """Arguments of the constructor, with fitted results instead of functions."""
-        names = "thresholds learnable calibrator by_probability training_rows curves correlation"
-        return {name: getattr(self, name) for name in (*names.split(), "rules")}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies and files contain fitted results, not functions that hold the training labels.
         return partial(type(self), **self.state()), ()
-
-    # -- only features --------------------------------------------------------------------------
 
     def coherent(self, p: Floats) -> Floats:
         """Probabilities that obey the rules, from features alone."""
@@ -319,17 +288,14 @@ class LabelCompleter:
         calibrator = self.calibrator or self.curves
         return plain_probability(scores) if calibrator is None else calibrator.predict(scores)
 
-    # -- features and known labels --------------------------------------------------------------
-
     def check_bound(self, max_error_rate: Any, method: str, estimator: str) -> Any:
         """Check ``max_error_rate``, and raise an error if error rates cannot be bounded."""
-        bound, coupled = check_max_error_rate(max_error_rate), self._correlation is not None
-        if not coupled or method != "predict":
-            need = "method='predict'"
-            if not coupled:
-                need = f"coupling='residual': pass it to {estimator} before fit"
-            raise ValueError(f"max_error_rate needs {need}.")
-        return bound
+        bound, need = check_max_error_rate(max_error_rate), "method='predict'"
+        if self.correlation is None:
+            need = f"coupling='residual': pass it to {estimator} before fit"
+        elif method == "predict":
+            return bound
+        raise ValueError(f"max_error_rate needs {need}.")
 
     def impute(
         self,
@@ -341,43 +307,51 @@ class LabelCompleter:
         open_: Mask | bool = True,
     ) -> Imputation:
         """Impute from features and known labels; entries not in ``open_`` are not chosen."""
-        if self.rules is None:
-            return self._impute(X, T, (T == 0) & open_, scores, probabilities, max_error_rate)
-        logic = self.rules._logic
-        closed, against = logic.propagate(T)
-        implied = (closed != 0) & (T == 0)
+        logic: Any = None if self.rules is None else self.rules._logic
+        closed, against = (T, np.zeros(len(T), bool)) if logic is None else logic.propagate(T)
+        missing, implied = (closed == 0) & open_, (closed != 0) & (T == 0)
+        bounded = max_error_rate is not None
+        found = self._impute(X, T, missing, scores, probabilities, bounded)
+        correlation: Any = self.correlation
+        if bounded and correlation is not None:
+            right = implied & (found.positive == (closed > 0))
+            confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
+            entries = confidence, found.positive, found.chosen & self.learnable
+            chosen, expected = correlation.error_rates.choose(*entries, max_error_rate, right)
+            found = found._replace(chosen=chosen, expected_wrong=expected)
+        if logic is None:
+            return found
         known = np.where(against[:, None], 0, closed).astype(np.int8)
-        part = (closed == 0) & open_
-        found = self._impute(X, T, part, scores, probabilities, max_error_rate)
-        positive = logic.decide(found.positive, found.probabilities, known)
-        chosen = found.chosen
-        if max_error_rate is not None:  # the bound holds for the decisions of the model
-            chosen = chosen & (positive == found.positive)
+        fixed, kept = known, found.chosen
+        if bounded:  # the entries to fill keep their decisions, or are left
+            answers = np.where(kept, np.where(found.positive, 1, -1), known).astype(np.int8)
+            answers, broken = logic.propagate(answers)
+            fixed = np.where(broken[:, None], known, answers)
+        positive = logic.decide(found.positive, found.probabilities, fixed)
+        if bounded:
+            kept = kept & (positive == found.positive)
         return found._replace(
             scores=np.where(implied, closed, found.scores),
             probabilities=logic.project(found.probabilities, known),
             positive=positive,
-            chosen=chosen | implied,
+            chosen=kept | implied,
             implied=implied,
         )
 
     def _impute(
-        self,
-        X: Any,
-        T: Signs,
-        missing: Mask,
-        scores: Floats,
-        probabilities: Floats | None,
-        max_error_rate: Any,
+        self, X: Any, T: Signs, missing: Mask, scores: Floats, probabilities: Any, bounded: bool
     ) -> Imputation:
         """Imputation without rules, of which only the ``missing`` entries are used."""
         learnt, correlation = self.learnable, self.correlation
-        if correlation is None or (learnt.sum() < 2 and max_error_rate is None):
+        if correlation is None or (learnt.sum() < 2 and not bounded):
             p = self.probabilities(scores) if probabilities is None else probabilities
             return Imputation(scores, p, self._decide(scores), missing, NO_BOUND)
+        trained = np.zeros(len(T), dtype=bool)
         if self.training_rows is not None:
+            if correlation.added < 1:
+                trained = self.training_rows.recognize(X)
             scores = self.training_rows.hold_out(X, T, scores)
-        mean, p = correlation.predict(np.where(learnt, T, 0), scores)
+        mean, p = correlation.impute(np.where(learnt, T, 0), scores, trained)
         own = self.probabilities(scores) if probabilities is None else probabilities
         # Rows without a known label use only the features, because conditional probabilities were
         # fitted to rows with known labels.
@@ -386,13 +360,7 @@ class LabelCompleter:
         positive = np.where(apart, predicted, correlation.decide(mean, p))
         p = np.where(apart, own, p)
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
-        chosen, expected = missing, NO_BOUND
-        if max_error_rate is not None:
-            confidence = np.where(positive, p, 1 - p)
-            chosen, expected = correlation.error_rates.choose(
-                confidence, positive, missing & learnt, max_error_rate
-            )
-        return Imputation(np.where(learnt, mean, scores), p, positive, chosen, expected)
+        return Imputation(np.where(learnt, mean, scores), p, positive, missing, NO_BOUND)
 
     def find_label_errors(
         self, T: Signs, scores: Floats, *, refit: bool, together: Sequence[list[int]] = ()
@@ -480,10 +448,9 @@ class CompletionMixin:
             answers = found.probabilities if proba else found.scores
             filled = np.where(missing, answers, given.signs > 0 if proba else given.signs)
         framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
-        if not return_summary:
-            return framed
-        parts = missing, found.chosen, found.positive, found.expected_wrong, found.implied
-        return framed, CompletionSummary.of(*parts)
+        if return_summary:
+            return framed, CompletionSummary.of(missing, found.chosen, found.positive, *found[4:])
+        return framed
 
     def _score_and_impute(
         self: Any, X: Any, T: Any, max_error_rate: Any = None, open_: Mask | bool = True

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
+from dm2l._utils.arrays import Index
+from dm2l._utils.logistic import LogisticProblem
 from dm2l.completion._covariance import (
     FOLDS,
     WORK,
     FactorCovariance,
     Floats,
     LabelCovariance,
+    Mask,
     conditional_moments,
     out_of_fold_moments,
     quick_covariance,
@@ -40,9 +43,9 @@ OWN_PENALTY = 10.0
 LABEL_PENALTY, PAIRS = 30.0, 64
 # Penalty on changes of the level of a label whose scores are calibrated, and on the final weights.
 LEVEL_PENALTY, FINAL_PENALTY = 3.0, 30.0
-ROUNDS, HALVINGS = 30, 8
-# Tolerance of the log-likelihood of a label.
-TOL = 1e-2
+ROUNDS = 30
+# Tolerance of the log-likelihood of a label, and of that of the final weights.
+TOL, FINAL_TOL = 1e-2, 1e-6
 # Conjugate gradients end after so many steps, or when the square of the error is so small.
 STEPS, EXACT = 60, 1e-4
 # With more labels their signs are not used: the weights of all pairs would not fit into memory.
@@ -52,18 +55,16 @@ SCORES = 4  # number of weights of the scores, with the intercept
 
 @dataclass(frozen=True)
 class LabelCorrelation:
-    """Covariance of the residuals of all labels, with probabilities and error rates based on it.
-
-    Decisions follow conditional means if there is a ``threshold``, and otherwise probabilities with
-    ``cutoffs``, which are NaN for labels with too few examples of a class, and infinite for labels
-    with none, whose probabilities do not use other labels.
-    """
+    """Covariance of the residuals of all labels, with probabilities and error rates based on it."""
 
     covariance: LabelCovariance
     combiner: Combiner
     error_rates: ErrorRateBound
-    threshold: float | None
+    threshold: float | None  # of conditional means; with None, decisions follow probabilities
+    # NaN for labels with too few examples of a class, and infinite for labels with none, whose
+    # probabilities do not use other labels.
     cutoffs: Floats
+    added: float = 1.0  # share of what known labels add to held-out scores, for training rows
 
     @classmethod
     def fit(
@@ -71,15 +72,12 @@ class LabelCorrelation:
         T: Signs,
         F: Floats,
         threshold: Any = None,
-        order: NDArray[np.intp] | None = None,
-        calibrated: bool = False,
-        free: NDArray[np.bool_] | None = None,
+        order: Index | None = None,
+        calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
+        free: Mask | None = None,  # entries that others do not imply, for the error rates
+        overfit: tuple[Signs, Floats, Floats] | None = None,  # see overfits
     ) -> Self:
-        """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``.
-
-        With ``calibrated``, scores are ``2 p - 1`` with calibrated probabilities p. Error rates are
-        those of entries that are ``free``, which means not implied by others.
-        """
+        """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``."""
         scored = np.isfinite(F)
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
@@ -116,7 +114,8 @@ class LabelCorrelation:
         positive = found.decide(mean, p)
         tested = np.where(free, T, 0)
         bound = ErrorRateBound.fit(np.where(positive, p, 1 - p), positive, tested)
-        return replace(found, error_rates=bound)
+        found = replace(found, error_rates=bound)
+        return found if overfit is None else found.for_training_rows(*overfit)
 
     def predict(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Mean and probability of every entry, given the *other* known labels of its row."""
@@ -124,7 +123,28 @@ class LabelCorrelation:
         p = self.combiner.predict(T, F, mean, variance)
         return mean, np.where(np.isinf(self.cutoffs), expit(self.combiner.alone(T, F)), p)
 
-    def decide(self, mean: Floats, p: Floats) -> NDArray[np.bool_]:
+    def for_training_rows(self, T: Signs, F: Floats, own: Floats) -> Self:
+        """Estimate ``added`` from held-out scores ``F`` and the model's ``own`` scores of rows."""
+        # The model was fitted to these rows and to more rows than those of folds. At missing
+        # entries, its scores therefore contain a part of what known labels add to held-out scores:
+        # the slope of their differences on these additions, which needs no labels.
+        T, use = np.where(np.isfinite(F), T, 0), (T == 0) & np.isfinite(F) & np.isfinite(own)
+        F = np.where(np.isfinite(F), F, own)
+        alone = self.combiner.alone(T, F)
+        gain = (log_odds(2 * self.predict(T, F)[1] - 1) - alone)[use]
+        known = (self.combiner.alone(T, own) - alone)[use] @ gain / max(gain @ gain, 1e-300)
+        return replace(self, added=float(np.clip(1 - known, 0.0, 1.0)))
+
+    def impute(self, T: Signs, F: Floats, trained: Mask) -> tuple[Floats, Floats]:
+        """Mean and probability of every missing entry, of which some rows are ``trained``."""
+        mean, p = self.predict(T, F)
+        if self.added < 1 and trained.any():
+            alone = self.combiner.alone(T, F)
+            fewer = expit(alone + self.added * (log_odds(2 * p - 1) - alone))
+            p = np.where(trained[:, None], fewer, p)
+        return mean, p
+
+    def decide(self, mean: Floats, p: Floats) -> Mask:
         """Decide whether entries are positive."""
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
@@ -132,17 +152,12 @@ class LabelCorrelation:
 
 
 class Combiner:
-    r"""Logistic model for each label, with its scores and the signs of other labels as inputs.
+    """Logistic model of each label on its scores and the signs of the row's other labels."""
 
-    The inputs are :math:`((f - \bar f)/s,\; (m - \bar f)/s,\; 1/s)` and the signs of the other
-    labels of the row, 0 where missing. Here f is the score from the features, :math:`\bar f` its
-    mean over the known entries of the label, and m and s are the mean and the standard deviation
-    given the other labels. The first three inputs calibrate the scores. The signs have a large
-    penalty, and model dependencies that a Gaussian cannot, such as labels that are not missing at
-    random. The weights of the scores are shrunk to those of one model for all labels. Signs are not
-    used with ``labels=False``, or with more than 2,000 labels. All methods take as ``inputs`` the
-    arrays f, m and :math:`s^2`, each of shape (n, c), for entries that are scored as if missing.
-    """
+    # The weights of the scores are shrunk to those of one model for all labels. Signs are not used
+    # with labels=False, or with more than 2,000 labels. All methods take as ``inputs`` the scores
+    # from the features, the conditional means and variances, each of shape (n, c), for entries that
+    # are scored as if missing (docs/research/imputing.md).
 
     weights_: Floats
     with_labels_: bool
@@ -166,9 +181,7 @@ class Combiner:
             self.alone_ = Combiner(labels=False).fit(T, *_bare(inputs[0]))
         return self
 
-    def cross_fit(
-        self, T: Signs, *inputs: Floats, folds: NDArray[np.intp]
-    ) -> tuple[Floats, Floats]:
+    def cross_fit(self, T: Signs, *inputs: Floats, folds: Index) -> tuple[Floats, Floats]:
         """Out-of-fold log-odds, and those without labels; the model keeps mean weights."""
         self._scale(T, *inputs)
         eta, weights = np.empty(T.shape), []
@@ -189,17 +202,14 @@ class Combiner:
         # probabilities of calibrated scores are calibrated again: four weights that all labels
         # share, with a penalty on changes (benchmarks/imputation.py).
         known = T != 0
-        t, Z = T[known].astype(np.float64), np.stack(_parts(eta, alone))[:, known].T
+        t, Z = T[known].astype(np.float64), np.stack(_parts(eta, alone))[:, known]
         final = plain = np.array([0.0, 1.0, 0.0, 0.0])
-        for _ in range(ROUNDS if self.calibrated else 0):
-            p = expit(Z @ final)
-            H = (Z.T * (p * (1 - p))) @ Z + FINAL_PENALTY * np.eye(4)
-            step = np.linalg.solve(H, Z.T @ ((t > 0) - p) - FINAL_PENALTY * (final - plain))
-            final = final + step
-            if np.abs(step).max() < 1e-6:
-                break
+        if self.calibrated:
+            one, penalty = np.ones((1, len(t))), np.full(4, FINAL_PENALTY)
+            problem = LogisticProblem(Z[None], t[None], one, penalty, plain)
+            final = problem.minimize(plain[None], tol=FINAL_TOL)[0]
         choices = np.array([final, plain, [0.0, 0.0, 1.0, 0.0]])
-        losses = -log_expit(t * (choices @ Z.T)).sum(axis=1)
+        losses = -log_expit(t * (choices @ Z)).sum(axis=1)
         self.final_ = choices[int(np.argmin(losses))]
         return self.final(eta, alone)
 
@@ -224,7 +234,10 @@ class Combiner:
 
     def margins(self, T: Signs, *inputs: Floats) -> Floats:
         """Log-odds of every entry before the final weights."""
-        return self._margins(T.astype(np.float64), self._standardized(*inputs))
+        W, Z = self.weights_, self._standardized(*inputs)
+        eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
+        # The weight of a label's sign in its own model is zero.
+        return eta + T.astype(np.float64) @ W[:, SCORES:].T if self.with_labels_ else eta
 
     def alone(self, T: Signs, F: Floats) -> Floats:
         """Return log-odds from only the features."""
@@ -245,25 +258,26 @@ class Combiner:
             self.centre_[0], self.scale_[0] = 0.0, 1.0
 
     def _learn(self, T: Signs, *inputs: Floats) -> None:
-        signs, Z, c = T.astype(np.float64), self._standardized(*inputs), T.shape[1]
+        Z, c = self._standardized(*inputs), T.shape[1]
+        inputs_ = np.stack([np.ones(Z.shape[1:]), *Z]).transpose(2, 0, 1).copy()
+        data = inputs_, T.T.astype(np.float64), (T != 0).T.astype(np.float64)
         # First, one model for all labels with one intercept per label; then one model per label.
-        self.with_labels_, self.weights_ = False, np.zeros((c, SCORES))
         penalty, goal = np.array([1e-3, 1.0, 1.0, 1.0]), np.zeros((c, SCORES))
         if self.calibrated:
             goal[:, 1], penalty[0] = 1.0, LEVEL_PENALTY
-            self.weights_ = goal.copy()
-        else:
-            self.weights_[:, 0] = 2 * constant_scores((T > 0).sum(axis=0), (T < 0).sum(axis=0))
-        self._descend(signs, Z, penalty, goal, together=True)
+        W = goal.copy()
+        if not self.calibrated:
+            W[:, 0] = 2 * constant_scores((T > 0).sum(axis=0), (T < 0).sum(axis=0))
+        W = LogisticProblem(*data, penalty, goal, shared=True).minimize(W, tol=TOL, steps=ROUNDS)
         self.with_labels_ = self.labels and 1 < c <= MAX_LABELS
-        extra = c if self.with_labels_ else 0
-        self.weights_ = np.pad(self.weights_, ((0, 0), (0, extra)))
-        goal = self.weights_.copy()
+        goal, penalty = W.copy(), np.array([penalty[0], *[OWN_PENALTY] * (SCORES - 1)])
         goal[:, 0] = 0.0
-        signs_penalty = LABEL_PENALTY * max(1.0, c / PAIRS)
-        own = [penalty[0], *[OWN_PENALTY] * (SCORES - 1)]
-        penalty = np.array([*own, *[signs_penalty] * extra])
-        self._descend(signs, Z, penalty, goal, together=False)
+        problem = LogisticProblem(*data, penalty, goal)
+        if self.with_labels_:
+            W, goal = (np.pad(each, ((0, 0), (0, c))) for each in (W, goal))
+            penalty = np.append(penalty, np.full(c, LABEL_PENALTY * max(1.0, c / PAIRS)))
+            problem = _WithSigns(*data, penalty, goal)
+        self.weights_ = problem.minimize(W, tol=TOL, steps=ROUNDS)
 
     def _scores(self, F: Floats, mean: Floats, variance: Floats) -> Floats:
         return np.stack(self.inputs(F, mean, 1.0 / np.sqrt(variance), self.middle_))
@@ -282,76 +296,35 @@ class Combiner:
         scores = self._scores(*inputs)
         return (scores - self.centre_[:, None]) * self.scale_[:, None]
 
-    def _margins(self, T: Floats, Z: Floats, W: Floats | None = None) -> Floats:
-        W = self.weights_ if W is None else W
-        eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
-        # The weight of a label's sign in its own model is zero.
-        return eta + T @ W[:, SCORES:].T if self.with_labels_ else eta
 
-    def _gradient(self, T: Floats, Z: Floats, U: Floats) -> Floats:
-        """Products (c, p) of all inputs of each label with its column of ``U`` (n, c)."""
-        g = np.zeros_like(self.weights_)
-        g[:, 0] = U.sum(axis=0)
-        g[:, 1:SCORES] = np.einsum("nc,anc->ca", U, Z)
-        if self.with_labels_:
-            g[:, SCORES:] = U.T @ T
-            np.fill_diagonal(g[:, SCORES:], 0.0)
-        return g
+class _WithSigns(LogisticProblem):
+    """Logistic models with the signs of the other labels as further inputs."""
 
-    def _loss(self, T: Floats, eta: Floats, penalty: Floats, goal: Floats) -> Floats:
-        fit = np.sum(log_expit(T * eta), axis=0, where=T != 0)
-        return 0.5 * (self.weights_ - goal) ** 2 @ penalty - fit
+    def scores(self, W: Floats) -> Floats:
+        return super().scores(W[:, :SCORES]) + W[:, SCORES:] @ self.t
 
-    def _descend(
-        self, T: Floats, Z: Floats, penalty: Floats, goal: Floats, *, together: bool
-    ) -> None:
-        """Run Newton's method for all labels; with ``together``, labels share the slopes."""
-        eta = self._margins(T, Z)
-        loss = self._loss(T, eta, penalty, goal)
-        for _ in range(ROUNDS):
-            probability = expit(eta)
-            error = np.where(T != 0, (T > 0) - probability, 0.0)
-            curve = np.where(T != 0, probability * (1 - probability), 0.0)
-            g = self._gradient(T, Z, error) - penalty * (self.weights_ - goal)
-            if together:
-                step = _shared_step(_score_blocks(Z, curve, penalty), g)
-            else:
-                step = self._newton_step(T, Z, curve, g, penalty)
-            start, before = self.weights_, loss
-            # A full step can be too long for rare labels: it is shortened where the loss increases.
-            for _ in range(HALVINGS):
-                self.weights_ = start + step
-                eta = self._margins(T, Z)
-                loss = self._loss(T, eta, penalty, goal)
-                worse = loss > before + 1e-9
-                if together:
-                    worse[:] = loss.sum() > before.sum() + 1e-9
-                if not worse.any():
-                    break
-                step[worse] *= 0.25
-            gain = before - loss
-            if (gain.sum() if together else gain.max(initial=0.0)) < TOL:
-                break
+    def products(self, U: Floats) -> Floats:
+        signs = U @ self.t.T
+        np.fill_diagonal(signs, 0.0)
+        return np.hstack([super().products(U), signs])
 
-    def _newton_step(
-        self, T: Floats, Z: Floats, curve: Floats, g: Floats, penalty: Floats
-    ) -> Floats:
+    def step(self, gradient: Floats, bend: Floats, fixed: Any) -> Floats:
         """Solve the Newton equations of all labels by conjugate gradients."""
         # A product costs n c^2, and the large penalty of the signs makes a few of them suffice.
-        blocks: Any = np.linalg.inv(_score_blocks(Z, curve, penalty))
-        diagonal = curve.T @ np.abs(T) + penalty[-1] if self.with_labels_ else 1.0
+        blocks = np.linalg.inv(self.hessian(bend))
+        diagonal = bend @ np.abs(self.t).T + self.penalty[-1]
 
         def conditioned(r: Floats) -> Floats:
             first = (blocks @ r[:, :SCORES, None])[:, :, 0]
             return np.hstack([first, r[:, SCORES:] / diagonal])
 
-        x, r = np.zeros_like(g), g
+        x, r = np.zeros_like(gradient), -gradient
         d = conditioned(r)
         left = start = np.sum(r * d, axis=1)
         for _ in range(STEPS):
             if np.all(left <= EXACT * start):
                 break
-            along = self._gradient(T, Z, curve * self._margins(T, Z, d)) + penalty * d
+            along = self.products(bend * self.scores(d)) + self.penalty * d
             size = (left / np.maximum(np.sum(d * along, axis=1), 1e-300))[:, None]
             x, r = x + size * d, r - size * along
             z, last = conditioned(r), left
@@ -374,29 +347,6 @@ def _parts(eta: Floats, alone: Floats) -> tuple[Floats, ...]:
     return np.ones(eta.shape), eta, alone, np.maximum(eta, 0.0)
 
 
-def _score_blocks(Z: Floats, curve: Floats, penalty: Floats) -> Floats:
-    """Second derivatives (c, 4, 4) with respect to the weights of the scores."""
-    inputs = [np.ones(Z.shape[1:]), *Z]
-    H = np.empty((Z.shape[2], SCORES, SCORES))
-    for a, z in enumerate(inputs):
-        for b in range(a + 1):
-            H[:, a, b] = H[:, b, a] = np.einsum("nc,nc->c", curve * z, inputs[b])
-    return np.asarray(H + np.diag(penalty[:SCORES]))
-
-
-def _shared_step(H: Floats, g: Floats) -> Floats:
-    """Return the Newton step for one intercept per label and common slopes."""
-    across = H[:, 0, 1:] / H[:, 0, :1]
-    slopes = np.linalg.solve(
-        (H[:, 1:, 1:] - across[:, :, None] * H[:, :1, 1:]).sum(axis=0),
-        (g[:, 1:] - across * g[:, :1]).sum(axis=0),
-    )
-    step = np.empty_like(g)
-    step[:, 0] = g[:, 0] / H[:, 0, 0] - across @ slopes
-    step[:, 1:] = slopes
-    return step
-
-
 # In rows with more missing entries, only the most uncertain ones are used.
 MOST_MISSING = 100
 # Number of known entries of each row that are used to check expected gains.
@@ -404,20 +354,8 @@ DRAWS = 8
 
 
 def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
-    r"""Return the expected number of errors that an answer avoids at *other* entries of its row.
-
-    An entry j that is imputed with probability :math:`p_j` is wrong with probability
-    :math:`e(p_j) = \min(p_j, 1 - p_j)`. An answer :math:`a = \pm 1` to entry k changes the mean of
-    entry j to :math:`m_j + V_{jk} (a - m_k) / V_{kk}` and its variance to
-    :math:`V_{jj} - V_{jk}^2 / V_{kk}`, which give :math:`p_j^\pm`. With
-    :math:`\bar p_j = p_k p_j^+ + (1 - p_k) p_j^-`
-
-    .. math:: \sum_j e(\bar p_j) - p_k e(p_j^+) - (1 - p_k) e(p_j^-)
-
-    errors are avoided, which is never negative. Probabilities of different conditions need not be
-    consistent: if :math:`\bar p_j` is nearer one half than :math:`p_j`, the term is multiplied by
-    the ratio of their errors. The result is 0 where a label is known.
-    """
+    """Expected number of errors that an answer avoids at *other* entries of its row."""
+    # The formula is in docs/research/imputing.md. The result is 0 where a label is known.
     gains = np.zeros(T.shape)
     mean = conditional_moments(correlation.covariance, T, F)[0]
     others = correlation.combiner.weights_[:, SCORES:].T  # weights of signs
@@ -443,7 +381,7 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
     return gains
 
 
-def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np.intp]) -> Floats:
+def _joint(covariance: LabelCovariance, known: Mask, at: Index) -> Floats:
     """Covariance of some labels of each row given its known ones, (b, w, w)."""
     if isinstance(covariance, FactorCovariance):
         L, psi = covariance.L, covariance.psi
@@ -460,9 +398,7 @@ def _joint(covariance: LabelCovariance, known: NDArray[np.bool_], at: NDArray[np
     return np.asarray(V[b, at[:, :, None], at[:, None, :]])
 
 
-def _moved(
-    combiner: Combiner, at: NDArray[np.intp], V: Floats, parts: list[Floats], answer: float
-) -> Floats:
+def _moved(combiner: Combiner, at: Index, V: Floats, parts: list[Floats], answer: float) -> Floats:
     """Probability of label j of each row after an answer to label k, of shape (b, j, k)."""
     f, mean, signs, alone = parts
     own = np.einsum("bkk->bk", V)[:, None, :]

@@ -1,11 +1,4 @@
-"""Residual covariance of labels, and moments of an entry given the other known labels of its row.
-
-Let ``O`` be the known labels of a row, ``e`` their residuals and :math:`A = S_{OO}^{-1}`. The score
-of a missing entry ``k`` is shifted by :math:`S_{kO} A e`, and its variance is
-:math:`S_{kk} - S_{kO} A S_{Ok}`. A known entry is scored as if it were missing: its mean given all
-other labels is its sign plus the shift :math:`-(A e)_k / A_{kk}`, and its variance
-:math:`1 / A_{kk}`.
-"""
+"""Residual covariance of labels, and conditional moments (docs/research/imputing.md)."""
 
 from __future__ import annotations
 
@@ -16,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
+
+from dm2l._utils.arrays import Index
+from dm2l.labels._entries import Signs
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -157,9 +153,7 @@ def residuals(T: NDArray[Any], F: Floats) -> tuple[Floats, Mask]:
     return np.where(known, T - F, 0.0), known
 
 
-def conditional_moments(
-    covariance: LabelCovariance, T: NDArray[Any], F: Floats
-) -> tuple[Floats, Floats]:
+def conditional_moments(covariance: LabelCovariance, T: Any, F: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of each entry given the features and the *other* known labels."""
     E, known = residuals(T, F)
     shift, variance = covariance.shifts(E, known)
@@ -168,17 +162,13 @@ def conditional_moments(
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows whose blocks of the covariance, or of the precision matrix, are inverted in one call.
+    """Rows whose blocks of the covariance, or of the precision matrix, are inverted in one call."""
 
-    ``index`` (p, k) has the known or missing labels of each of p patterns, with padding where
-    ``valid`` is False. ``pattern`` (b,) is the pattern of each of the ``rows``.
-    """
-
-    rows: NDArray[np.intp]
-    known: bool
-    index: NDArray[np.intp]
-    valid: Mask
-    pattern: NDArray[np.intp]
+    rows: Index
+    known: bool  # whether the blocks are those of known labels
+    index: Index  # (p, k), the known or missing labels of each of p patterns
+    valid: Mask  # (p, k), False for padding
+    pattern: Index  # (b,), the pattern of each row
 
     def blocks(self, matrix: Floats) -> Floats:
         """Blocks of a c x c matrix, of shape (p, k, k), padded with the identity."""
@@ -239,7 +229,7 @@ def row_blocks(n_rows: int, bytes_a_row: float) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def quick_covariance(T: NDArray[np.int8], F: Floats) -> LabelCovariance:
+def quick_covariance(T: Signs, F: Floats) -> LabelCovariance:
     """Covariance of the residuals of signs and scores, with limited computing time."""
     n, c = T.shape
     E, known = residuals(T, F)
@@ -252,9 +242,7 @@ def quick_covariance(T: NDArray[np.int8], F: Floats) -> LabelCovariance:
     return em_dense(E, known, start, rounds=10 if work <= 1 else 5)[0]
 
 
-def out_of_fold_moments(
-    T: NDArray[np.int8], F: Floats, folds: NDArray[np.intp]
-) -> tuple[Floats, Floats]:
+def out_of_fold_moments(T: Signs, F: Floats, folds: Index) -> tuple[Floats, Floats]:
     """Return means and variances of all entries, from covariances fitted to the other folds."""
     mean, variance = np.empty(F.shape), np.empty(F.shape)
     for k in range(FOLDS):
@@ -271,13 +259,7 @@ def _variances(E: Floats, known: Mask) -> Floats:
 
 
 def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats:
-    r"""Covariance from pairwise moments, positive definite.
-
-    Let :math:`s_{jk}` be the mean of :math:`e_{ij} e_{ik}` over the rows where both labels are
-    known, and :math:`v_{jk}` its sampling variance. The mean is multiplied by
-    :math:`\max(0, 1 - \mathrm{shrinkage} \cdot v_{jk} / s_{jk}^2)`, so that pairs that are rarely
-    observed together, and pairs of rare labels, become uncorrelated.
-    """
+    """Covariance from pairwise moments that are shrunk by their noise; positive definite."""
     known, squares = mask.astype(np.float64), E * E
     times = np.maximum(known.T @ known, 1.0)
     S = (E.T @ E) / times
@@ -297,14 +279,8 @@ def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats
 def em_dense(
     E: Floats, mask: Mask, start: DenseCovariance, *, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[DenseCovariance, list[float]]:
-    r"""Covariance by EM, with an inverse Wishart prior, and the objective of each round.
-
-    With :math:`\nu = 0.3 n` and the start :math:`S_0`, EM maximizes
-    :math:`\sum_i \log N(e_{iO}; 0, S_{OO}) - \nu (\log |S| + \mathrm{tr}(S^{-1} S_0)) / 2`, which
-    no round decreases. A round computes
-    :math:`S \leftarrow (R'R + \sum_i V_i + \nu S_0) / (n + \nu)` with the completed residuals R
-    and the covariances V of missing entries. Both follow from the gradient.
-    """
+    """Covariance by EM, with an inverse Wishart prior, and the objective of each round."""
+    # The completed residuals and the covariances of missing entries follow from the gradient.
     n, history = max(len(mask), 1), []
     nu, enough = PRIOR * n, tol * int(mask.sum())
     plan, current = list(batches(mask)), start
@@ -323,12 +299,7 @@ def em_dense(
 def em_factor(
     E: Floats, mask: Mask, rank: int, *, ridge: float = RIDGE, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[FactorCovariance, list[float]]:
-    r"""Low-rank factors by EM, and the objective of each round.
-
-    EM maximizes the log-likelihood of the known residuals minus :math:`\tfrac12 \sum_j \left(
-    \kappa \|l_j\|^2 / \psi_j + \log \psi_j + d_j / \psi_j \right)`, with the ridge penalty
-    :math:`\kappa` and the variances d of the residuals. No round decreases it.
-    """
+    """Low-rank factors by EM, and the objective of each round (docs/research/imputing.md)."""
     n, c = E.shape
     known, d = mask.astype(np.float64), _variances(E, mask)
     seen, squares = np.sum(known, axis=0), np.sum(E * E, axis=0)

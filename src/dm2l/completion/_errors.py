@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from dm2l._utils.arrays import Index
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import observed_rates
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 def plain_probability(scores: NDArray[Any]) -> Floats:
@@ -54,7 +56,7 @@ class Calibrator:
         return self
 
     def _fit_label(
-        self, scores: Floats, positive: NDArray[np.bool_], weights: Floats
+        self, scores: Floats, positive: Mask, weights: Floats
     ) -> tuple[Floats, Floats] | None:
         """Return slope and offset of a label, or the knots of its curve; None if the fit fails."""
         n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
@@ -181,8 +183,8 @@ class CompletionSummary:
     n_left : int
         Number of missing labels that were not filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
-        Expected error rates of all these labels, of those filled with yes, and of those filled
-        with no. NaN if there are none, or without ``max_error_rate``.
+        Expected error rates of all filled labels, of those filled with yes, and of those filled
+        with no, with implied labels. NaN if there are none, or without ``max_error_rate``.
     n_implied : int
         Number of missing labels that follow from known ones by the ``rules`` of the estimator.
     """
@@ -201,21 +203,16 @@ class CompletionSummary:
 
     @classmethod
     def of(
-        cls,
-        missing: NDArray[np.bool_],
-        chosen: NDArray[np.bool_],
-        positive: NDArray[np.bool_],
-        expected: Floats,
-        implied: NDArray[np.bool_] | bool = False,
+        cls, missing: Mask, chosen: Mask, positive: Mask, expected: Floats, implied: Any = False
     ) -> Self:
         """Summarize chosen entries with the ``expected`` numbers of wrong no and wrong yes."""
-        implied = missing & implied
-        n_left, chosen = int((missing & ~chosen).sum()), chosen & ~implied
-        n_yes, n_no = int((chosen & positive).sum()), int((chosen & ~positive).sum())
-        errors = ((expected.sum(), n_yes + n_no), (expected[1], n_yes), (expected[0], n_no))
-        rates = [float(count) / n if n else np.nan for count, n in errors]
-        wrong, wrong_yes, wrong_no = rates
-        return cls(n_yes, n_no, n_left, wrong, wrong_yes, wrong_no, int(implied.sum()))
+        implied, chosen = missing & implied, missing & chosen
+        filled = np.array([(chosen & ~positive).sum(), (chosen & positive).sum()])
+        sums = zip([expected.sum(), *expected[::-1]], [filled.sum(), *filled[::-1]], strict=True)
+        rates = [float(count / n) if n else np.nan for count, n in sums]
+        n_yes, n_no = (int((chosen & ~implied & side).sum()) for side in (positive, ~positive))
+        n_left, n_implied = int((missing & ~chosen).sum()), int(implied.sum())
+        return cls(n_yes, n_no, n_left, rates[0], rates[1], rates[2], n_implied)
 
 
 @dataclass(frozen=True)
@@ -270,7 +267,7 @@ class ErrorRateBound:
     n_by_label: NDArray[np.int64] | None = None
 
     @classmethod
-    def fit(cls, confidence: Floats, positive: NDArray[np.bool_], T: NDArray[Any]) -> Self:
+    def fit(cls, confidence: Floats, positive: Mask, T: NDArray[Any]) -> Self:
         """Fit to predictions of known entries with signs ``T``; all arrays have shape (n, c)."""
         known, wrong = T != 0, (T > 0) != positive
         sides = [known & ~positive, known & positive]
@@ -286,88 +283,80 @@ class ErrorRateBound:
     def choose(
         self,
         confidence: Floats,
-        positive: NDArray[np.bool_],
-        missing: NDArray[np.bool_],
+        positive: Mask,
+        missing: Mask,
         max_error_rate: float | tuple[float, float],
-    ) -> tuple[NDArray[np.bool_], Floats]:
+        right: Mask | bool = False,
+    ) -> tuple[Mask, Floats]:
         """Select entries to fill; return also their expected numbers of wrong no and wrong yes.
 
         ``max_error_rate`` bounds the error rates of yes and of no; a pair gives each its own bound.
+        The predictions of other entries that are known to be ``right`` count as filled, too.
         """
-        if not isinstance(max_error_rate, tuple):
-            max_error_rate = (max_error_rate, max_error_rate)
-        yes, no = max_error_rate
-        lowest, errors = self._bounds(confidence, positive, missing, (no, yes))
+        yes, no = np.broadcast_to(max_error_rate, 2).tolist()
+        lowest, errors = self._bounds(confidence, positive, missing, (no, yes), right)
         chosen = lowest <= np.where(positive, yes, no)
         return chosen, np.array([errors[chosen & side].sum() for side in (~positive, positive)])
 
-    def least(
-        self, confidence: Floats, positive: NDArray[np.bool_], missing: NDArray[np.bool_]
-    ) -> float:
+    def least(self, confidence: Floats, positive: Mask, missing: Mask) -> float:
         """Return the lowest ``max_error_rate`` at which an entry is filled; 1 if there is none."""
         lowest, _ = self._bounds(confidence, positive, missing, (1.0, 1.0))
-        return float(np.min(lowest, initial=1.0))
+        return float(lowest.min(initial=1.0))
 
     def _bounds(
-        self,
-        confidence: Floats,
-        positive: NDArray[np.bool_],
-        missing: NDArray[np.bool_],
-        levels: tuple[float, float],
+        self, confidence: Floats, positive: Mask, missing: Mask, levels: Any, right: Any = False
     ) -> tuple[Floats, Floats]:
         """Lowest rate at which each entry is filled (inf if known), and errors at ``levels``."""
+        right = np.broadcast_to(right, missing.shape)
         lowest = np.where(missing, 0.0, np.inf)
         errors = np.zeros(missing.shape)
         for side, level in enumerate(levels):
-            for labels, n, wrong, count, pooled in self._groups(
-                side, np.asarray(missing.any(axis=0))
-            ):
-                part = missing[:, labels] & (positive[:, labels] == bool(side))
+            for labels, n, wrong, pooled in self._groups(side, np.asarray(missing.any(axis=0))):
+                sided = positive[:, labels] == bool(side)
+                part = missing[:, labels] & sided
                 if not part.any():
                     continue
                 at = np.nonzero(part)[0], labels[np.nonzero(part)[1]]
                 values, place, times = np.unique(
                     confidence[at], return_inverse=True, return_counts=True
                 )
-                mistakes = np.append(0, count)[np.searchsorted(-wrong, -values, side="right")]
+                mistakes = np.searchsorted(-wrong, -values, side="right")
                 filled = np.cumsum(times[::-1])[::-1]
-                share = len(place) / (n + 1.0) / filled
+                sure = np.sort(confidence[:, labels][sided & right[:, labels]])
+                expected = len(place) / (n + 1.0)
+                share = expected / (filled + len(sure) - np.searchsorted(sure, values))
                 bound = SEEN * mistakes + (0.0 if pooled else 1.0 + np.sqrt(mistakes))
                 rates = np.minimum.accumulate(np.minimum(share * bound, 1.0))
                 lowest[at] = np.maximum(lowest[at], rates[place])
                 if not pooled:
                     first = int(np.argmax(rates <= level))
-                    errors[at] = min(share[first] * (1.0 + mistakes[first]), 1.0)
+                    errors[at] = min(expected / filled[first] * (1.0 + mistakes[first]), 1.0)
         return lowest, errors
 
-    def _groups(
-        self, side: int, used: NDArray[np.bool_]
-    ) -> Iterator[tuple[NDArray[np.intp], int, Floats, NDArray[np.int64], bool]]:
-        """Used labels, predictions, errors and their counts; and whether a label is in a pool."""
+    def _groups(self, side: int, used: Mask) -> Iterator[tuple[Index, int, Floats, bool]]:
+        """Used labels, predictions, errors, and whether a label is in a pool."""
         confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
-            yield labels, int(self.n[side]), confidence, self.count[side], False
+            yield labels, int(self.n[side]), confidence, False
             return
         n, of_error = self.n_by_label[side], self.label[side]
         scarce = used & (n < ENOUGH)
         pool = confidence[(of_error >= 0) & scarce[of_error]]
-        yield labels[scarce], int(n[scarce].sum()), pool, np.arange(1, len(pool) + 1), False
+        yield labels[scarce], int(n[scarce].sum()), pool, False
         for k in np.flatnonzero(used):
-            own = confidence[of_error == k]
-            yield labels[k : k + 1], int(n[k]), own, np.arange(1, len(own) + 1), bool(scarce[k])
+            yield labels[k : k + 1], int(n[k]), confidence[of_error == k], bool(scarce[k])
 
 
-def check_max_error_rate(value: Any) -> float | tuple[float, float]:
-    """Checked error rate, or pair of error rates for yes and for no."""
-    parts = value if isinstance(value, (tuple, list)) else (value,)
+def check_max_error_rate(value: Any) -> tuple[float, float]:
+    """Checked error rates for yes and for no."""
+    parts = value if isinstance(value, (tuple, list)) else (value, value)
     numbers = all(isinstance(part, Real) and not isinstance(part, bool) for part in parts)
-    good = numbers and all(0 <= part <= 1 for part in parts)
-    if not good or len(parts) != 1 + isinstance(value, (tuple, list)):
+    if len(parts) != 2 or not numbers or not all(0 <= part <= 1 for part in parts):
         raise ValueError(
             "max_error_rate must be a number from 0 to 1, or a pair of such numbers for yes and "
             f"for no, got {value!r}."
         )
-    return (float(parts[0]), float(parts[1])) if len(parts) == 2 else float(parts[0])
+    return float(parts[0]), float(parts[1])
 
 
 @dataclass(frozen=True)
@@ -394,6 +383,8 @@ class LabelErrors:
         Probability that the observed label is wrong.
     false_alarms : ndarray of float
         Expected share of correct labels among this entry and all entries before it.
+    contradicted : ndarray of bool or None
+        Whether the prediction, or a rule, contradicts each label; None for unlabelled entries.
 
     Examples
     --------
@@ -405,14 +396,14 @@ class LabelErrors:
     (2, 1, True)
     """
 
-    row: NDArray[np.intp]
-    label: NDArray[np.intp]
-    observed: NDArray[np.bool_]
+    row: Index
+    label: Index
+    observed: Mask
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
+    contradicted: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
-        """Return the number of entries."""
         return len(self.row)
 
     @classmethod
@@ -424,15 +415,16 @@ class LabelErrors:
         against = np.where(observed, 1 - p, p)
         contradicts, margin = against > 0.5, np.abs(logit(np.clip(p, 1e-9, 1 - 1e-9)))
         probability = _mistaken(margin, contradicts)
-        return cls._sorted(np.lexsort((-against, -probability)), row, label, observed, probability)
+        order = np.lexsort((-against, -probability))
+        return cls._sorted(order, row, label, observed, probability, contradicts)
 
     @classmethod
     def _sorted(cls, order: NDArray[np.intp], *columns: NDArray[Any]) -> Self:
-        row, label, observed, probability = (values[order] for values in columns)
+        row, label, observed, probability, contradicted = (values[order] for values in columns)
         false_alarms = np.cumsum(1 - probability) / np.arange(1, len(order) + 1)
-        return cls(row, label, observed, probability, false_alarms)
+        return cls(row, label, observed, probability, false_alarms, contradicted)
 
-    def _given(self, conflicts: Iterable[tuple[int, NDArray[np.intp]]]) -> Self:
+    def _given(self, conflicts: Iterable[tuple[int, Index]]) -> Self:
         """Return the errors if at least one of these labels of each of these rows is wrong."""
         p, order = self.probability.copy(), np.argsort(self.row, kind="stable")
         rows = self.row[order]
@@ -441,10 +433,11 @@ class LabelErrors:
             at = at[np.isin(self.label[at], labels)]
             p[at] = np.minimum(p[at] / max(1 - float(np.prod(1 - p[at])), 1e-300), 1.0)
         order = np.argsort(-p, kind="stable")
-        return self._sorted(order, self.row, self.label, self.observed, p)
+        contradicted = np.asarray(self.contradicted, dtype=bool) | (p > self.probability)
+        return self._sorted(order, self.row, self.label, self.observed, p, contradicted)
 
 
-def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
+def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
     """Mask labels that are probably wrong and should not be evidence about other labels."""
     # With the share e of contradictions among the most confident predictions, a label whose
     # opposite has probability r is wrong with probability e (r - e) / ((1 - 2 e)(1 - r)).
@@ -457,7 +450,7 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray((T != 0) & (likely > SUSPECT))
 
 
-def _mistaken(margin: Floats, contradicts: NDArray[np.bool_]) -> Floats:
+def _mistaken(margin: Floats, contradicts: Mask) -> Floats:
     """Probability that labels are wrong, given margins of predictions and contradictions."""
     from scipy.optimize import minimize  # imported here, because loading it is slow
 

@@ -45,12 +45,7 @@ def fitted_leverages(
     exact: bool = False,
     weights: Floats | None = None,
 ) -> Any:
-    r"""Leverages :math:`h_{ij} = \phi_i' H_j^{-1} \phi_i` of known entries on their own scores.
-
-    The curvature is :math:`H_j = \Phi_{O_j}'\Phi_{O_j} + \alpha I`. The factor of the solver has
-    the mean share :math:`\rho` of known entries. Its leverages are scaled to the share of each
-    label as if all eigenvalues of :math:`\Phi'\Phi` were equal.
-    """
+    """Leverages of known entries on their own scores (docs/research/imputing.md)."""
     xp, rho = features.xp, factor.rho
     h: Any = 0.0
     kernel = isinstance(factor, KernelPreconditioner)

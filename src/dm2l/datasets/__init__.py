@@ -34,17 +34,17 @@ __all__ = [
 ]
 
 
-_BLOCK = 1024  # rows converted to CSR at a time, so that X is never copied as a whole
+_BLOCK = 1024  # rows that are converted to CSR at a time, to avoid a copy of the whole X
 _features = partial(check_array, accept_sparse="csr", ensure_all_finite=False, input_name="X")
 
 
 def content_hash(X: Any, Y: Any) -> str:
-    r"""Hash the numbers of a data set by SHA-256, independently of file format, types and coding.
+    r"""Return a SHA-256 hash of a data set that ignores file format, number types and label coding.
 
     The hash covers, in little-endian order: the text ``dm2l-content-1\n``; n, d and c as int64; X
-    as CSR with sorted columns and without stored zeros, as ``indptr`` (int64), ``indices`` (int64)
-    and ``data`` (float64, NaN as 0x7ff8000000000000); and Y row by row as int8, where 1 is
-    positive, 0 negative and -1 missing. Missing labels in ``Y`` are NaN.
+    in CSR format with sorted columns and without stored zeros, as ``indptr`` (int64), ``indices``
+    (int64) and ``data`` (float64, NaN as 0x7ff8000000000000); and Y row by row as int8, where 1 is
+    positive, 0 is negative and -1 is missing. In ``Y``, missing labels are NaN.
 
     Examples
     --------
@@ -55,10 +55,8 @@ def content_hash(X: Any, Y: Any) -> str:
     X = _features(X)
     Y = label_targets(Y.toarray() if sp.issparse(Y) else Y, None, "Y")
     if Y.ndim != 2 or len(Y) != X.shape[0]:
-        raise ValueError(
-            f"X and Y must be matrices with the same number of rows; got the shapes {X.shape} and "
-            f"{Y.shape}."
-        )
+        what = "X and Y must be matrices with the same number of rows;"
+        raise ValueError(f"{what} got the shapes {X.shape} and {Y.shape}.")
     digest = sha256(b"dm2l-content-1\n")
     digest.update(np.array([*X.shape, Y.shape[1]], dtype="<i8").tobytes())
     blocks = list(_canonical_blocks(X))
@@ -73,10 +71,10 @@ def content_hash(X: Any, Y: Any) -> str:
 
 
 def duplicate_groups(X: Any) -> NDArray[np.intp]:
-    """Number the distinct rows of a dense or sparse X, so that equal rows share a number.
+    """Return a group number for each row of a dense or sparse X; equal rows have equal numbers.
 
-    Rows are compared as float64 through a 128-bit hash of their nonzero entries; NaN equals NaN,
-    and 0.0 equals -0.0. Groups are numbered from 0 in the order of their first rows.
+    Rows are compared by a 128-bit hash of their nonzero entries as float64. NaN equals NaN, and 0.0
+    equals -0.0. Groups are numbered from 0 in the order of their first rows.
 
     Examples
     --------
@@ -90,7 +88,7 @@ def duplicate_groups(X: Any) -> NDArray[np.intp]:
 def count_shared(X_train: Any, X_test: Any) -> int:
     """Count the test rows that have an exact copy among the training rows.
 
-    Rows are compared as in :func:`duplicate_groups`; repeated test rows count each time.
+    Rows are compared as in :func:`duplicate_groups`. Each of several equal test rows is counted.
 
     Examples
     --------
@@ -100,16 +98,14 @@ def count_shared(X_train: Any, X_test: Any) -> int:
     """
     X_train, X_test = _features(X_train), _features(X_test)
     if X_train.shape[1] != X_test.shape[1]:
-        raise ValueError(
-            f"X_train has {X_train.shape[1]} columns, but X_test has {X_test.shape[1]}. Pass the "
-            "same features."
-        )
+        what = f"X_train has {X_train.shape[1]} columns, but X_test has {X_test.shape[1]}."
+        raise ValueError(f"{what} Pass the same features.")
     known = set(_row_keys(X_train))
     return sum(key in known for key in _row_keys(X_test))
 
 
 def _canonical_blocks(X: Any) -> Iterator[sp.csr_array]:
-    """Yield blocks of rows as float64 CSR in a canonical form."""
+    """Yield blocks of rows as float64 CSR arrays in canonical form."""
     for start in range(0, X.shape[0], _BLOCK):
         block = sp.csr_array(X[start : start + _BLOCK], dtype=np.float64, copy=True)
         block.sum_duplicates()  # this also sorts the columns
@@ -122,17 +118,16 @@ def _row_keys(X: Any) -> Iterator[bytes]:
     for block in _canonical_blocks(X):
         columns, values = block.indices.astype(np.int64), block.data
         for start, stop in zip(block.indptr[:-1], block.indptr[1:], strict=True):
-            # Columns and values have equal numbers of bytes, so they need no separator.
-            digest = blake2b(columns[start:stop].tobytes(), digest_size=16)
-            digest.update(values[start:stop].tobytes())
-            yield digest.digest()
+            # Columns and values have equal numbers of bytes, so no separator is needed.
+            both = columns[start:stop].tobytes() + values[start:stop].tobytes()
+            yield blake2b(both, digest_size=16).digest()
 
 
 DataSetCard = namedtuple("DataSetCard", "name n d c cardinality sha256 home note", defaults=[""])
 
 
 def catalogue() -> dict[str, DataSetCard]:
-    """Return metadata of the paper's data sets and of other common ones, by name.
+    """Return metadata of the paper's data sets and of other common data sets, by name.
 
     Examples
     --------
@@ -146,7 +141,7 @@ def catalogue() -> dict[str, DataSetCard]:
 
 _VARIABLE = "DM2L_DATA"
 
-# Suffixes in the order of preference.
+# If a data set exists with several suffixes, the first one is used.
 _READERS: dict[str, Any] = {".npz": read_npz, ".arff": read_arff, ".mat": read_mat}
 
 
@@ -183,45 +178,39 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
         raise ValueError(f"{name!r} is not in the catalogue, so its hash cannot be checked.")
     folder = os.environ.get(_VARIABLE)
     if folder and not Path(folder).is_dir():
-        raise FileNotFoundError(
-            f"{_VARIABLE}={folder} is not a folder. Set it to a folder of NAME.npz archives."
-        )
-    # Only listed files can be loaded, so a name can neither leave the folder nor differ in case.
+        what = f"{_VARIABLE}={folder} is not a folder."
+        raise FileNotFoundError(f"{what} Set it to a folder of NAME.npz archives.")
+    # Only files in the listing can be loaded, so a name cannot refer to a file in another folder.
     present: dict[str, Path] = {}
     paths = sorted(Path(folder).glob("[!.]*.*")) if folder else []
     for suffix in reversed(_READERS):
         present |= {path.stem: path for path in paths if path.suffix.lower() == suffix}
     if name not in present:
-        text = (
-            f"The environment variable {_VARIABLE} is not set. Set it to a folder of NAME.npz "
-            f"archives, for example: export {_VARIABLE}=/path/to/datasets"
-        )
-        if folder:
-            listing = ", ".join(sorted(present)) or "none"
-            text = f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}."
+        listing = ", ".join(sorted(present)) or "none"
+        text = f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}."
+        if not folder:
+            text = f"The environment variable {_VARIABLE} is not set. Set it to a folder of "
+            text += f"NAME.npz archives, for example: export {_VARIABLE}=/path/to/datasets"
         if card is not None:
-            text += (
-                f" Get {name} from {card.home} and save it there as {name}.npz, {name}.arff with "
-                f"{name}.xml, or {name}.mat."
-            )
+            text += f" Get {name} from {card.home} and save it there as {name}.npz, "
+            text += f"{name}.arff with {name}.xml, or {name}.mat."
         raise FileNotFoundError(text)
     path = present[name]
-    bunch = _READERS[path.suffix.lower()](path)
+    bunch: Bunch = _READERS[path.suffix.lower()](path)
     if card is None or not verify:
         return bunch
     found = content_hash(bunch.data, bunch.target)
     if found != card.sha256:
         (n, d), c = bunch.data.shape, bunch.target.shape[1]
         raise ValueError(
-            f"{path} differs from {card.name} in the catalogue: found {n} rows, {d} features, {c} "
-            f"labels and the hash {found}, expected {card.n}, {card.d}, {card.c} and "
-            f"{card.sha256}. It may be another version, or scaled or ordered differently."
+            f"{path} differs from {card.name} in the catalogue: it has {n} rows, {d} features, {c} "
+            f"labels and the hash {found}; expected are {card.n}, {card.d}, {card.c} and "
+            f"{card.sha256}. The file may be another version, or scaled or ordered differently."
         )
     return bunch
 
 
-# The digits with each attribute. The 4 counts as a digit without a loop, because most writers leave
-# it open.
+# The digits that have each attribute. The digit 4 has no loop, because most writers leave it open.
 _DIGITS_WITH = {
     "even": (0, 2, 4, 6, 8),
     "prime": (2, 3, 5, 7),
@@ -263,10 +252,10 @@ def load_digit_attributes(*, return_X_y: bool = False) -> Any:
     images = raw.images / 16.0
     labels = {f"is {d}": digit == d for d in range(10)}
     labels |= {name: np.isin(digit, digits) for name, digits in _DIGITS_WITH.items()}
-    # The grey values are the integers 0 to 16, so that both comparisons are exact.
+    # The grey values are integers from 0 to 16, so both comparisons are exact.
     ink = raw.images.sum(axis=(1, 2))
     labels["heavy ink"] = ink > np.median(ink)
-    # The mixed central moment of the ink, times the ink; rows are counted from the bottom.
+    # Mixed central moment of the ink, multiplied by the ink; rows are counted from the bottom.
     x, y = np.arange(raw.images.shape[2]), np.arange(raw.images.shape[1])[::-1]
     across, up = raw.images.sum(axis=1) @ x, raw.images.sum(axis=2) @ y
     labels["leans right"] = ink * (raw.images @ x @ y) - across * up > 0
@@ -310,18 +299,18 @@ def make_missing_multilabel(
 
     Rows have :math:`r = \min(n\_features, n\_labels)` standard normal factors :math:`Z`, and
     features :math:`X = ZA + \sigma E` with Gaussian :math:`A, E`, where :math:`\sigma` is
-    ``noise``. A label is positive for the rows with the largest :math:`(ZB)_j`: 5 to 20 % in the
-    first half of the labels (specific labels), 10 to 30 % in the second half (general labels).
-    Specific labels imply general ones: with 8 labels, ``0 => 4, 1 => 5, ...``.
+    ``noise``. Label :math:`j` is positive for the rows with the largest :math:`(ZB)_j`: for 5 to
+    20 % of the rows in the first half of the labels (specific labels), and for 10 to 30 % in the
+    second half (general labels). Specific labels imply general labels: ``0 => 4`` with 8 labels.
 
     Parameters
     ----------
     n_samples, n_features, n_labels, n_implications : int
         Numbers of rows, features, labels (at least 2) and implications.
     rho : float in [0, 1], default=0.7
-        Share of labels that stay observed.
+        Share of label entries that stay observed.
     mask : {"uniform", "per_row", "per_label", "positives"}, default="uniform"
-        The function of :mod:`dm2l.simulate` that removes labels.
+        The function of :mod:`dm2l.simulate` that hides entries, such as ``simulate_uniform``.
     noise : float, default=0.1
         Standard deviation of the noise in the features.
     random_state : int, RandomState instance or None, default=None
@@ -349,9 +338,8 @@ def make_missing_multilabel(
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
     most = (n_labels // 2) * (n_labels - n_labels // 2)
     if n_implications > most:
-        raise ValueError(
-            f"n_implications must be at most {most} for {n_labels} labels, got {n_implications}."
-        )
+        what = f"n_implications must be at most {most} for {n_labels} labels,"
+        raise ValueError(f"{what} got {n_implications}.")
     check_number("noise", noise)
     check_choice("mask", mask, *_MASKS)
     rng = check_random_state(random_state)
@@ -362,10 +350,9 @@ def make_missing_multilabel(
 
     scores = Z @ rng.standard_normal((rank, n_labels))
     specific = n_labels // 2
-    share = np.concatenate(
-        [rng.uniform(0.05, 0.2, specific), rng.uniform(0.1, 0.3, n_labels - specific)]
-    )
-    # Each label has at least one positive, even if there are few rows.
+    few = rng.uniform(0.05, 0.2, specific)
+    share = np.concatenate([few, rng.uniform(0.1, 0.3, n_labels - specific)])
+    # Even with few rows, each label has at least one positive.
     n_positive = np.maximum(1, np.round(share * n_samples)).astype(np.intp)
     place = np.argsort(np.argsort(-scores, axis=0), axis=0)
     truth = (place < n_positive).astype(np.float64)
@@ -377,9 +364,7 @@ def make_missing_multilabel(
 
 
 def implications(n_labels: int, n_implications: int) -> list[tuple[int, int]]:
-    """Return pairs ``(a, b)`` with ``a => b``, in the order of :func:`make_missing_multilabel`."""
+    """Return the implications ``a => b`` of :func:`make_missing_multilabel` as pairs ``(a, b)``."""
     specific, general = n_labels // 2, n_labels - n_labels // 2
-    return [
-        (e % specific, specific + (e % specific + e // specific) % general)
-        for e in range(n_implications)
-    ]
+    pairs = (divmod(e, specific) for e in range(n_implications))
+    return [(label, specific + (label + turn) % general) for turn, label in pairs]

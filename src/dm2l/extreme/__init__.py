@@ -1,4 +1,4 @@
-"""DM2L for thousands of labels, with sparse labels and a low-rank head."""
+"""DM2L for thousands of sparse labels, with a low-rank head."""
 
 from dm2l.extreme._classifier import ExtremeDM2LClassifier
 

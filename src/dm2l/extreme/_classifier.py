@@ -1,4 +1,4 @@
-"""DM2L for thousands of labels, without any array of rows times labels."""
+"""DM2L for thousands of labels, without arrays of size ``n_samples x n_labels``."""
 
 import warnings
 from collections.abc import Iterator
@@ -25,18 +25,18 @@ from dm2l.labels._parsing import SparseLabelMatrix
 
 
 class TopK(NamedTuple):
-    """The best labels of each row, best first; metrics at ``k`` accept it as scores."""
+    """The labels with the highest scores of each row; metrics at ``k`` accept it as scores."""
 
     indices: NDArray[np.intp]
     scores: NDArray[np.float64]
 
 
 def top_k(S: NDArray[np.float64], k: int) -> TopK:
-    """The ``k`` highest scores of each row; ties are resolved in favour of earlier labels."""
+    """Return the ``k`` highest scores of each row; ties are broken by the order of labels."""
     c = S.shape[1]
     found = np.argpartition(S, c - k, axis=1)[:, c - k :]
     last = np.take_along_axis(S, found, axis=1).min(axis=1)
-    # A partition selects arbitrary labels among ties for the last place.
+    # A partition selects arbitrary labels among those that tie for the last place.
     for i in np.flatnonzero((last[:, None] <= S).sum(axis=1) > k):
         found[i] = np.argsort(-S[i], kind="stable")[:k]
     found = np.sort(found, axis=1)
@@ -71,34 +71,34 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     alpha, max_iter, tol, missing_label
         As in :class:`dm2l.DM2LClassifier`.
     rank : int, default=100
-        Number of columns of ``B``. The number of labels means no reduction.
+        Number of columns of ``B``. If it is the number of labels, there is no reduction.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-        Meaning of an entry that a sparse ``Y`` does not store. "missing": unknown (:math:`t_0 =
-        0`). "negative" means an observed negative (:math:`t_0 = -1`). "unlabelled" means a negative
-        or an overlooked positive; such an entry has the weight ``absent_weight``, and a positive of
-        label ``j`` has the weight ``1 / propensities[j]``. None means missing, and ``Y`` must store
-        negatives as -1.
+        Meaning of an entry that a sparse ``Y`` does not store. "missing" means unknown
+        (:math:`t_0 = 0`). "negative" means an observed negative (:math:`t_0 = -1`). "unlabelled"
+        means a negative or an overlooked positive; such an entry has the weight ``absent_weight``,
+        and a positive of label ``j`` has the weight ``1 / propensities[j]``. None also means
+        missing, but requires that ``Y`` stores negatives as -1.
     absent_weight : float, default=1.0
-        Weight of an unlabelled entry; above 0 and at most 1.
+        Weight of an unlabelled entry, above 0 and at most 1.
     propensities : array-like of shape (n_labels,), default=None
-        Probability that a positive is labelled, for "unlabelled" only. None estimates it with
-        :func:`dm2l.metrics.propensities`.
+        Probability that a positive is labelled, used with "unlabelled" only. If None, it is
+        estimated by :func:`dm2l.metrics.propensities`.
     min_rows : int, default=2
-        Minimum number of observed positives for a label to have a local norm.
+        Minimum number of observed positives of a label that gets a local norm.
     discriminant, fit_intercept : bool, default=True
-        Whether to use the global norm, and the intercept ``b``, which is not penalized.
+        Whether to use the global norm, and whether to use the unpenalized intercept ``b``.
     max_memory : float, default=2e9
-        Maximum number of bytes that a fit uses besides ``X`` and ``Y``, and a prediction besides
-        its result. A fit that needs more raises an error before it starts.
+        Maximum number of bytes that a fit uses in addition to ``X`` and ``Y``, or a prediction in
+        addition to its result. A fit that needs more raises an error before it starts.
 
     Attributes
     ----------
     label_vectors_ : ndarray of shape (n_labels, rank)
-        ``B``; zero for labels without both classes observed.
+        ``B``; zero for labels of which only one class, or none, was observed.
     coef_, intercept_ : ndarray of shape (rank, n_features) and (rank,)
         ``W'`` and ``b``. The coefficients of the labels are ``label_vectors_ @ coef_``.
     offset_ : ndarray of shape (n_labels,)
-        ``t_0``, or the constant score of a label without both classes observed.
+        ``t_0``, or the constant score of a label of which only one class, or none, was observed.
     label_names_, classes_, thresholds_, objective_, objective_history_, n_iter_, n_features_in_
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -170,18 +170,16 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             The labels: a sparse matrix of ``+1`` and ``-1``, a sparse matrix of positives together
             with ``missing_as``, or an array as for other estimators.
         label_mask : array-like or sparse matrix of bool of the shape of ``y``, default=None
-            True where a label may be used; a sparse mask stays sparse.
+            True where the label may be used. A sparse mask stays sparse.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the rows; 2 counts a row twice. See :doc:`/guide/weights`.
         label_weight : None
-            Not supported, because it would be an array of all entries.
+            Not supported, because it would be a dense array of all entries.
         """
         self._check_parameters()
         if label_weight is not None:
-            raise ValueError(
-                "ExtremeDM2LClassifier does not support label_weight. Use sample_weight, or "
-                "propensities for positives."
-            )
+            what = "ExtremeDM2LClassifier does not support label_weight."
+            raise ValueError(f"{what} Use sample_weight, or propensities for positives.")
         X = self._check_X(X, reset=True).astype(np.float64, copy=False)
         form, labels = self._read_labels(y, label_mask)
         check_consistent_length(X, labels.signed)
@@ -203,28 +201,25 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         learnable = seen.any(axis=0) & (seen.sum(axis=0) == 0)
         constant = constant_scores(labels.positives(), labels.negatives())
         self.offset_ = np.where(learnable, absent_target(labels), constant)
-        # Constant labels have scores like all other labels.
+        # Scores of constant labels are computed like those of all other labels.
         self._learnable, self._constant = np.ones(n_labels, dtype=bool), self.offset_
         if learnable.any():
             with checked_numbers(X):
                 head = fit_head(self, X, labels, learnable, rows)
         else:
-            solution = Solution(None, 0.0, n_iter=1, converged=True, history=[0.0])
+            solution = Solution(None, 0.0, [0.0])
             head = solution, np.zeros((1, d)), np.zeros(1), np.zeros((n_labels, 1))
         solution, self.coef_, self.intercept_, self.label_vectors_ = head
         if not solution.converged:
-            warnings.warn(
-                f"The solver stopped after max_iter={self.max_iter} iterations before the "
-                f"objective converged to tol={self.tol}. Raise max_iter, or scale the features.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            what = f"The solver stopped after max_iter={self.max_iter} iterations before the "
+            what += f"objective converged to tol={self.tol}. Raise max_iter, or scale the features."
+            warnings.warn(what, ConvergenceWarning, stacklevel=2)
         self.n_iter_, self.objective_ = solution.n_iter, solution.objective
         self.objective_history_ = np.array(solution.history)
         return self
 
     def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, SparseLabelMatrix]:
-        """Return names, coding and entries of the labels; sparse labels stay sparse."""
+        """Return the label names with their coding, and the entries; sparse labels stay sparse."""
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
             return form, SparseLabelMatrix.of_signs(form.signs)
@@ -234,7 +229,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return LabelMatrix.of_signs(none, negative=stored.negative), stored
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Yield the scores of all labels block by block."""
+        """Yield the scores of all labels in blocks of rows."""
         X = self._check_X(X).astype(np.float64, copy=False)
         G = np.asarray(X @ self.coef_.T + self.intercept_)
         step = block_length(self.max_memory, 4 * len(self.offset_), max(1, len(G)))
@@ -263,9 +258,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         check_is_fitted(self)
         c = len(self.offset_)
         if not isinstance(k, Integral) or not 1 <= k <= c:
-            raise ValueError(
-                f"k must be an integer from 1 to {c}, the number of labels, got {k!r}."
-            )
+            what = f"k must be an integer from 1 to {c}, the number of labels,"
+            raise ValueError(f"{what} got {k!r}.")
         parts = [top_k(S, int(k)) for _, S in self._score_blocks(X)]
         return TopK(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
@@ -286,7 +280,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     def predict(self, X: Any) -> Any:
         """Predict the labels with scores above 0; sparse if the training labels were sparse.
 
-        If most positives were unlabelled, few scores exceed 0; then use :meth:`predict_top_k`.
+        If most positives were unlabelled, few scores exceed 0; use :meth:`predict_top_k` then.
         """
         X = self._check_X(X)
         if self._dense:
@@ -308,7 +302,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         max_error_rate: Any = None,
         return_summary: bool = False,
     ) -> Any:
-        """Impute the missing labels of ``Y``, which is read as in ``fit``.
+        """Impute the missing labels of ``Y``, which has the same format as in ``fit``.
 
         This works as in :class:`dm2l.DM2LClassifier`, but ``max_error_rate`` and
         ``return_summary`` are not supported. Unlabelled entries count as missing. For a sparse
@@ -316,21 +310,18 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         """
         check_is_fitted(self)
         if max_error_rate is not None or return_summary:
-            raise ValueError(
-                "ExtremeDM2LClassifier does not support max_error_rate and return_summary, which "
-                "need coupling. Use DM2LClassifier."
-            )
+            what = "ExtremeDM2LClassifier does not support max_error_rate and return_summary,"
+            raise ValueError(f"{what} which need coupling. Use DM2LClassifier.")
         if not sp.issparse(Y):
             dense = copy(self)  # read and return arrays like the other estimators
             dense._dense, dense.missing_as = True, None
-            return super(ExtremeDM2LClassifier, dense).complete(
-                X, Y, label_mask=label_mask, method=method
-            )
+            complete = super(ExtremeDM2LClassifier, dense).complete
+            return complete(X, Y, label_mask=label_mask, method=method)
         n, c = _num_samples(X), len(self.offset_)
         if Y.shape != (n, c):
             raise ValueError(f"Y must have shape {(n, c)} (rows of X, labels), got {Y.shape}.")
         check_choice("method", method, "predict", "predict_proba", "decision_function")
-        # If the training labels were signed, entries that are not stored are missing.
+        # If the training labels were stored as +1 and -1, entries that are not stored are missing.
         alone = self._labels.negative == -1 and not (Y.tocsr().data < 0).any()
         meaning = "missing" if alone else self.missing_as
         marks = {"missing_label": self.missing_label, "missing_as": meaning}
@@ -353,9 +344,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
     def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> Any:
         """Not supported by this estimator."""
-        raise ValueError(
-            "ExtremeDM2LClassifier does not support find_label_errors. Use DM2LClassifier."
-        )
+        what = "ExtremeDM2LClassifier does not support find_label_errors."
+        raise ValueError(f"{what} Use DM2LClassifier.")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, label_mask: Any = None) -> float:
         """Return one minus the Hamming loss of the observed labels; for a 1-D ``y``, the accuracy.
@@ -377,7 +367,6 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
             wrong += weights[rows] @ ((T != 0) & ((S > 0) != (T > 0))).sum(axis=1)
             total += weights[rows] @ (T != 0).sum(axis=1)
         if not total:
-            raise ValueError(
-                "All labels in y are missing, but score needs at least one observed label."
-            )
+            what = "All labels in y are missing,"
+            raise ValueError(f"{what} but score needs at least one observed label.")
         return float(1.0 - wrong / total)

@@ -1,4 +1,4 @@
-r"""The objective with a low-rank head, whose cost does not grow with rows times labels.
+r"""The DM2L objective with a low-rank head; its cost does not grow with ``n_rows x n_labels``.
 
 Scores are ``F = t_0 + G B'`` with ``G = Phi W + 1 b'`` of shape (n, r), ``B`` (c x r) with
 orthonormal columns, and ``t_0`` the target of an entry that is not stored. Therefore
@@ -21,12 +21,11 @@ import scipy.linalg
 import scipy.sparse as sp
 from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
 from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.lbfgs import solve_lbfgs
-from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm, thresholded_nuclear_norm
-from dm2l._solvers.problem import Preconditioner, Solution
+from dm2l._solvers.nuclear import Evaluation, SmoothNorm, nuclear_norm
+from dm2l._solvers.problem import Preconditioner, Solution, solve_by_cg
 from dm2l._utils.arrays import blas_thread_count, check_finite, one_blas_thread
 from dm2l.labels._parsing import SparseLabelMatrix
 from dm2l.metrics import propensities
@@ -34,18 +33,18 @@ from dm2l.metrics._complete import check_propensities
 
 Array = NDArray[np.float64]
 
-STACK = 2**22  # numbers in the largest stack (32 MB); larger stacks are not faster
-# A stack holds groups whose sizes differ by at most this factor, or that have at most this many
-# rows.
+STACK = 2**22  # maximum size of a stack in numbers (32 MB); larger stacks are not faster
+# The sizes of groups in a stack differ by at most the factor PADDING, or all groups have at most
+# SMALL rows.
 PADDING, SMALL = 1.1, 8
 
 
 class _Stack(NamedTuple):
-    """Groups of rows of similar size."""
+    """Groups with similar numbers of rows."""
 
-    places: NDArray[np.intp]  # of the rows of each group among the covered rows
-    heights: NDArray[np.intp]  # numbers of rows
-    weights: NDArray[Any]  # sums of the weights of the rows, for the curvature
+    places: NDArray[np.intp]  # for each group, the positions of its rows among covered rows
+    heights: NDArray[np.intp]  # for each group, its number of rows
+    weights: NDArray[Any]  # for each group, the sum of its row weights, for the curvature
     back: Any  # sparse matrix that sums rows of the stack into covered rows
 
 
@@ -58,15 +57,9 @@ class SharedRows:
 
     @classmethod
     def gather(
-        cls,
-        positives: Any,
-        rank: int,
-        min_rows: int = 2,
-        *,
-        size: int = STACK,
-        rows: Array | None = None,
+        cls, positives: Any, rank: int, min_rows: int = 2, *, size: int = STACK, rows: Any = None
     ) -> Self:
-        """Groups of a boolean sparse matrix, in stacks of at most ``size`` numbers."""
+        """Return the groups of a boolean sparse matrix, in stacks of at most ``size`` numbers."""
         positives = positives.tocsc()
         counts = np.diff(positives.indptr)
         sizes = counts if rows is None else positives.T @ rows
@@ -95,7 +88,7 @@ class SharedRows:
             inverse = (np.ones(len(real)), (flat[real], real))
             back = sp.csr_array(inverse, shape=(filler, len(flat)))
             heavy = heights[some]
-            # a weight of two counts as two rows, a weight below one as one row
+            # a weight of two counts as two rows; a weight below one counts as one row
             if weights is not None:
                 heavy = np.maximum(heavy, weights[places].sum(axis=1))
             stacks.append(_Stack(places, heights[some], heavy, back))
@@ -103,7 +96,7 @@ class SharedRows:
         return cls(covered, stacks)
 
     def norms(self, F: Array, norm: SmoothNorm, *, curvature: bool = False) -> Evaluation:
-        """Sum of the norms of all groups; ``F`` holds covered scores and a last row of zeros."""
+        """Return the sum of the norms of all groups; ``F`` has a last row of zeros for padding."""
         value = exact = 0.0
         r = F.shape[1]
         gradient = np.zeros((len(F) - 1, r))
@@ -119,7 +112,7 @@ class SharedRows:
         return Evaluation(value, exact, gradient, bend)
 
     def exact(self, F: Array) -> float:
-        """``sum_k ||F_k||_*`` from singular values."""
+        """Compute ``sum_k ||F_k||_*`` from singular values."""
         total = 0.0
         for stack in self.stacks:
             for places, height in zip(stack.places, stack.heights, strict=True):
@@ -127,23 +120,23 @@ class SharedRows:
         return total
 
 
-SHARE = 1 / 4  # of the memory limit, for temporary blocks
-CHUNK = 2**22  # stored entries whose scores are computed at a time, times the rank
-# Number of arrays of weights that the solver holds, including its memory of steps and gradients.
+SHARE = 1 / 4  # share of the memory limit that temporary blocks may use
+CHUNK = 2**22  # stored entries whose scores are computed at a time, multiplied by the rank
+# Number of arrays of weights in the solver, including its history of steps and gradients.
 REMEMBERED = 2 * 20 + 10
-# Number of arrays of scores during an evaluation, and of squares of the features before the fit.
+# Number of arrays of scores during an evaluation, or of squared features before the fit.
 SCORES = 8
 SQUARES = 4
-STORED = 120  # bytes per stored label: two CSR matrices, its row number, weights and score
+STORED = 120  # bytes per stored label, for two CSR matrices, row number, weights and score
 
 
 class LowRankProblem:
-    """A ``SmoothProblem`` of the weights of a low-rank head, which :meth:`attach` sets."""
+    """A ``SmoothProblem`` in the weights of a low-rank head; :meth:`attach` sets the head."""
 
     xp: Any = numpy_namespace
 
-    # ``stored`` (CSR) holds the targets less the target of an entry that is not stored. ``v`` are
-    # the weights of its entries and ``w`` is the weight of all others; ``rows`` multiply both.
+    # ``stored`` (CSR) holds targets minus the target of an entry that is not stored. ``v`` are the
+    # weights of stored entries, and ``w`` is the weight of all others; ``rows`` multiply both.
     def __init__(
         self, features: Features, stored: Any, v: Array, w: float, rows: Any, *, alpha: float
     ) -> None:
@@ -155,13 +148,13 @@ class LowRankProblem:
         self._rows = np.repeat(np.arange(n), np.diff(stored.indptr))
         counts: Any = 1.0 if rows is None else rows[self._rows]
         self._excess = counts * (v - w)
-        # If all entries have the same weight, stored ones only matter for the linear part.
+        # If all entries have the same weight, stored entries only affect the linear part.
         self.uniform = not self._excess.any()
         self.n = float(n if rows is None else rows.sum())
         self.rho = w + float(self._excess.sum()) / (self.n * c)
         weights = counts * v
         self.at_zero = 0.5 * float(weights @ stored.data**2)
-        # The negative gradient of the loss at zero.
+        # This is the negative gradient of the loss at zero.
         self.pulls = self._where_stored(weights * stored.data)
         self._weights: Any = 1.0 if rows is None else rows[:, None]
         self._roots: Any = 1.0
@@ -169,13 +162,11 @@ class LowRankProblem:
         self.to_original, self.from_original = features.to_original, features.from_original
 
     def _where_stored(self, values: Array) -> Any:
-        """Sparse matrix with these values at the stored entries."""
+        """Return a sparse matrix with these values at the stored entries."""
         stored = self._stored
         return sp.csr_array((values, stored.indices, stored.indptr), shape=stored.shape)
 
-    def attach(
-        self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool = True
-    ) -> None:
+    def attach(self, B: Array, groups: SharedRows, lambda_d: float, *, discriminant: bool) -> None:
         """Set the head ``B`` (c, r) and the groups of rows."""
         self.B, self.groups = B, groups
         if np.ndim(self._weights):
@@ -189,7 +180,7 @@ class LowRankProblem:
         return np.asarray(self.features.adjoint(self._pull))
 
     def _curve(self, G: Array) -> tuple[float, Array]:
-        """Quadratic part of the loss, and its gradient in ``G``."""
+        """Return the quadratic part of the loss, and its gradient by ``G``."""
         value = 0.5 * self._absent * float(np.vdot(G, self._weights * G))
         gradient = self._absent * self._weights * G
         if not self.uniform:
@@ -213,9 +204,7 @@ class LowRankProblem:
     def _ridge(self, W: Array) -> float:
         return 0.5 * float((self.penalty * W * W).sum())
 
-    def evaluate(
-        self, W: Array, norm: Any, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
+    def evaluate(self, W: Array, norm: Any, *, curvature: bool = False) -> Evaluation:
         self.n_evaluations += 1
         G = np.asarray(self.features.scores(W))
         value, gradient = self._loss(G)
@@ -226,13 +215,10 @@ class LowRankProblem:
             local = self.groups.norms(padded, norm, curvature=curvature)
             bend, slope = local.curvature, local.gradient
             shared, shared_exact = 0.0, 0.0
-            if self.concave and linear is None:
+            if self.concave:
                 everyone = norm(padded[:-1])
                 shared, shared_exact = everyone.value, everyone.exact
                 slope -= everyone.gradient
-            elif self.concave:
-                shared = shared_exact = float(np.vdot(linear, G))
-                gradient -= self.lambda_d * linear
             gradient[self.groups.covered] += self.lambda_d * (self._roots * slope)
             value += self.lambda_d * (local.value - shared)
             exact += self.lambda_d * (local.exact - shared_exact)
@@ -240,7 +226,7 @@ class LowRankProblem:
         return Evaluation(value, exact, pulled, bend)
 
     def _covered(self, G: Array) -> Array:
-        """Scores of the covered rows, and a row of zeros that pads stacks."""
+        """Return the scores of covered rows, and a last row of zeros for padding."""
         padded = np.zeros((len(self.groups.covered) + 1, G.shape[1]))
         padded[:-1] = self._roots * G[self.groups.covered]
         return padded
@@ -254,44 +240,31 @@ class LowRankProblem:
             value -= self.lambda_d * nuclear_norm(F) if self.concave else 0.0
         return value
 
-    def linearize(self, W: Array) -> Array:
-        G = np.asarray(self.features.scores(W))
-        slope = np.zeros_like(G)
-        norm = thresholded_nuclear_norm(self._covered(G)[:-1], 0.0)
-        slope[self.groups.covered] = self._roots * norm.gradient
-        return slope
-
 
 def ridge_start(problem: LowRankProblem, preconditioner: Preconditioner, tol: float) -> Array:
-    """Solution without nuclear norms, in the variables of the preconditioner."""
-    # All columns are solved together, because they are coupled if weights of entries differ.
+    """Return the solution without nuclear norms, in the variables of the preconditioner."""
+    # All columns are solved together, because different weights of entries couple them.
     right = np.asarray(preconditioner.to_gradient(problem.right()))
     if problem.uniform and preconditioner.rho == 1.0:
         return right
-
-    def hessian(v: Array) -> Array:
-        W = preconditioner.to_weights(v.reshape(right.shape))
-        return np.ravel(preconditioner.to_gradient(problem.product(W) + problem.penalty * W))
-
-    operator = LinearOperator((right.size, right.size), matvec=hessian, dtype=np.float64)
-    flat = right.ravel()
-    return np.asarray(cg(operator, flat, x0=flat, rtol=tol, maxiter=500)[0]).reshape(right.shape)
+    product = partial(preconditioner.hessian, problem)
+    return solve_by_cg(product, right, right, tol, maxiter=500)
 
 
-def label_basis(features: Features, Y: Any, ridge: Any, rank: int, *, block: int = 1024) -> Array:
-    """Orthonormal directions in label space that ridge regression predicts best, best first."""
+def label_basis(features: Any, stored: Any, ridge: Any, rank: int, *, block: int = 1024) -> Array:
+    """Return orthonormal directions in label space, sorted by how well ridge predicts them."""
     # With ``RR' = rho Phi'Phi + alpha I`` (``ridge`` holds R), these are the leading right singular
     # vectors of ``A = R^-1 Phi'Y`` (features x labels). If there are more labels than features,
     # ``AA'`` is summed over blocks of labels, and a second pass computes ``B = A'U / s``.
-    c = Y.shape[1]
+    c = stored.shape[1]
     if rank >= c:
         return np.eye(c)
-    columns = Y.tocsc()
+    columns = stored.tocsc()
 
     def predictable(start: int) -> Array:
         return np.asarray(ridge.to_gradient(_pull(features, columns[:, start : start + block])))
 
-    if c <= features.size:  # A itself is smaller than AA'
+    if c <= features.size:  # then A is smaller than AA'
         block = c
         values, Vt = scipy.linalg.svd(predictable(0), full_matrices=False)[1:]
         kept = values[:rank] > features.size * np.finfo(np.float64).eps * values[0]
@@ -307,18 +280,18 @@ def label_basis(features: Features, Y: Any, ridge: Any, rank: int, *, block: int
     values, U = values[::-1], U[:, ::-1]
     if not values[0] > 0:
         return np.eye(c, 1)
-    # Smaller eigenvalues are rounding errors.
+    # Eigenvalues below this limit are rounding errors.
     kept = values > size * np.finfo(np.float64).eps * values[0]
     values, U = values[kept], U[:, kept]
     B = np.empty((c, len(values)))
     for start in range(0, c, block):
         B[start : start + block] = predictable(start).T @ (U / np.sqrt(values))
-    # Squaring loses digits of small singular values, so columns are not exactly orthogonal.
+    # Small singular values lost digits in AA', so the columns are not exactly orthogonal.
     return np.ascontiguousarray(scipy.linalg.qr(B, mode="economic", overwrite_a=True)[0])
 
 
 def _pull(features: Features, stored: Any) -> Array:
-    """``Phi'Y`` for a sparse ``Y``, computed from the stored entries only."""
+    """Return ``Phi'Y`` for a sparse ``Y``, computed from its stored entries only."""
     product = stored.T @ features.Phi
     product = product.toarray() if sp.issparse(product) else np.asarray(product)
     if not features.intercept:
@@ -333,43 +306,34 @@ def _pull(features: Features, stored: Any) -> Array:
 def bytes_needed(
     n_rows: int, n_features: int, n_labels: int, n_stored: int, rank: int, *, dense: bool = True
 ) -> float:
-    """Approximate number of bytes that a fit needs besides ``X`` and temporary blocks."""
-    # Size of the squared features.
-    m = min(n_rows, n_features)
+    """Estimate the bytes that a fit needs in addition to ``X`` and temporary blocks."""
+    m = min(n_rows, n_features)  # size of the Gram matrix of the features
     rank = min(rank, m + 1, n_labels)
-    numbers = (
-        SQUARES * m**2
-        + (n_rows * m if dense or n_features > n_rows else 0)
-        + SCORES * n_rows * rank
-        + REMEMBERED * m * rank
-        + 2 * n_features * rank
-        + 2 * n_labels * rank
-        + 4 * n_labels
-    )
-    return 8.0 * numbers + STORED * n_stored
+    features = SQUARES * m**2 + (n_rows * m if dense or n_features > n_rows else 0)
+    weights = REMEMBERED * m * rank + 2 * n_features * rank
+    labels = SCORES * n_rows * rank + 2 * n_labels * rank + 4 * n_labels
+    return 8.0 * (features + weights + labels) + STORED * n_stored
 
 
 def block_length(max_memory: float, width: int, most: int) -> int:
-    """Number of rows of ``width`` numbers that fit into the memory for temporary blocks."""
+    """Return how many rows of ``width`` numbers fit into the memory for temporary blocks."""
     return int(min(most, max(1, SHARE * max_memory / (8 * max(width, 1)))))
 
 
 def check_memory(rank: int, max_memory: float, **sizes: Any) -> None:
-    """Reject a fit that needs too much memory, and name the largest rank that fits."""
+    """Raise an error with the largest possible rank if a fit needs too much memory."""
     limit = (1 - SHARE) * max_memory
     needed = bytes_needed(rank=rank, **sizes)
     if needed <= limit:
         return
     low = bisect_right(range(1, rank), limit, key=lambda r: bytes_needed(rank=r, **sizes))
     advice = f"use rank={low} or less" if low else "use fewer rows or features, as no rank fits"
-    raise ValueError(
-        f"With rank={rank}, this fit needs about {needed / (1 - SHARE):.3g} bytes, but max_memory "
-        f"is {max_memory:.3g}. Raise max_memory, or {advice}."
-    )
+    what = f"With rank={rank}, this fit needs about {needed / (1 - SHARE):.3g} bytes,"
+    raise ValueError(f"{what} but max_memory is {max_memory:.3g}. Raise max_memory, or {advice}.")
 
 
 def absent_target(labels: SparseLabelMatrix) -> float:
-    """Target of an entry that is not stored."""
+    """Return the target of an entry that is not stored."""
     return 0.0 if labels.missing_as == "missing" else -1.0
 
 
@@ -415,7 +379,7 @@ def fit_head(
         else:
             W = preconditioner.to_weights(V)
             value = problem.exact(W)
-            solution = Solution(W, value, n_iter=1, converged=True, history=[value])
+            solution = Solution(W, value, [value])
     W = problem.to_original(solution.W)
     coef, b = feature_map.on_inputs(W, intercept)
     check_finite(coef, "Weights")

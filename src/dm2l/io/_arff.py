@@ -63,8 +63,8 @@ def read_arff(
 
     Rows may be dense or sparse (``{index value, ...}``). Values that a sparse row does not list are
     0 or the first declared value. A nominal feature becomes one 0/1 column per value, named
-    ``name=value``. A feature with two values becomes one column, for the alphabetically later
-    value. ``{0,1}`` is read as a number, and ``?`` as NaN.
+    ``name=value``. A feature with two values becomes one 0/1 column, in which the alphabetically
+    later value is 1. A feature ``{0,1}`` is numeric. ``?`` is read as NaN.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def read_arff(
         The ARFF file, which may be compressed as in :func:`read_csv`.
     labels : int, str or list of str, default=None
         The label attributes, as in :func:`read_csv`. If None, they are taken from ``xml``, from
-        MEKA's option ``-C k`` in the relation, or from the ``.xml`` file beside the ARFF file.
+        MEKA's option ``-C k`` in the relation, or from the ``.xml`` file of the same name.
     xml : str or Path, default=None
         Mulan's list of labels. Documents with a DOCTYPE are rejected.
     drop, encoding
@@ -84,7 +84,7 @@ def read_arff(
     -------
     Bunch
         The keys of :func:`read_csv` and ``relation``; ``data`` is CSR if the rows are sparse.
-        Labels given as names keep that order; other labels are in the order of the file.
+        Labels have the order of ``labels`` if it lists names, otherwise the order of the file.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def read_arff(
 
 
 def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, list[_Attribute]]:
-    """Return the relation and the attributes; the next of ``lines`` is then the first row."""
+    """Return the relation and the attributes, and advance ``lines`` to the first row."""
     relation, attributes = "", []
     for number, line in lines:
         text = line.strip()
@@ -158,10 +158,10 @@ def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, lis
                 return relation, attributes
             else:
                 known = "@relation, @attribute or @data"
-                raise ValueError(f"expected {known}, found {text[:40]!r}; is this ARFF?")
+                raise ValueError(f"expected {known}, found {text[:40]!r}")
         except ValueError as error:
             raise DataFileError(path, str(error), place=f"line {number}") from None
-    raise DataFileError(path, "it ends before @data, so it is not an ARFF file or is incomplete")
+    raise DataFileError(path, "it has no @data line. It is incomplete, or not an ARFF file")
 
 
 def _attribute(text: str) -> _Attribute:
@@ -191,13 +191,13 @@ def _label_positions(
         if option is not None:  # the first k attributes, or the last -k
             count = int(option[1])
             if not 1 <= abs(count) < size:
-                reason = f"-C {count} in the relation does not fit {size} attributes"
+                reason = f"-C {count} in the relation is too large for {size} attributes"
                 raise DataFileError(path, reason)
             return list(range(count) if count > 0 else range(size + count, size))
         xml = unpacked_name(path).with_suffix(".xml")
         if not xml.exists():
-            where = f"there is no -C in its relation and no {xml.name} beside it"
-            hint = "Pass xml=, or labels= with names or the number of attributes at the end."
+            where = f"its relation has no -C, and {xml.name} does not exist"
+            hint = "Pass xml=, or labels= with their names or their number at the end."
             reason = f"it does not say which attributes are labels: {where}"
             raise DataFileError(path, reason, hint=hint)
     listed = _read_label_names(xml)
@@ -210,12 +210,12 @@ def _label_positions(
 
 
 def _read_label_names(path: str | Path) -> list[str]:
-    """Return the names of all labels in a Mulan XML file, including nested ones, in order."""
+    """Return the names of all labels in a Mulan XML file, also of nested labels, in file order."""
     names: list[str] = []
     parser = expat.ParserCreate(namespace_separator=" ")
 
     def refuse(*_: Any) -> NoReturn:
-        reason = "there is a DOCTYPE or ENTITY declaration, which can hide attacks; remove it"
+        reason = "DOCTYPE and ENTITY declarations are not allowed, as they can be unsafe"
         raise DataFileError(path, reason)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
@@ -237,12 +237,12 @@ def _read_label_names(path: str | Path) -> list[str]:
 
 @dataclass(frozen=True)
 class _Coding:
-    """The columns of an attribute, which begin at ``start``; one column for each of ``names``."""
+    """How an attribute is encoded in columns from ``start`` on, with one column per name."""
 
     start: int
     names: tuple[str, ...]
     codes: dict[str, tuple[int, float]] | None  # value -> (column, number); None if numeric
-    omitted: tuple[int, float] = (0, 0.0)  # the entry of a sparse row that does not list it
+    omitted: tuple[int, float] = (0, 0.0)  # (column, number) in a sparse row that does not list it
 
     def entries(self, text: str, quoted: bool) -> Iterable[tuple[int, float]]:
         if text == "?" and not quoted:
@@ -250,11 +250,11 @@ class _Coding:
         if self.codes is None:
             value = as_number(text)
             if value is None or "_" in text:  # float() accepts 1_000
-                raise ValueError(f"{self.names[0]!r} is numeric, found {text!r}")
+                raise ValueError(f"attribute {self.names[0]!r} is numeric, found {text!r}")
             return ((self.start, value),)
         if text not in self.codes:
             name = self.names[0].partition("=")[0]
-            raise ValueError(f"{name!r} has the values {sorted(self.codes)[:8]}, found {text!r}")
+            raise ValueError(f"{name!r} must be in {sorted(self.codes)[:8]}, found {text!r}")
         return (self.codes[text],)
 
 
@@ -264,7 +264,7 @@ def _coding(
     if values in _NUMERIC:
         return _Coding(start, (name,), None)
     if isinstance(values, str):
-        reason = f"attribute {name!r} is of type {values}, which is not numeric or nominal"
+        reason = f"attribute {name!r} has type {values}, but must be numeric or nominal"
         raise DataFileError(path, reason, hint=f"Leave it out with drop=[{name!r}].")
     names: tuple[str, ...] = (name,)
     if is_label:
@@ -279,7 +279,7 @@ def _coding(
         names = tuple(f"{name}={value}" for value in values)
         codes = {value: (start + k, 1.0) for k, value in enumerate(values)}
     else:
-        # Which value is coded as 1 must not depend on the order of the two values in the file.
+        # The value that is coded as 1 must not depend on the order of the two values in the file.
         numeric = set(values) <= {"0", "1"}
         one = "1" if numeric else max(values)
         names = (name if numeric else f"{name}={one}",)
@@ -290,9 +290,9 @@ def _coding(
 def _rows(
     lines: Iterator[tuple[int, str]], codings: dict[int, _Coding], size: int, path: Path
 ) -> tuple[sp.csr_array, bool]:
-    """Return all rows as a CSR matrix of the coded columns, and whether any row was sparse."""
+    """Return all rows as a CSR matrix of encoded columns, and whether any row was sparse."""
     values, indices, indptr = array("d"), array("i"), array("q", [0])
-    # Sparse rows omit the first declared value of an attribute, even if its code is 1.
+    # A sparse row omits the first declared value of an attribute even if this is encoded as 1.
     implied = {j: c.omitted for j, c in codings.items() if c.omitted[1]}
     sparse = False
     most = available_memory() / _VALUE_BYTES
@@ -300,6 +300,7 @@ def _rows(
         text = line.strip()
         if not text or text[0] == "%":
             continue
+        entries: list[tuple[int, float]] = []
         try:
             if text[0] == "{":
                 sparse = True
@@ -307,19 +308,16 @@ def _rows(
                 listed = {j for j, _, _ in cells}
                 if len(listed) < len(cells):
                     raise ValueError("an attribute is listed twice")
-                for j in implied.keys() - listed:
-                    indices.append(implied[j][0])
-                    values.append(implied[j][1])
+                entries += [implied[j] for j in implied.keys() - listed]
             else:
                 cells = _dense_cells(text, size)
             for j, word, quoted in cells:
-                coding = codings.get(j)
-                if coding is not None:
-                    for column, value in coding.entries(word, quoted):
-                        indices.append(column)
-                        values.append(value)
+                if j in codings:
+                    entries += codings[j].entries(word, quoted)
         except ValueError as error:
             raise DataFileError(path, str(error), place=f"line {number}") from None
+        indices.extend(column for column, _ in entries)
+        values.extend(value for _, value in entries)
         if len(values) > most:
             reason = "it does not fit into memory"
             raise DataFileError(path, reason, place=f"line {number}", hint=MEMORY_HINT)
@@ -332,7 +330,7 @@ def _rows(
 
 
 def _tokens(line: str) -> Iterator[tuple[str, bool]]:
-    """Yield the words and punctuation marks before a comment, and whether each was quoted."""
+    """Yield each word and punctuation mark before a comment, and whether it was quoted."""
     position, line = 0, line.rstrip()
     while position < len(line):
         found = _TOKEN.match(line, position)
@@ -372,10 +370,10 @@ def _sparse_cells(text: str, size: int) -> list[tuple[int, str, bool]]:
     else:
         words = list(_tokens(text))
         if words.count(("}", False)) != 1 or words[-1] != ("}", False):
-            raise ValueError("a sparse row must be one {...}; row weights are not supported")
+            raise ValueError("a sparse row must be one {...}, without a row weight")
         words = [(word, quoted) for word, quoted in words[1:-1] if quoted or word != ","]
     if len(words) % 2:
-        raise ValueError("a sparse row must list pairs of an index and a value")
+        raise ValueError("a sparse row must list pairs INDEX VALUE")
     cells = []
     for (index, _), (word, quoted) in zip(words[::2], words[1::2], strict=True):
         if not index.isdecimal() or int(index) >= size:

@@ -1,4 +1,4 @@
-"""Select columns by name, pattern or number, and read the text of label columns as 1, 0 and NaN."""
+"""Select columns by name, pattern or number, and convert cells of label columns to 1, 0 and NaN."""
 
 import operator
 import re
@@ -20,19 +20,15 @@ PROBABILITY, LOOK, SCORE = "__probability", "__look", "__score"
 
 
 class ColumnRequestError(ValueError):
-    """The caller requested columns that do not exist; the file itself may be valid."""
+    """Error for a request of columns that do not exist, or that contradicts another request."""
 
 
 class LabelNames(tuple[str, ...]):
-    """Exact names of label columns; no name is read as a pattern, a prefix or a number."""
+    """Exact names of label columns, which are never read as patterns, prefixes or numbers."""
 
 
 def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) -> list[int]:
-    """Return the positions of the requested columns, in the order of the request.
-
-    A request is a name, a glob pattern such as ``tox_*``, a prefix that ends in a punctuation mark
-    such as ``tox_``, or a comma-separated list of these. An existing name takes precedence.
-    """
+    """Return the positions of columns selected by name, glob pattern, prefix or list of these."""
     places: dict[str, list[int]] = {}
     for j, name in enumerate(names):
         places.setdefault(name, []).append(j)
@@ -58,14 +54,14 @@ def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) 
 
 
 def matches_pattern(name: str, pattern: str) -> bool:
-    """Whether a name, a pattern or a prefix selects a column."""
-    # "tox_" is a prefix; "tox" is not, because it may be a misspelt name.
+    """Return whether ``pattern``, which may be a name or a prefix, selects the column ``name``."""
+    # "tox_" is a prefix. "tox" is not, because it may be a misspelt name.
     whole = pattern[-1].isalnum() or pattern[-1] in "*?]"
     return fnmatchcase(name, pattern if whole else f"{pattern}*")
 
 
 def added_columns(names: Iterable[str]) -> set[str]:
-    """Return the columns that dm2l added: a label's probability with its look or score column."""
+    """Return the columns that dm2l added: probabilities of labels, with a look or score column."""
     known = set(names)
     found: set[str] = set()
     for name in known:
@@ -97,7 +93,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     if not asked:
         raise ColumnRequestError(
             "labels= must be names or patterns of label columns, or the number of label columns "
-            f"at the end of the table; got {labels!r}."
+            f"at the end of the table, got {labels!r}."
         )
     exact = labels if isinstance(labels, LabelNames) else ()
     missing = [name for name in exact if name not in names]
@@ -107,7 +103,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
         hint = "Add the columns; blank cells are missing labels."
         raise DataFileError(where, reason, hint=hint)
     found: dict[int, None] = {}
-    # A pattern of labels must not select columns that an earlier `complete` has added.
+    # Patterns for labels do not select columns that an earlier `complete` has added.
     added = added_columns(names) - _by_name(names, asked)
     for one in asked:
         if isinstance(one, str) and one.isdecimal() and one not in names:
@@ -136,7 +132,7 @@ def labels_without(names: Sequence[str], labels: Any, drop: Any, where: str) -> 
 
 
 def _by_name(names: Sequence[str], asked: Any) -> set[str]:
-    """Return the columns that are requested by exact name."""
+    """Return the names in ``asked`` that exactly match the name of a column."""
     known = set(names)
     texts = [asked] if isinstance(asked, str) else asked if np.iterable(asked) else []
     found: set[str] = set()
@@ -148,37 +144,37 @@ def _by_name(names: Sequence[str], asked: Any) -> set[str]:
 def split_columns(
     names: Sequence[str], labels: Sequence[int], drop: str | Iterable[str], where: str
 ) -> list[int]:
-    """Return the positions of the features: not labels, not dropped, and not added by dm2l."""
+    """Return the positions of columns that are not labels, not dropped and not added by dm2l."""
     dropped = set(match_columns(names, drop, where))
     both = dropped.intersection(labels)
     if both:
         name = names[min(both)]
-        raise ColumnRequestError(f"{where}: {name!r} is a label and in drop=; it cannot be both.")
+        raise ColumnRequestError(f"{where}: {name!r} is a label. Remove it from drop= or labels=.")
     taken, added = dropped.union(labels), added_columns(names)
     features = [j for j, name in enumerate(names) if j not in taken and name not in added]
     if not features:
-        reason = "every column is a label or dropped; no features are left."
+        reason = "every column is a label or dropped. Keep at least one feature."
         raise ColumnRequestError(f"{where}: {reason}")
     return features
 
 
-# Spellings of a missing entry in lower case; the last ones come from spreadsheets and pandas.
+# Spellings of a missing entry in lower case. The last ones are written by spreadsheets and pandas.
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"})
 
-# Pairs of answers in lower case, positive first.
+# Answers in lower case: each positive answer has a negative answer at the same position.
 _POSITIVE = ("1", "1.0", "yes", "true", "active", "positive", "+1", "+")
 _NEGATIVE = ("0", "0.0", "no", "false", "inactive", "negative", "-1", "-")
 _PAIRS = tuple(zip(_POSITIVE, _NEGATIVE, strict=True))
 _WORDS = {word: 1.0 - side for pair in _PAIRS[2:6] for side, word in enumerate(pair)}
-# Check marks are positive in a column that holds no other answers.
+# A check mark is a positive label if its column contains no other kind of answer.
 _CHECK_MARKS = frozenset({"x", "*", "✓", "✔", "☑"})
-_UNCHECKED = "not "  # before a check mark: a negative entry
-_MANY_ZEROS = 0.1  # from this share of leading zeros on, numerals are codes
+_UNCHECKED = "not "  # this text before a check mark makes a negative label
+_MANY_ZEROS = 0.1  # numerals are codes if at least this share of them has leading zeros
 
 
 def parse_boolean(text: str) -> float | None:
-    """Read a cell of a label column: 0, 1 or -1, NaN if missing, None if ambiguous."""
-    # A lone "-" is ambiguous: it may be a negative or a missing label.
+    """Return the label in a cell: 1, 0 or -1, NaN if missing, or None if the text is ambiguous."""
+    # The text "-" is ambiguous, because it may be a negative or a missing label.
     word = text.strip().casefold()
     if word in MISSING_WORDS:
         return np.nan
@@ -189,23 +185,23 @@ def parse_boolean(text: str) -> float | None:
 
 
 def is_check_mark(text: str) -> bool:
-    """Whether a text is a check mark."""
+    """Return whether a text is a check mark."""
     return text.strip().casefold() in _CHECK_MARKS
 
 
 def is_unchecked(text: str) -> bool:
-    """Whether a text is the negative beside check marks."""
+    """Return whether a text is a negative answer in a column of check marks, such as "not x"."""
     word = text.strip().casefold()
     return word.startswith(_UNCHECKED) and is_check_mark(word.removeprefix(_UNCHECKED))
 
 
 def parse_mark_or_boolean(text: str) -> float | None:
-    """Read a cell of a column that may hold check marks."""
+    """Return the label in a cell as 1, 0, -1, NaN or None, with check marks as positive labels."""
     return 1.0 if is_check_mark(text) else parse_boolean(text)
 
 
 class MissingMarkers:
-    """A set of words and numbers, in which case, spaces and the format of a number do not count."""
+    """A set of words and numbers that ignores case, spaces and the format of numbers."""
 
     def __init__(self, marks: Iterable[Any] = (), *, usual: bool = True) -> None:
         listed = [str(mark).strip() for mark in marks]
@@ -231,7 +227,7 @@ def commonest_pair(yes: Counter[Any], no: Counter[Any]) -> tuple[Any, Any] | Non
 
 
 def _other(cell: Any, side: int) -> Any:
-    """Return the opposite answer in the type, quotes and case of ``cell``."""
+    """Return the opposite answer with the same type, quotes and case as ``cell``."""
     if not isinstance(cell, str):
         return type(cell)(side == 0)
     word = cell.strip().strip('"').strip()
@@ -260,13 +256,13 @@ def are_codes(texts: Iterable[str]) -> bool:
     zeros = sum(len(text) > 1 and text.startswith("0") for text in found)
     if not zeros or not all(map(str.isdecimal, found)):
         return False
-    # A single 07 among numbers is a number; codes have equal lengths or many leading zeros.
+    # Codes have equal lengths or many leading zeros; a single 07 among numbers is a number.
     return zeros >= _MANY_ZEROS * len(found) or len(set(map(len, found))) == 1
 
 
 def with_point(text: str, decimal: str) -> str:
     """Replace the decimal sign of a number by a point."""
-    # With a decimal comma, 1.500 may mean fifteen hundred, so a point makes a text no number.
+    # With a decimal comma, 1.500 may mean fifteen hundred, so text with a point is not a number.
     return text if decimal == "." else text.replace(".", "x").replace(decimal, ".")
 
 
@@ -295,16 +291,16 @@ class Cutoff:
 
     @property
     def words(self) -> tuple[str, str]:
-        """Texts for yes and no where the number itself is not known."""
+        """Texts for positive and negative labels whose number is unknown, such as >=2 and <2."""
         return f"{self.side}{self.value}", f"{_OTHER[self.side]}{self.value}"
 
     def parse(self, text: str, decimal: str = ".") -> float | None:
-        """Return 1 or 0, or None if the text is no number or a bound that allows both answers."""
+        """Return 1 or 0; None if the text is not a number, or a bound that allows both labels."""
         cell = BOUND.fullmatch(text.strip().replace(decimal, "."))
         if cell is None:
             return None
-        # A bound such as <10 stands for an interval. Its ends are pairs of a number and -1, 0 or 1
-        # for a point just below the number, at the number, or just above it.
+        # A bound such as <10 is an interval. Each end is a pair of a number and -1, 0 or 1, which
+        # is a point just below the number, at the number, or just above it.
         number, side = float(cell["value"]), cell["side"] or ""
         low = (-inf, 0) if side.startswith("<") else (number, int(side == ">"))
         high = (inf, 0) if side.startswith(">") else (number, -int(side == "<"))
@@ -314,7 +310,7 @@ class Cutoff:
 
 
 def cutoffs_of(names: Sequence[str], asked: Iterable[str], where: str) -> dict[int, Cutoff]:
-    """Return cutoffs by the position of their label; a request looks like ``column>=2``."""
+    """Return requested cutoffs, such as ``column>=2``, by the position of their label."""
     found: dict[int, Cutoff] = {}
     for one in asked:
         parts = _REQUEST.fullmatch(str(one))
@@ -326,7 +322,7 @@ def cutoffs_of(names: Sequence[str], asked: Iterable[str], where: str) -> dict[i
         cutoff = Cutoff(parts["side"], parts["value"])
         for j in match_columns(names, parts["column"], where + AMONG_LABELS):
             if found.setdefault(j, cutoff) != cutoff:
-                raise ColumnRequestError(f"Label {names[j]!r} has two cutoffs; pass only one.")
+                raise ColumnRequestError(f"Label {names[j]!r} has two cutoffs. Pass only one.")
     return found
 
 
@@ -334,7 +330,7 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     """Return numeric labels as int8 0/1, or as float64 with NaN if some are missing."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 2:
-        raise DataFileError(where, f"the labels have {values.ndim} dimensions, not 2")
+        raise DataFileError(where, f"the labels must have 2 dimensions, got {values.ndim}")
     called = range(1, values.shape[1] + 1) if names is None else list(map(repr, names))
     missing = np.isnan(values)
     bad = ~(missing | np.isin(values, (-1.0, 0.0, 1.0)))
@@ -353,14 +349,14 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
 
 
 def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
-    """Make the Bunch of a reader; unknown keys are None, and a missing target has no columns."""
+    """Return the Bunch of a reader; absent keys are None, and an absent target has no columns."""
     target = np.empty((data.shape[0], 0), dtype=np.int8) if target is None else target
     silent = dict.fromkeys(("target_names", "feature_names", "train_index", "test_index", "source"))
     return Bunch(**{"data": data, "target": target, **silent, **known})
 
 
 def mixed_signs(where: str, zero: tuple[int, Any], minus: tuple[int, Any]) -> DataFileError:
-    """Error of labels that hold both 0 and -1."""
+    """Return the error for labels that contain both 0 and -1."""
     return DataFileError(
         where,
         f"the labels mix 0/1 and -1/+1: label {zero[1]} holds 0 in row {zero[0]}, label {minus[1]} "

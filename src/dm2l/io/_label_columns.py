@@ -1,4 +1,4 @@
-"""Read the cells of label columns as labels 1, 0 and NaN."""
+"""Convert the cells of label columns to 1, 0 and NaN (missing)."""
 
 import json
 import re
@@ -40,10 +40,8 @@ _SPELLINGS = (
 )
 _NO = (-1.0, 0.0)
 _WHOLE = re.compile(r"[-+]?\d+")
-_FEWEST = 3  # the fewest values of a column that is read as a group of labels
-
-
-# The most values and tags of a column, and characters of one.
+_FEWEST = 3  # minimum number of values in a column that becomes a group of labels
+# Maximum numbers of values in a column, of tags in a column, and of characters in a value or tag.
 MOST_VALUES, MOST_TAGS, MOST_CHARACTERS = 50, 1000, 100
 _POINT_ZERO = re.compile(r"([-+]?\d+)\.0+")
 
@@ -52,9 +50,9 @@ _POINT_ZERO = re.compile(r"([-+]?\d+)\.0+")
 class ColumnGroup:
     """A label column with a label for each value, each step of an order, or each tag.
 
-    ``kind`` is "values" (exactly one label is positive), "ordered" (the labels say "at least") or
-    "tags". ``separator`` is the text between two tags, or blank for JSON lists. ``absent`` says how
-    an absent tag in a cell with tags is read: as "missing" or "negative".
+    ``kind`` is "values" (exactly one label is positive), "ordered" (labels such as "stage>=2") or
+    "tags". ``separator`` is the text between two tags, or blank for JSON lists. If a cell has tags,
+    the labels of all other tags are ``absent``, which is "missing" or "negative".
     """
 
     column: str
@@ -72,7 +70,7 @@ class ColumnGroup:
 
     @property
     def rules(self) -> list[RuleText]:
-        """The rules that the labels obey."""
+        """The label rules that follow from the kind of the column."""
         if self.kind == "ordered":
             return [RuleText("implications", pair) for pair in pairwise(reversed(self.labels))]
         one = self.kind == "values" and len(self.values) > 1
@@ -80,17 +78,17 @@ class ColumnGroup:
 
     @property
     def about(self) -> str:
-        """The values of the column, in words."""
+        """A description of the column and its values for messages."""
         sign = " < " if self.kind == "ordered" else ", "
         some = sign.join([*self.values[:8], *["..."] * (len(self.values) > 8)])
         kind = "ordered values" if self.kind == "ordered" else self.kind
         return f"label column {self.column!r} holds {len(self.values)} {kind}: {some}"
 
     def read(self, parts: Sequence[Sequence[str]], codes: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the labels of rows, given the values in each distinct cell; none if missing."""
+        """Return the labels of rows; ``codes`` select one of the ``parts`` (values of a cell)."""
         place = {value: k for k, value in enumerate(self.values)}
         absent = np.nan if (self.kind, self.absent) == ("tags", "missing") else 0.0
-        lines = np.full((len(parts) + 1, len(self.labels)), np.nan)  # the last line is for code -1
+        lines = np.full((len(parts) + 1, len(self.labels)), np.nan)  # code -1, missing, is last
         for line, found in zip(lines, parts, strict=False):
             if found:
                 line[:] = absent
@@ -99,9 +97,9 @@ class ColumnGroup:
         return lines[codes]
 
     def cell(self, positive: NDArray[np.bool_], p: Any = 0.0, before: str = "") -> str:
-        """Return the text of a cell with these positive labels; tags are added to ``before``."""
+        """Return the text of a cell with these positive labels; ``before`` are its known tags."""
         if self.kind != "tags":
-            return self.values[self._place(positive, p)]
+            return self.values[self.place(positive, p)]
         old = split_tags(before, self.separator)
         tags = zip(self.values, positive, strict=True)
         new = [tag for tag, yes in tags if yes and tag not in old]
@@ -111,25 +109,26 @@ class ColumnGroup:
         return f"{self.separator}{space}".join(filter(None, [before.strip(), *new]))
 
     def shares(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability of each value of cells, (n, values); not for tags."""
+        """Return the probability of each value in n cells, (n, n_values); not defined for tags."""
         return np.maximum(-np.diff(p, prepend=1.0, append=0.0), 0) if self.kind == "ordered" else p
 
     def probability(self, p: NDArray[np.float64], positive: NDArray[np.bool_]) -> Any:
-        """Return the probabilities of cells; of tags, the lowest probability of a positive one."""
+        """Return the probability of each cell; for tags, of the least probable positive tag."""
         if self.kind == "tags":
             return np.where(positive, p, np.inf).min(axis=-1)
-        place = self._place(positive, p)
+        place = self.place(positive, p)
         return np.take_along_axis(self.shares(p), np.asarray(place)[..., None], axis=-1)[..., 0]
 
-    def _place(self, positive: NDArray[np.bool_], p: Any) -> Any:
+    def place(self, positive: NDArray[np.bool_], p: Any = 0.0) -> Any:
+        """Return the positions of the values of cells with these positive labels; not for tags."""
         if self.kind == "ordered":
             return np.cumprod(positive, axis=-1).sum(axis=-1)
-        # Without a positive label, which a model without rules may predict, the most probable one.
+        # A model without rules may predict no positive label; the most probable one is used then.
         return np.argmax(positive + np.nan_to_num(p), axis=-1)
 
 
 def label_columns(table: Any) -> dict[str, tuple[list[int], ColumnGroup | None]]:
-    """Positions of the labels of each column of a table or model, and its group, if any."""
+    """Return for each label column the positions of its labels, and its group or None."""
     owners = {label: group for group in table.words.groups for label in group.labels}
     found: dict[str, tuple[list[int], ColumnGroup | None]] = {}
     for k, name in enumerate(table.label_names):
@@ -139,20 +138,20 @@ def label_columns(table: Any) -> dict[str, tuple[list[int], ColumnGroup | None]]
 
 
 def value_of(text: str) -> str:
-    """Return a cell as a value: without outer and double spaces, and 2.0 as 2."""
+    """Normalize the text of a value: remove extra spaces, and write 2.0 as 2."""
     word = " ".join(text.split())
     whole = _POINT_ZERO.fullmatch(word)
     return word if whole is None else whole[1]
 
 
 def split_tags(text: str, separator: str) -> list[str]:
-    """Return the different tags of a cell; a blank separator reads a JSON list."""
+    """Return the distinct tags of a cell; with a blank separator, the cell is a JSON list."""
     parts: Any = text.split(separator) if separator else json_list(text)
     return list(dict.fromkeys(filter(None, (value_of(str(part)) for part in parts or ()))))
 
 
 def json_list(text: str) -> list[Any] | None:
-    """Return the items of a JSON list of texts and numbers, or None if the text is none."""
+    """Return the items of a JSON list of texts and numbers; None if the text is not such a list."""
     if not (text := text.strip()).startswith("["):
         return None
     try:
@@ -164,15 +163,15 @@ def json_list(text: str) -> list[Any] | None:
 
 
 def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the declared values by column or pattern; columns without an order have none."""
+    """Return the declared values by column or pattern, an empty tuple for values without order."""
     found: dict[str, tuple[str, ...]] = {}
     for text in [values] if isinstance(values, str) else values:
         column, equals, order = text.partition("=")
         steps = tuple(map(value_of, order.split("<")))
         if equals and (len({*steps, ""}) <= len(steps) or len(steps) < 2):
             raise ValueError(
-                f"{text!r} is not COLUMN=LOW<MID<HIGH with different values. Name a column with "
-                "its values in ascending order, or only a column whose values have no order."
+                f"{text!r} must be COLUMN=LOW<MID<HIGH with distinct values in ascending order, or "
+                "only COLUMN if its values have no order."
             )
         found[column.strip()] = steps if equals else ()
     return found
@@ -180,7 +179,7 @@ def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class LabelVocabulary:
-    """Positive values and cutoffs of labels, and how their columns spell yes and no."""
+    """How a table encodes its labels: positive values, cutoffs, and the texts for yes and no."""
 
     positive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by name or pattern
     cutoffs: tuple[str, ...] = ()
@@ -190,9 +189,9 @@ class LabelVocabulary:
 
 
 class LabelReader:
-    """Reads the label columns of a table; ``written`` and ``groups`` are from an earlier table.
+    """Reads the label columns of a table; an earlier table may give ``written`` and ``groups``.
 
-    With ``single``, every column is one label, as needed if the rows come in several calls.
+    With ``single``, every column is one label. This is required if rows are read in several calls.
     """
 
     def __init__(
@@ -223,10 +222,9 @@ class LabelReader:
         found = (cutoffs_of(names, cutoffs, where), *given)
         options = [[one.get(j) for j in range(len(names))] for one in found]
         same = where, decimal, single, first_row, MissingMarkers(as_list(missing))
-        pairs = written or {}
         known = {group.column: group for group in groups}
         self._columns = [
-            _LabelColumn(name, *same, pairs.get(name), known.get(name), *by_place)
+            _LabelColumn(name, *same, (written or {}).get(name), known.get(name), *by_place)
             for name, *by_place in zip(names, *options, strict=True)
         ]
 
@@ -237,7 +235,7 @@ class LabelReader:
         values = np.hstack(parts) if parts else np.empty((size, 0))
         self.names = [name for column in self._columns for name in column.labels]
         check_distinct(self.names, self._where, "labels")
-        # Both -1 and 0 are negative, but where a table has both, one may mark missing labels.
+        # Both -1 and 0 are negative. In a table with both, one of them may mark missing labels.
         zero, minus = (
             [(c.first[number], repr(c.name)) for c in self._columns if number in c.first]
             for number in (0.0, -1.0)
@@ -248,14 +246,14 @@ class LabelReader:
 
     @property
     def words(self) -> LabelVocabulary:
-        """Options with which labels were read, and the texts and groups found."""
+        """Return the options for reading labels, with the texts and groups that were found."""
         pairs = {label.name: pair for label in self._columns if (pair := label.pair()) is not None}
         groups = tuple(label.group for label in self._columns if label.group is not None)
         return replace(self._vocabulary, written=pairs, groups=groups)
 
 
 def by_column(names: Sequence[str], asked: Mapping[str, Any], where: str) -> dict[int, Any]:
-    """Return what was asked for labels by position; an exact name overrides patterns."""
+    """Return the options of labels by the position of the label; exact names override patterns."""
     found: dict[int, Any] = {}
     for label in sorted(asked, key=lambda label: (label in names, label != "*")):
         found.update(dict.fromkeys(match_columns(names, label, where + AMONG_LABELS), asked[label]))
@@ -264,7 +262,7 @@ def by_column(names: Sequence[str], asked: Mapping[str, Any], where: str) -> dic
 
 @dataclass
 class _LabelColumn:
-    """Reads one label column, whose rows may come in several calls."""
+    """Reads one label column; its rows may be passed in several calls."""
 
     name: str
     where: str
@@ -282,24 +280,24 @@ class _LabelColumn:
     def __post_init__(self) -> None:
         self.first: dict[float, int] = {}  # the first rows of the numbers 0 and -1
         yes, no = self.written or ("", "not ")
-        self.other = None if no == f"not {yes}" else no  # the negative value, unless it is made up
+        self.other = None if no == f"not {yes}" else no  # the negative value if a table had one
         self.yes: Counter[str] = Counter()
         self.no: Counter[str] = Counter()
-        self.has_plus = False  # where + occurs, - is a no
-        # In a column that holds x and blanks only, x is a check mark: a yes.
+        self.has_plus = False  # if + occurs in the column, - is negative
+        # If a column contains only x and blanks, x is a check mark and means positive.
         self.checks = self.written is not None and is_check_mark(self.written[0])
         self.only_checks = False
-        self.check_mark = ""  # a check mark in a column that may also hold a no
+        self.check_mark = ""  # a check mark in a column that may also have negative answers
         self.rows = 0
 
     def read(self, column: Any) -> NDArray[np.float64]:
-        """Read the next rows."""
+        """Return the labels of the next rows."""
         try:
             codes, distinct = column.factorize()
         except TypeError:  # cells such as lists are not hashable
             codes, distinct = column.map(as_cell, na_action="ignore").factorize()
         texts = [str(value) for value in distinct]
-        first = np.empty(len(texts) + 1, dtype=np.int64)  # first rows; the last is for missing ones
+        first = np.empty(len(texts) + 1, dtype=np.int64)  # first rows; missing cells are last
         first[codes[::-1]] = np.arange(self.rows + len(codes), self.rows, -1) + self.first_row - 1
         times = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
         if self.group is None and not self.rows and not self.single:
@@ -325,11 +323,11 @@ class _LabelColumn:
 
     @property
     def labels(self) -> list[str]:
-        """The names of the labels, which are known after the first rows."""
+        """The names of the labels, which are known after the first call of ``read``."""
         return [self.name] if self.group is None else self.group.labels
 
     def _find_group(self, times: Mapping[str, int]) -> ColumnGroup | None:
-        """The group of a column whose cells hold one of several values, or tags."""
+        """Return the group of labels of a column with several values or tags, or None."""
         if self.positive is not None or self.cutoff is not None:
             return None
         words, separator = [text for text in times if text not in self.missing], ""
@@ -360,7 +358,7 @@ class _LabelColumn:
         return ColumnGroup(self.name, kind, tuple(values), separator)
 
     def _are_values(self, values: set[str], n_known: int) -> bool:
-        """Whether cells are words or whole numbers that recur, and not answers such as yes."""
+        """Return whether cells are recurring words or whole numbers, not answers such as yes."""
         if len(values) < _FEWEST or len(values) == n_known:
             return False
         read = [parse_boolean(value) is not None for value in values]
@@ -372,7 +370,7 @@ class _LabelColumn:
         )
 
     def _values(self, text: str, row: int) -> list[str]:
-        """The values in a cell of a group."""
+        """Return the values or tags in a cell."""
         if text in self.missing or self.group is None:
             return []
         if self.group.kind == "tags":
@@ -389,7 +387,7 @@ class _LabelColumn:
             return self.cutoff.words
         found = commonest_pair(self.yes, self.no)
         if self.positive is not None and found is not None:
-            # One of the two values may not occur, and the other has no known opposite.
+            # If only one of the two values occurs, the text of the other is unknown.
             yes = found[0] if self.yes else self.positive.first
             found = yes, found[1] if self.no else f"not {yes}"
         return found or self.written
@@ -420,7 +418,7 @@ class _LabelColumn:
         if answer is None or self.only_checks:
             mark = self.check_mark
             beside = (
-                f"Among other answers, {mark} may be a yes or mark a missing label: pass "
+                f"As the column has other answers, {mark} may mean positive or missing. Pass "
                 f"--positive {mark} (positive=), or LABEL={mark} for one label, or "
                 f"--missing {mark} (missing=)."
             )

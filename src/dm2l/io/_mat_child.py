@@ -1,7 +1,7 @@
-"""Script that `_matrix_files` runs in a child process: read a MATLAB file, write its numbers.
+"""Read a MATLAB file and write its numbers to standard output, in a child process.
 
-Arguments are the file, the bytes of memory and the seconds that it may use, and the wanted names as
-JSON. The output is one line of JSON, followed by the bytes of the arrays.
+The arguments are the file, limits on memory in bytes and on time in seconds, and the wanted names
+as JSON. The output is one line of JSON, followed by the bytes of the arrays.
 """
 
 import json
@@ -16,18 +16,16 @@ from scipy.io import loadmat, whosmat
 
 
 def limit(memory: int, seconds: int) -> None:
-    """Limit the memory and time of this process, if the system supports such limits."""
+    """Limit the memory and time of this process if the system supports it."""
     try:
         import resource
     except ImportError:  # Windows
         return
     pages = Path("/proc/self/statm")
     used = int(pages.read_text().split()[0]) * resource.getpagesize() if pages.exists() else 2**30
-    for kind, bound in (
-        (resource.RLIMIT_AS, used + memory),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_CORE, 0),
-    ):
+    bounds = {"RLIMIT_AS": used + memory, "RLIMIT_CPU": seconds, "RLIMIT_CORE": 0}
+    for name, bound in bounds.items():
+        kind = getattr(resource, name)
         hard = resource.getrlimit(kind)[1]
         if hard == resource.RLIM_INFINITY or bound < hard:
             with suppress(ValueError, OSError):  # macOS rejects some limits

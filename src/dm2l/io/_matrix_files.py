@@ -42,17 +42,17 @@ from dm2l._utils.files import (
 from dm2l.io._columns import check_distinct, label_targets, make_bunch
 
 _SCRIPT = Path(__file__).with_name("_mat_child.py")
-# Each thread of a BLAS library takes address space, which the child process limits.
+# The child process limits its address space, of which each thread of a BLAS library takes a part.
 _THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-# Memory of the child process: twice the largest expansion by zlib, and a fixed amount.
+# Memory limit of the child process: twice the largest expansion by zlib, plus a fixed amount.
 _RATIO, _SPARE = 2200, 2**28
 _SECONDS, _BYTES_A_SECOND = 10, 1_000_000
-# Usual names in lower case; a pair has a training and a test part.
+# Usual names of variables in lower case; "+" joins a training and a test part.
 _USUAL = {
     "X": "x data features train_data+test_data x_train+x_test xtrain+xtest",
     "Y": "y target targets labels label train_target+test_target y_train+y_test ytrain+ytest",
 }
-_EXPANSION = 1100  # bytes of an npz archive per packed byte; zlib reaches 1032
+_EXPANSION = 1100  # unpacked bytes per packed byte of an npz archive; zlib reaches 1032
 _SPARSE = ("X_data", "X_indices", "X_indptr", "X_shape")
 _BESIDE = ("label_names", "feature_names", "train_index", "test_index", "source")
 
@@ -68,7 +68,7 @@ def read_mat(
     """Read features and labels from a MATLAB file of version 4 to 7.
 
     A label matrix with one row per label, as in the Yahoo files, is transposed. A feature matrix is
-    transposed if only its transpose fits the labels.
+    transposed if only its transpose has as many rows as the labels.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def read_mat(
         ``data``, ``features``, or ``train_data`` with ``test_data``; ``Y``, ``target``,
         ``labels``, or ``train_target`` with ``test_target``, in upper or lower case.
     missing : float, default=nan
-        The mark of a missing label, such as ``0`` in files that hold -1, 0 and +1.
+        The value of a missing label, such as ``0`` in files with -1, 0 and +1.
     features_only : bool, default=False
         If True, labels are ignored, and ``target`` has no columns. A label matrix in the file is
         still used to detect whether features must be transposed.
@@ -143,19 +143,19 @@ def _keys(
         keys = _several(given)
         absent = [key for key in keys if key not in found]
         if absent or len(keys) not in (1, 2):
-            reason = f"it has no variable(s) {absent or keys}; it has {sorted(found)}"
+            reason = f"it has no variable(s) {absent or keys}, but only {sorted(found)}"
             raise DataFileError(path, reason)
         return keys
     guesses = _guesses(found, argument)
     if len(guesses) != 1:
         what = "several candidates" if guesses else "no variable with a usual name"
-        reason = f"it has {what} for {argument}; it has {sorted(found)}"
-        raise DataFileError(path, reason, hint=f"Name it with {argument}=.")
+        reason = f"it has {what} for {argument}, among {sorted(found)}"
+        raise DataFileError(path, reason, hint=f"Pass its name as {argument}=.")
     return guesses[0]
 
 
 def _guesses(found: dict[str, Any], argument: str) -> list[tuple[str, ...]]:
-    """Return the variables, or pairs of them, with usual names."""
+    """Return the variables, or pairs of variables, that have usual names."""
     lower = {key.lower(): key for key in sorted(found)}
     usual = [names.split("+") for names in _USUAL[argument].split()]
     return [tuple(lower[k] for k in names) for names in usual if all(k in lower for k in names)]
@@ -180,7 +180,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
 
 
 def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
-    """Return wanted variables as matrices, or descriptions of them if they are not matrices."""
+    """Return variables by name: wanted ones as matrices, others as short descriptions."""
     size = check_regular(path)
     Path(path).open("rb").close()  # raises an OSError if the file is not readable
     memory = int(min(available_memory() / 3, _SPARE + _RATIO * size))
@@ -217,7 +217,7 @@ def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
 
 
 def _received(pipe: IO[bytes], path: AnyPath) -> dict[str, Any]:
-    """Read the variables that the child process sends, without trusting it."""
+    """Read the variables that the child process sends, and check their types and sizes."""
     line = pipe.readline()
     if not line.endswith(b"\n"):
         raise EOFError
@@ -272,17 +272,16 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     if not features_only:
         if "Y" not in found:
             hint = "Save the labels with numpy.savez(..., Y=labels)."
-            raise DataFileError(path, f"it has no array Y; it has {sorted(found)}", hint=hint)
+            raise DataFileError(path, f"it has no array Y, but only {sorted(found)}", hint=hint)
         target = label_targets(_numbers(found["Y"], "Y", path), None, str(path))
         names = _names(found, "label_names", target.shape[1], path)
         if len(target) != n:
             raise DataFileError(path, f"X has {n} rows, but Y has {len(target)}")
         check_distinct(names or [], str(path), "labels")
-    for part in ("train_index", "test_index"):
-        rows = found.get(part, np.empty(0, int))
+    known: dict[str, Any] = {k: found[k] for k in ("train_index", "test_index") if k in found}
+    for part, rows in known.items():
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < n)).all():
             raise DataFileError(path, f"{part} must hold row numbers from 0 to {n - 1}")
-    known: dict[str, Any] = {part: found.get(part) for part in ("train_index", "test_index")}
     known["feature_names"] = _names(found, "feature_names", d, path)
     known["source"] = str(found["source"]) if "source" in found else None
     return make_bunch(data, target, target_names=names, **known)
@@ -323,11 +322,11 @@ def write_npz(path: str | Path, bunch: Bunch) -> None:
 
 
 def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
-    """Return X, dense or sparse, as float64."""
+    """Return the features ``X`` as float64, dense or sparse."""
     if "X" in found:
         return _numbers(found["X"], "X", path)
-    if not all(part in found for part in _SPARSE):
-        reason = f"it has neither X nor all of {', '.join(_SPARSE)}; it has {sorted(found)}"
+    if not found.keys() >= set(_SPARSE):
+        reason = f"it needs X or all of {', '.join(_SPARSE)}, but has {sorted(found)}"
         raise DataFileError(path, reason)
     try:
         matrix = sparse_from_parts(*(found[part] for part in _SPARSE))
@@ -344,19 +343,15 @@ def _numbers(values: NDArray[Any], part: str, path: str | Path) -> NDArray[np.fl
     return values.astype(np.float64, copy=False)
 
 
-def _names(
-    found: dict[str, NDArray[Any]], part: str, size: int, path: str | Path
-) -> list[str] | None:
+def _names(found: dict[str, Any], part: str, size: int, path: AnyPath) -> list[str] | None:
     names = found.get(part)
-    if names is None:
-        return None
-    if names.shape != (size,):
+    if names is not None and names.shape != (size,):
         raise DataFileError(path, f"{part} has shape {names.shape}, but there are {size} columns")
-    return [str(name) for name in names]
+    return None if names is None else [str(name) for name in names]
 
 
 def read_members(path: AnyPath, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Return the wanted arrays that the archive has, by name."""
+    """Return by name those of the wanted arrays that the archive contains."""
     found, needed = {}, 0
     with _opened(path) as (archive, members), ExitStack() as stack:
         chosen = {}
@@ -378,7 +373,7 @@ def map_member(path: AnyPath, name: str) -> Any:
     """Map a numeric array of an uncompressed archive into memory."""
     with _opened(path) as (archive, members):
         if name not in members:
-            reason = f"it has no array {name!r}; it has {', '.join(members)}"
+            reason = f"it has no array {name!r}, but only {', '.join(members)}"
             raise DataFileError(path, reason, hint=f"Save it with numpy.savez(..., {name}=...).")
         info = members[name]
         if info.compress_type != zipfile.ZIP_STORED:
@@ -406,7 +401,7 @@ def map_array(path: AnyPath) -> Any:
 
 @contextmanager
 def _opened(path: AnyPath) -> Iterator[tuple[Any, dict[str, zipfile.ZipInfo]]]:
-    """Open an archive and list its arrays by name."""
+    """Open an archive; yield it with the zip entries of its arrays by name."""
     check_regular(path)
     with translate_errors(path, "an npz archive"), zipfile.ZipFile(path) as archive:
         named = [info for info in archive.infolist() if info.filename.endswith(".npy")]
@@ -416,7 +411,7 @@ def _opened(path: AnyPath) -> Iterator[tuple[Any, dict[str, zipfile.ZipInfo]]]:
 def _header(
     member: IO[bytes], info: zipfile.ZipInfo, path: AnyPath
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return an array's shape, order and type, after checking them against its size."""
+    """Return shape, order and type of an array, after checking that they match its size."""
     version = npy.read_magic(member)
     if version not in ((1, 0), (2, 0)):
         raise DataFileError(path, f"{info.filename} has an unknown version, {version}")

@@ -88,10 +88,10 @@ def read_svmlight(
     columns = numbers if labels is None else [float(label) for label in labels]
     unknown = sorted(set(numbers) - set(columns))
     if unknown or len(set(columns)) < len(columns):
-        what = f"lacks labels of the file: {unknown[:5]}" if unknown else "has a label twice"
-        raise ValueError(f"{path}: labels= {what}.")
+        what = f"list all labels of the file, also {unknown[:5]}" if unknown else "be distinct"
+        raise ValueError(f"{path}: labels= must {what}.")
     if not columns:
-        raise DataFileError(path, "no row has labels, as rows of multi-label svmlight files do")
+        raise DataFileError(path, "no row has labels. Begin rows with labels, as in 2,5 1:0.3")
     n, c = len(listed), len(columns)
     check_memory(path, 9 * n * c, f"a table of {c} labels for {n} rows")
     positive = MultiLabelBinarizer(classes=columns).fit_transform(listed).astype(np.int8)
@@ -102,15 +102,14 @@ def read_svmlight(
 
 
 class SvmlightRows(io.RawIOBase):
-    """Reads the rows of an open file with scikit-learn, and the blank rows that it would skip."""
+    """Reads rows of an open file with scikit-learn, and keeps blank rows, which it would skip."""
 
     def __init__(
         self, file: IO[bytes], path: AnyPath, n_features: int | None, zero_based: Base
     ) -> None:
         self._lines = enumerate(file, start=1)
         self._path, self._n_features, self._zero_based = path, n_features, zero_based
-        self._line = 0  # the current line
-        self._started = False
+        self._line, self._started = 0, False  # the current line, and whether a row precedes it
         self._empty = 0  # the first empty line after the last row
 
     def take(self, rows: int | None = None) -> tuple[sp.csr_array, list[tuple[float, ...]], bool]:
@@ -160,7 +159,7 @@ class SvmlightRows(io.RawIOBase):
                     yield line
 
     def _from_zero(self, indices: NDArray[Any], indptr: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-        """Return indices that begin at 0, and whether the indices in the file begin at 0."""
+        """Convert feature indices to start at 0; return also whether they do so in the file."""
         zero_based = self._zero_based
         if zero_based == "auto":
             zero_based = len(indices) > 0 and bool(indices.min() == 0)

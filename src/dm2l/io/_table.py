@@ -35,19 +35,19 @@ from dm2l.io._columns import (
 )
 from dm2l.io._label_columns import LabelReader
 
-# pandas compares these exactly; other variants are found when text columns are read.
+# pandas only recognizes these exact spellings. Others are recognized when text columns are read.
 _MISSING_SPELLINGS = ["NaN", *MISSING_WORDS]
 _MISSING_SPELLINGS += [change(word) for word in MISSING_WORDS for change in (str.upper, str.title)]
 
 _SEPARATORS = ",;\t|"
-_KEPT = 2**26  # unpacked bytes up to which a file stays in memory for further passes
+_KEPT = 2**26  # bytes; unpacked files up to this size stay in memory for further passes
 _PIECE = 2**20  # bytes that are read at once
 _BEGINNING = 2**20  # characters from which the decimal sign is guessed
 _QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*+(?:""[^"]*+)*+"')
 
 
 def check_separator(separator: str | None) -> None:
-    """Raise a ValueError if a text cannot separate columns."""
+    """Raise a ValueError if a text cannot be used as the separator of columns."""
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         wanted = "one character, such as ',' or ';', but no quote or line end"
         raise ValueError(f"A separator must be {wanted}; got {separator!r}.")
@@ -78,7 +78,7 @@ class _RecordCutter:
     """Split lines into records by the rules of pandas and the csv module."""
 
     # A cell that begins with a quote ends at the closing quote and may contain line ends. Other
-    # quotes are ordinary characters. With ``skip_blanks``, spaces may precede the opening quote.
+    # quotes are ordinary characters. With ``skip_blanks``, spaces before a quote are ignored.
 
     def __init__(self, separator: str, *, skip_blanks: bool = False) -> None:
         self._separator = separator
@@ -114,7 +114,7 @@ class _RecordCutter:
 
 
 def records(text: str, separator: str) -> Iterator[Record]:
-    """Split a text into records, which reproduce the text when they are joined again."""
+    """Split a text into records; joined again, they give exactly the same text."""
     cutter, begin = _RecordCutter(separator), 1
     for number, line in enumerate(io.StringIO(text, newline=""), 1):
         begin = begin if cutter.open else number
@@ -134,7 +134,7 @@ def unquote(cell: str) -> str:
 
 
 def quote(value: str, separator: str, *, always: bool = False) -> str:
-    """Return a value as a cell, in quotes if it needs them or ``always`` is true."""
+    """Return the cell for a value, in quotes if necessary or if ``always`` is true."""
     needs = value != value.strip() or any(mark in value for mark in (separator, '"', "\r", "\n"))
     return '"' + value.replace('"', '""') + '"' if needs or always else value
 
@@ -143,7 +143,7 @@ class CsvFile:
     """A text file whose header line gives the ``names`` of its columns.
 
     With ``skip_blanks``, spaces before a cell are ignored. With ``whole``, all rows must fit into
-    memory, and a file of moderate size is opened only once.
+    memory, and files of moderate size are opened only once.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class CsvFile:
         content = None
         if whole and self.path.stat().st_size <= _KEPT:
             with open_unpacked(self.path) as file:
-                # In pieces, because one large read would allocate all its memory at the start.
+                # The file is read in pieces, as one large read would allocate all memory at once.
                 pieces = takewhile(len, (file.read(_PIECE) for _ in range(_KEPT // _PIECE + 1)))
                 content = b"".join(pieces)
             content = content if len(content) <= _KEPT else None
@@ -174,7 +174,7 @@ class CsvFile:
             raise DataFileError(self.path, "the file is empty", hint="Add a header line.")
         if separator is None:
             usual = "\t" if suffix_of(path) in (".tsv", ".tab") else ","
-            # Spreadsheet programs write semicolons where the decimal sign is a comma.
+            # Spreadsheet programs separate columns by semicolons if the decimal sign is a comma.
             bare = _QUOTED.sub("", head)
             separator = usual if usual in bare else max(_SEPARATORS, key=bare.count)
         self.separator = separator
@@ -184,7 +184,7 @@ class CsvFile:
         cells = [unquote(cell.lstrip() if skip_blanks else cell).strip() for cell in first.cells]
         self.names = [name or f"column {j + 1}" for j, name in enumerate(cells)]
         check_distinct(self.names, str(path))
-        self._checked = False  # whether all rows are known to be as long as the header
+        self._checked = False  # whether all rows are known to have as many cells as the header
 
     def text(self) -> str:
         """Return the whole file as text."""
@@ -192,10 +192,10 @@ class CsvFile:
             return lines.read()
 
     def frame(self, text: Mapping[str, Any], *, keep_codes: bool = False, **options: Any) -> Any:
-        """Return the rows as a data frame; with ``keep_codes``, codes such as 007 stay text."""
+        """Return the rows as a data frame; ``keep_codes`` keeps codes such as 007 as text."""
         mark = re.escape(self.separator)
-        # A pattern that begins with a literal character is searched much faster than others, so the
-        # character before the zero is checked afterwards, by the look-behind.
+        # Patterns that begin with a literal character are much faster. The pattern therefore begins
+        # with the zero, and a look-behind checks the character before it.
         zeros = re.compile(rf'0(?<![^"\s{mark}]0)\d++(?=["\s{mark}]|$)')
         with self._rows(zeros if keep_codes else None) as rows:
             frame = self._parse(rows, text, **options)
@@ -241,13 +241,13 @@ class CsvFile:
     @contextmanager
     def _problems(self) -> Iterator[None]:
         with translate_errors(self.path, "a table"), warnings.catch_warnings():
-            # pandas would truncate rows that are longer than the header, with only a warning.
+            # pandas truncates rows that are longer than the header and only warns about it.
             warnings.simplefilter("error", require("pandas", "io").errors.ParserWarning)
             yield
 
     @contextmanager
     def _rows(self, wanted: re.Pattern[str] | None = None) -> Iterator[Any]:
-        """Open the text of the file; the first pass checks every row."""
+        """Open the text of the file for pandas; the first pass checks the length of every row."""
         with self._text() as lines:
             checked = check_rows(
                 lines, self.path, self.separator, len(self.names), skip_blanks=self._skip_blanks
@@ -258,7 +258,7 @@ class CsvFile:
 
 
 def _head(beginning: str) -> str:
-    """Return the first line that is not blank, with the lines that its quoted cells run over."""
+    """Return the first line that is not blank, and all lines over which its quoted cells extend."""
     lines = io.StringIO(beginning, newline="")
     head = [next((line for line in lines if line.strip("\ufeff \t\r\n")), "")]
     quotes = head[0].count('"')
@@ -273,13 +273,13 @@ def _decimal_sign(beginning: str, separator: str) -> str:
     if separator == ",":
         return "."
     edge = rf'["\r\n{re.escape(separator)}]'
-    thousands = rf"[1-9]\d{{0,2}}[.,]\d{{3}}{edge}"  # the sign may separate thousands: no evidence
+    thousands = rf"[1-9]\d{{0,2}}[.,]\d{{3}}{edge}"  # ignored, may be thousands
     number = re.compile(rf"(?<={edge})[+-]?(?!{thousands})\d+([.,])\d+(?={edge})")
     return "," if set(number.findall(beginning)) == {","} else "."
 
 
 class LineReader:
-    """Lines as a file object for pandas; ``found`` is True if a line matched ``wanted``."""
+    """A file object of lines for pandas; ``found`` is True if a line has matched ``wanted``."""
 
     def __init__(self, lines: Iterator[str], wanted: re.Pattern[str] | None = None) -> None:
         self._lines, self._wanted = lines, wanted
@@ -308,7 +308,7 @@ def check_rows(
     blanks = " \t\r\n\ufeff".replace(separator, "")
     row, begin = 0, 1
     for number, line in enumerate(lines, 1):
-        # A line without quotes is a row, so it suffices to count its separators.
+        # A line without quotes is one row, whose cells are counted by its separators.
         if not cutter.open and '"' not in line:
             begin, count = number, 1 + line.count(separator)
             cells = count if count == width > 1 or line.strip(blanks) else 0
@@ -357,12 +357,12 @@ def read_csv(
         Additional marks of a missing label, such as ``-1`` or ``"unknown"``. Blanks, ``?``, NA,
         NaN, null and none always mark missing labels.
     positive : scalar, list or mapping, default=None
-        The positive value of labels that have two other values: ``positive=2`` if they are 1 and
-        2. A mapping gives it for some labels, by name or pattern: ``{"dx_*": "found"}``.
+        The positive value of labels with two other values, such as ``2`` for labels 1 and 2. A
+        mapping gives the positive values of labels by name or pattern: ``{"dx_*": "found"}``.
     cutoffs : str or list of str, default=()
-        Numeric labels with the condition for a positive, such as ``"fold_*>=2"``, with ``>=``,
-        ``>``, ``<=`` or ``<``. A cell may be a bound such as ``>10`` if the condition follows from
-        it.
+        Conditions under which numeric labels are positive, such as ``"fold_*>=2"``, with ``>=``,
+        ``>``, ``<=`` or ``<``. A cell may be a bound such as ``>10`` if the bound decides the
+        condition.
     drop : str or list of str, default=()
         Columns to ignore, in the same syntax as ``labels``.
     separator, decimal : str, default=None
@@ -454,19 +454,19 @@ def read_labels(
     missing, positive, cutoffs
         As in :func:`read_csv`.
     values : str or list of str, default=()
-        Label columns whose values become a label each although they look like other columns, by
-        name or pattern. ``"pain=low<mid<high"`` declares an order and gives the labels
+        Names or patterns of label columns in which each value becomes a label, even if the column
+        could be read differently. ``"pain=low<mid<high"`` declares an order and gives the labels
         ``"pain>=mid"`` and ``"pain>=high"``.
     split : str or mapping, default=None
-        The text between two tags, such as ``","``, in label columns that contain it; a mapping
-        gives it for some columns. Each tag becomes a label, which is missing where it is absent.
-        Columns of JSON lists are recognized.
+        The text between two tags, such as ``","``, for all label columns or, as a mapping, for some
+        columns. Each tag becomes a label, which is missing in cells without this tag. Columns of
+        JSON lists are recognized automatically.
 
     Returns
     -------
     pandas.DataFrame or ndarray, float64
-        Labels as 1, 0 and NaN (missing). A data frame gives a data frame with the same index, and
-        the same columns except for those with several labels.
+        Labels as 1, 0 and NaN (missing). For a data frame, the result is a data frame with the same
+        index; its columns are the same except where a column became several labels.
 
     Examples
     --------
@@ -505,19 +505,16 @@ def _bunch(
     target = reader.read([frame.iloc[:, j] for j in chosen])
     what = f"a matrix of {len(frame)} rows and {len(features)} columns"
     check_memory(path, 8 * len(frame) * len(features), what)
-    data = np.empty((len(frame), len(features)))
-    unusable = []
-    for position, j in enumerate(features):
-        column = frame.iloc[:, j]
-        if reason := _no_numbers(column):
-            unusable.append(f"{names[j]!r} {reason}")
-        else:
-            data[:, position] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    reasons = ((names[j], _no_numbers(frame.iloc[:, j])) for j in features)
+    unusable = [f"{name!r} {reason}" for name, reason in reasons if reason]
     if unusable:
         more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
         hint = "Convert them to numbers, list them in labels= if they are labels, or in drop=."
         reason = f"features must be numbers, but {'; '.join(unusable[:5])}{more}"
         raise DataFileError(path, reason, hint=hint)
+    data = np.empty((len(frame), len(features)))
+    for position, j in enumerate(features):
+        data[:, position] = frame.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan)
     return make_bunch(
         data,
         target if np.isnan(target).any() else target.astype(np.int8),
@@ -542,7 +539,7 @@ def _no_numbers(column: Any) -> str:
 
 
 def translate_arrow_errors(path: AnyPath) -> Any:
-    """Context that turns errors of pyarrow into :class:`DataFileError`."""
+    """Return a context that turns errors of pyarrow into :class:`DataFileError`."""
     arrow = require("pyarrow", "io")
     return translate_errors(path, "a Parquet file", arrow.lib.ArrowException)
 
@@ -568,11 +565,11 @@ def read_frame(path: AnyPath, *, ignore_metadata: bool = False) -> Any:
         metadata, schema = file.metadata, file.schema_arrow
         rows, columns = metadata.num_rows, len(schema.names)
         groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
-        # Parquet stores repeated values once, so the number of cells also bounds the size.
+        # Parquet stores repeated values once, so the number of cells is a second estimate.
         size = max(sum(group.total_byte_size for group in groups), 8 * rows * columns)
         texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
     check_memory(path, _FACTOR * size, f"a table of {rows} rows and {columns} columns")
-    # As dictionaries, texts that the file stores once take memory once: 3 KB could become 4 GB.
+    # Repeated texts are read as dictionaries. Otherwise, a file of 3 KB could take 4 GB of memory.
     with open_parquet(path, read_dictionary=texts) as file, translate_arrow_errors(path):
         frame = file.read().to_pandas(ignore_metadata=ignore_metadata)
         for name in texts:

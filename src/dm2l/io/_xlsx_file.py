@@ -1,11 +1,10 @@
-"""Read the first sheet of an Excel file as a data frame, change it, or write one."""
+"""Read, edit and write Excel files with a table in their first sheet."""
 
 import math
-import os
 import posixpath
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,21 +24,19 @@ from dm2l.io._columns import check_distinct
 
 _PIECE = 2**16
 _LONGEST = 2**20  # bytes of one tag or comment, which expat reads as a whole
-# Tags and attributes cost time and memory. Per byte of the file, sheets that compress well, such as
-# sheets of zeros, have up to 3.7 of them and 24 bytes of XML.
+# Tags and attributes cost time and memory. Sheets that compress well, such as sheets of zeros, have
+# up to 3.7 tags and attributes and 24 bytes of XML for each byte of the file.
 _MARKS_PER_BYTE = 6
 _BYTES, _BYTES_PER_BYTE = 2**25, 100
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Parts:
-    """The parts of an archive, with common limits on their sizes."""
+    """The XML parts of an Excel file, with limits on their total size."""
 
-    # ``marks`` is the number of tags and attributes that even the smallest file may have,
-    # ``factor`` the number of bytes of memory for a byte of XML.
-    def __init__(
-        self, path: str | os.PathLike[str], archive: zipfile.ZipFile, *, marks: int, factor: float
-    ) -> None:
+    # ``marks`` is the number of tags and attributes that is allowed even in the smallest file.
+    # ``factor`` is the number of bytes of memory that one byte of XML takes.
+    def __init__(self, path: AnyPath, archive: zipfile.ZipFile, marks: int, factor: float) -> None:
         self.path, self.packed = path, check_regular(path)
         self._archive, self._factor, self._taken = archive, factor, 0.0
         self.members = {info.filename: info for info in archive.infolist()}
@@ -47,7 +44,7 @@ class Parts:
         self._bytes = _BYTES + _BYTES_PER_BYTE * self.packed
 
     def refuse(self, reason: str, place: str = "") -> NoReturn:
-        """Raise an error for this file."""
+        """Raise a DataFileError that names this file and suggests a .csv file."""
         hint = "Save the table as .csv and read the .csv file."
         raise DataFileError(self.path, reason, place=place, hint=hint)
 
@@ -58,11 +55,11 @@ class Parts:
         end: Callable[[str], Any] | None = None,
         text: Callable[[str], Any] | None = None,
     ) -> None:
-        """Parse a part, if it exists; the callbacks get the names of tags without prefixes."""
+        """Parse a part if it exists; callbacks receive the names of tags without prefixes."""
         info = self.members.get(name)
         if info is None:
             return
-        self._bytes -= info.file_size  # zipfile unpacks no more than this
+        self._bytes -= info.file_size  # zipfile never unpacks more than this size
         if self._bytes < 0:
             self.refuse(f"it expands to more than {_BYTES + _BYTES_PER_BYTE * self.packed} bytes")
         self._taken += info.file_size * self._factor
@@ -89,24 +86,24 @@ class Parts:
             parser.Parse(b"", True)
 
 
-# Bytes of memory per byte of unpacked XML (about 40 bytes per cell), for reading and for editing,
-# which keeps every cell with its style.
+# Bytes of memory per byte of unpacked XML (about 40 bytes per cell): for reading, and for editing,
+# where every cell is kept with its style.
 _FACTOR, _EDITED = 3.0, 8.0
-# Numbers of tags and attributes that any file may have, for reading and for editing, where openpyxl
-# takes 10 times as long per tag.
-_MARKS, _EDITED_MARKS = 2**22, 2**19
+# Numbers of tags and attributes that are allowed in any file: for reading, and for editing, where
+# openpyxl takes 10 times as long per tag.
+_MARKS, _EDITED_MARKS = 2**20, 2**19
 # Bytes of memory for a blank cell, including the data frame.
 _BLANK = 32
-# Cells of the table per cell with a value, and cells that any table may have.
+# Limits on blank cells: table cells per cell with a value, and cells allowed in any table.
 _SPARSE, _SMALL = 10, 2**22
-# Characters of all cells, which may refer to the same text many times, and more per byte of file.
+# Limits on the characters in all cells (cells may share texts): in any file, and per byte of file.
 _LETTERS, _LETTERS_PER_BYTE = 2**25, 100
-# Cells, and tags that become objects of openpyxl (about 500 bytes each), that any file may have.
+# Cells, and tags that become openpyxl objects of about 500 bytes, that are allowed in any file.
 _CELLS, _OBJECTS = 2**18, 2**17
 _LIGHT = frozenset(("row", "v", "f", "is", "si", "t"))  # tags that do not become objects
-# Merged cells, and characters of formulas shared by many cells, that any file may have.
+# Merged cells, and characters of formulas shared by many cells, that are allowed in any file.
 _MERGED, _SHARED = 2**17, 2**20
-_UNNAMED = 100  # columns without a name that any header may have
+_UNNAMED = 100  # number of columns without a name that is allowed in any header
 # Limits of Excel.
 _MOST_ROWS, MOST_COLUMNS = 2**20, 2**14
 _MOST_LETTERS = 2**15 - 1  # in a cell; openpyxl cuts off longer texts
@@ -114,8 +111,8 @@ _MOST_LETTERS_OF_A_FORMAT = 255
 
 
 def read_sheet(path: AnyPath) -> Any:
-    """Read the first sheet as a data frame with the names in its first row; formulas as values."""
-    # openpyxl and calamine may need gigabytes for a hostile file of 20 kB.
+    """Read the first sheet as a data frame, with column names from its first row."""
+    # Formulas are read as their stored values. openpyxl may need gigabytes for a hostile file.
     pandas = require("pandas", "io")
     require("openpyxl", "excel")
     check_regular(path)
@@ -131,7 +128,7 @@ def read_sheet(path: AnyPath) -> Any:
 
 
 class _Sheet:
-    """The names in the first row of a sheet, and the columns below them."""
+    """The column names in the first row of a sheet, and the values below them."""
 
     def __init__(self, parts: Parts) -> None:
         self.names: list[str] = []
@@ -151,12 +148,11 @@ class _Sheet:
         number, digits = 0, ""
         row: list[Any] = []
         kind, style, place = "n", "", -1
-        within = False  # a value, or a text that is not a phonetic hint
-        hint = False
-        pieces: list[str] = []
+        pieces, open_tags, text = _collector()
 
         def start(tag: str, given: dict[str, str]) -> None:
-            nonlocal number, digits, kind, style, place, within, hint
+            nonlocal number, digits, kind, style, place
+            open_tags.add(tag)
             if tag == "c":
                 kind, style = given.get("t", "n"), given.get("s", "0")
                 pieces.clear()
@@ -164,11 +160,7 @@ class _Sheet:
                 letters = "" if reference is None else reference.removesuffix(digits)
                 place = place + 1 if reference is None else column_index(letters) - 1
                 if place >= MOST_COLUMNS:
-                    raise ValueError(f"row {number} has a cell beyond the last column of Excel")
-            elif tag == "v" or tag == "t":
-                within = not hint
-            elif tag == "rPh":
-                hint = True
+                    raise ValueError(f"row {number} has more columns than Excel supports")
             elif tag == "row":
                 said = given.get("r")
                 if said is not None and not (said.isdecimal() and number < int(said)):
@@ -180,25 +172,17 @@ class _Sheet:
                 digits, place = str(number), -1
 
         def end(tag: str) -> None:
-            nonlocal within, hint
+            open_tags.discard(tag)
             if tag == "c":
-                text = "".join(pieces)
-                if text and (value := self._value(text, kind, style)) is not None:
+                content = "".join(pieces)
+                if content and (value := self._value(content, kind, style)) is not None:
                     if place < len(row):
                         raise ValueError(f"row {number} has two cells in the same column")
                     row.extend([None] * (place - len(row)))
                     row.append(value)
-            elif tag == "v" or tag == "t":
-                within = False
-            elif tag == "rPh":
-                hint = False
             elif tag == "row" and row:
                 self._add(f"row {number} of the sheet", row)
                 row.clear()
-
-        def text(data: str) -> None:
-            if within:
-                pieces.append(data)
 
         self._parts.parse(sheet, start, end, text)
 
@@ -207,7 +191,7 @@ class _Sheet:
         if not self.names:
             if blank > max(_UNNAMED, size // 2):
                 reason = f"{blank} of {size} columns have no name in the header"
-                raise DataFileError(path, reason, hint="Clear the last cells of the header.")
+                raise DataFileError(path, reason, hint="Name them, or clear unused header cells.")
             texts = ("" if cell is None else str(cell).strip() for cell in row)
             self.names = [text or f"column {j}" for j, text in enumerate(texts, 1)]
             self.columns = [[] for _ in row]
@@ -256,7 +240,7 @@ class _Sheet:
 
 
 def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
-    """Return the part with the first sheet, the names of parts by kind, and the epoch of dates."""
+    """Return the name of the first sheet's part, part names by kind, and the epoch of dates."""
     book = _relations(parts, "")[1].get("officeDocument", "")
     by_id, by_kind = _relations(parts, book)
     sheets: list[str] = []
@@ -279,7 +263,7 @@ def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
 
 
 def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
-    """Return the kinds and names of a part's related parts, by their ids, and names by kinds."""
+    """Return the related parts of a part: their kinds and names by id, and their names by kind."""
     folder, file = posixpath.split(name)
     found: dict[str, tuple[str, str]] = {}
 
@@ -294,13 +278,9 @@ def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dic
 
 
 def _strings(parts: Parts, name: str) -> list[str]:
-    """Return the texts to which cells refer by their number."""
+    """Return the shared texts, to which cells refer by number."""
     found: list[str] = []
-    pieces: list[str] = []
-    open_tags: set[str] = set()
-
-    def start(tag: str, _: dict[str, str]) -> None:
-        open_tags.add(tag)
+    pieces, open_tags, text = _collector()
 
     def end(tag: str) -> None:
         open_tags.discard(tag)
@@ -308,16 +288,24 @@ def _strings(parts: Parts, name: str) -> list[str]:
             found.append("".join(pieces).replace("x005F_", ""))
             pieces.clear()
 
-    def text(data: str) -> None:
-        if "t" in open_tags and "rPh" not in open_tags:  # rPh is a phonetic hint
-            pieces.append(data)
-
-    parts.parse(name, start, end, text)
+    parts.parse(name, lambda tag, _: open_tags.add(tag), end, text)
     return found
 
 
+def _collector() -> tuple[list[str], set[str], Callable[[str], None]]:
+    """Return a list of text pieces, the set of open tags, and a callback that fills the list."""
+    pieces: list[str] = []
+    open_tags: set[str] = set()
+
+    def text(data: str) -> None:
+        if ("v" in open_tags or "t" in open_tags) and "rPh" not in open_tags:  # a phonetic hint
+            pieces.append(data)
+
+    return pieces, open_tags, text
+
+
 def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
-    """Return the numbers of the styles for dates, and whether each is for durations."""
+    """Return the numbers of all date styles, and for each whether it is a style for durations."""
     numbers = require("openpyxl.styles.numbers", "excel")
     formats = {str(key): code for key, code in numbers.BUILTIN_FORMATS.items()}
     styles: list[str] = []
@@ -343,7 +331,7 @@ def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
 
 
 def _check_format(parts: Parts, given: dict[str, str]) -> None:
-    """Reject a number format on which regular expressions of openpyxl would take very long."""
+    """Reject long number formats, on which regular expressions of openpyxl are very slow."""
     if len(given.get("formatCode", "")) > _MOST_LETTERS_OF_A_FORMAT:
         parts.refuse(f"a number format has more than {_MOST_LETTERS_OF_A_FORMAT} characters")
 
@@ -359,7 +347,7 @@ def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
     ):
         with zipfile.ZipFile(file) as archive:
             _EditCheck(Parts(path, archive, marks=_EDITED_MARKS, factor=_EDITED)).check()
-        # warnings about styles and rules that openpyxl does not support
+        # openpyxl warns about styles and rules that it does not support.
         warnings.simplefilter("ignore")
         book = openpyxl.load_workbook(file)
         sheet = book.worksheets[0]
@@ -369,7 +357,7 @@ def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
 
 
 class _EditCheck:
-    """Rejects parts for which openpyxl would need too much memory, because it keeps every cell."""
+    """Rejects files for which openpyxl, which keeps every cell, would need too much memory."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -381,7 +369,7 @@ class _EditCheck:
         self._sharing = self._longest = 0
 
     def check(self) -> None:
-        """Check all parts."""
+        """Check all parts of the file."""
         for name in self._parts.members:
             self._sharing = self._longest = 0
             # openpyxl does not parse parts that are not XML, such as pictures.
@@ -406,7 +394,7 @@ class _EditCheck:
         elif tag == "f":
             self._sharing += given.get("t") == "shared"
         elif len(given.get("sqref", "")) > _MOST_LETTERS:
-            self._parts.refuse(f"a rule lists its ranges in more than {_MOST_LETTERS} characters")
+            self._parts.refuse(f"a rule has a list of ranges with over {_MOST_LETTERS} characters")
         _check_format(self._parts, given)
 
     def _text(self, data: str) -> None:
@@ -418,27 +406,36 @@ class _EditCheck:
             self._parts.refuse(reason)
 
 
-def write_sheet(path: AnyPath, rows: Iterable[Sequence[Any]]) -> None:
-    """Write rows as the only sheet of a file; text that begins with ``=`` stays text."""
+def mark_filled(cell: Any) -> None:
+    """Give a cell the background colour of an imputed label."""
+    styles = require("openpyxl.styles", "excel")
+    cell.fill = styles.PatternFill("solid", fgColor="FFF2CC")
+
+
+def write_sheet(
+    path: AnyPath, rows: Iterable[Sequence[Any]], filled: Set[tuple[int, int]] = frozenset()
+) -> None:
+    """Write rows as the only sheet, without formulas; ``filled`` cells get a background colour."""
     openpyxl = require("openpyxl", "excel")
     make, fault = openpyxl.cell.WriteOnlyCell, openpyxl.utils.exceptions.IllegalCharacterError
     book = openpyxl.Workbook(write_only=True)
-    sheet, instead = book.create_sheet(), "; write a .csv file."
+    sheet, instead = book.create_sheet(), ". Write a .csv file instead."
     try:
         for number, row in enumerate(rows, 1):
             longest = max((len(value) for value in row if isinstance(value, str)), default=0)
             if number > _MOST_ROWS or len(row) > MOST_COLUMNS or longest > _MOST_LETTERS:
-                most = f"{_MOST_ROWS} rows, {MOST_COLUMNS} columns, {_MOST_LETTERS} characters"
+                most = f"{_MOST_ROWS} rows, {MOST_COLUMNS} columns, {_MOST_LETTERS} letters a cell"
                 raise ValueError(f"Row {number} exceeds the limits of Excel ({most}){instead}")
             cells = [make(sheet, value) for value in row]
-            for cell, value in zip(cells, row, strict=True):
+            for j, (cell, value) in enumerate(zip(cells, row, strict=True)):
                 if isinstance(value, str):
                     cell.data_type = "s"
+                if (number, j) in filled:
+                    mark_filled(cell)
             sheet.append(cells)
-    except (fault, ValueError) as error:
+    except fault as error:
+        reason = f"Row {number} has a control character, which Excel rejects{instead}"
+        raise ValueError(reason) from error
+    finally:
         sheet.close()
-        if isinstance(error, fault):
-            reason = f"Row {number} has a control character, which Excel rejects{instead}"
-            raise ValueError(reason) from error
-        raise
     book.save(path)

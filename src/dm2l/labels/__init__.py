@@ -1,4 +1,4 @@
-"""Label matrices with missing entries: accepted formats, and the common form for all of them."""
+"""Label matrices with missing entries: conversion of all accepted formats to a common form."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,6 @@ __all__ = ["ConstantLabelWarning", "LabelMatrix", "LabelRules", "SparseLabelMatr
 def __getattr__(name: str) -> Any:
     if name != "LabelRules":
         raise AttributeError(f"module 'dm2l.labels' has no attribute {name!r}")
-    from dm2l.labels._rules import LabelRules  # loaded when it is needed
+    from dm2l.labels._rules import LabelRules  # loaded on first use
 
     return LabelRules

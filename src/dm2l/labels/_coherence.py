@@ -1,13 +1,13 @@
 r"""Probabilities and decisions that obey rules between labels.
 
-Probabilities :math:`p` are projected on the probabilities that obey all rules,
+Probabilities :math:`p` are projected onto the set of probabilities that obey all rules,
 
 .. math:: \min_x \|x - p\|^2 \quad\text{with}\quad x_{\text{child}} \le x_{\text{parent}},
           \quad \sum_{j \in G} x_j \le 1 \;\text{(or} = 1), \quad x \ge 0,
 
-and with :math:`x_j = 0` or :math:`1` for known labels. All rows are projected at once: on the
-implications of a forest, in which each label has at most one parent, and on the groups G exactly,
-and on their intersection by Dykstra's method.
+and with :math:`x_j = 0` or :math:`1` for known labels. All rows are projected at once. There are
+exact projections for a group G and for a forest, in which each label has at most one parent.
+Dykstra's method combines them to the projection onto the intersection.
 """
 
 from collections.abc import Sequence
@@ -19,16 +19,15 @@ from numpy.typing import NDArray
 
 from dm2l.labels._entries import Floats, Mask, Signs
 
-# Replaces 0 and 1 of known labels, so that an average with any other number is out of range too.
+# Known labels become -1000 or 1000, so that averages with other numbers are clipped to 0 or 1, too.
 _FAR = 1e3
-# Tolerance of the rules, and of the corrections at which Dykstra's method ends.
+# Tolerance for violated rules, tolerance for the convergence of Dykstra's method, and its limit.
 SLACK, _TOL, _MOST_ROUNDS = 1e-9, 1e-10, 5000
-_BLOCK = 2**20  # numbers of an intermediate array
-_LONGEST = 1.0  # seconds to search decisions for one row; groups that overlap can take for ever
+_LONGEST = 1.0  # time limit in seconds for one row, as overlapping groups can take very long
 
 
 class Forest:
-    """Implications in which each label has at most one parent; labels are in preorder."""
+    """Implications in which each label has at most one parent; labels are sorted in preorder."""
 
     def __init__(self, parents: dict[int, int]) -> None:
         children: dict[int, list[int]] = {}
@@ -40,16 +39,16 @@ class Forest:
             waiting += children.get(order[-1], [])
         place = {label: k for k, label in enumerate(order)}
         self.labels = np.array(order, dtype=np.intp)
-        self.below = np.zeros(len(order), dtype=np.intp)  # number of labels below each
+        self.below = np.zeros(len(order), dtype=np.intp)  # number of descendants of each label
         for label in order[:0:-1]:
             if label in parents:
                 self.below[place[parents[label]]] += self.below[place[label]] + 1
 
     def project(self, P: Floats) -> Floats:
-        """Isotonic regression of all columns of ``P``, whose rows are labels."""
-        # The value of a root is the largest mean over the connected sets that contain it. With all
-        # labels below it solved, the set of the labels with larger values is improved until it
-        # stays the same. X then has the smallest value on the path from a solved root to a label.
+        """Return the isotonic regression of all columns of ``P``, whose rows are labels."""
+        # The value of a root is the largest mean over connected sets that contain it. When all
+        # labels below it are solved, its set of labels with larger values is updated until it stays
+        # the same. X then has the smallest value on the path from a solved root to a label.
         X = P.copy()
         for k in np.flatnonzero(self.below)[::-1]:
             parts = slice(k + 1, k + 1 + self.below[k])
@@ -70,13 +69,13 @@ class Forest:
 
 
 class Group(NamedTuple):
-    """Labels whose probabilities sum to one, or with ``exact=False`` at most to one."""
+    """Labels whose probabilities sum to one or, with ``exact=False``, to at most one."""
 
     labels: NDArray[np.intp]
     exact: bool
 
     def project(self, P: Floats) -> Floats:
-        """Projection of all columns of ``P`` on the simplex, or on what is below it."""
+        """Project all columns of ``P`` on the simplex: on sum = 1 if exact, otherwise sum <= 1."""
         falling = -np.sort(-P, axis=0)
         shift = (np.cumsum(falling, axis=0) - 1) / np.arange(1, len(P) + 1)[:, None]
         last = (falling > shift).sum(axis=0) - 1
@@ -85,25 +84,24 @@ class Group(NamedTuple):
 
 
 class Coherence:
-    """Rules about ``m`` labels as linear constraints ``low <= A x <= high`` and as convex sets."""
+    """Rules about ``m`` labels, as linear constraints ``low <= A x <= high`` and as convex sets."""
 
     def __init__(self, m: int, implications: Any, groups: Sequence[Group], reach: Any) -> None:
-        self.groups = groups
-        ends = [np.asarray(implications, dtype=np.intp).reshape(-1, 2)]
-        rows = [*ends[0], *(group.labels for group in groups)]
-        signs = [(1.0, -1.0)] * len(ends[0]) + [np.ones(len(group.labels)) for group in groups]
-        # Solvers of older versions of scipy take no other integers.
+        self.groups, pairs = groups, len(implications)
+        rows = [*implications, *(group.labels for group in groups)]
+        signs = [(1.0, -1.0)] * pairs + [np.ones(len(group.labels)) for group in groups]
+        # Solvers of older versions of scipy only accept 32-bit integers.
         k = np.repeat(np.arange(len(rows), dtype=np.int32), list(map(len, rows)))
         columns = np.concatenate([[], *rows]).astype(np.int32)
         parts = (np.concatenate([[], *signs]), (k, columns))
         self.A = sp.csr_array(parts, shape=(len(rows), m))
-        self.high = np.repeat([0.0, 1.0], [len(ends[0]), len(groups)])
-        exact = np.array([False] * len(ends[0]) + [group.exact for group in groups], dtype=bool)
+        self.high = np.repeat([0.0, 1.0], [pairs, len(groups)])
+        exact = np.array([False] * pairs + [group.exact for group in groups], dtype=bool)
         self.low = np.where(exact, 1.0, -np.inf)
-        self.sets: list[Group | Forest] = [*groups, *_forests(ends[0], reach)]
+        self.sets: list[Group | Forest] = [*groups, *_forests(implications, reach)]
 
     def violations(self, positive: NDArray[Any], missing: Mask | None = None) -> NDArray[np.intp]:
-        """Number of constraints that each row breaks, whatever the missing entries are."""
+        """Return how many constraints each row violates for any values of its missing entries."""
         low = high = positive.astype(np.float64) @ self.A.T
         if missing is not None:
             low = low + missing @ self.A.minimum(0).T
@@ -111,16 +109,15 @@ class Coherence:
         return np.asarray(((low > self.high + SLACK) | (high < self.low - SLACK)).sum(axis=1))
 
     def project(self, P: Floats, T: Signs) -> Floats:
-        """Nearest probabilities that obey the rules and agree with the known labels ``T``."""
+        """Return the nearest probabilities that obey the rules and agree with known labels."""
         X = np.where(T == 0, P, T > 0)
-        for start in range(0, len(X), step := max(1, _BLOCK // max(X.shape[1], 1))):
-            rows = start + np.flatnonzero(self.violations(X[start : start + step]))
-            if len(rows):
-                X[rows] = self._project(X[rows].T.copy(), T[rows].T).T
+        rows = np.flatnonzero(self.violations(X))
+        if len(rows):
+            X[rows] = self._project(X[rows].T.copy(), T[rows].T).T
         return X
 
     def _project(self, X: Floats, T: Signs) -> Floats:
-        """Dykstra's method for the columns of ``X``."""
+        """Apply Dykstra's method to the columns of ``X``."""
         result, active = X, np.arange(X.shape[1])
         off: list[Any] = [0.0] * len(self.sets)
         for _ in range(_MOST_ROUNDS):
@@ -141,8 +138,8 @@ class Coherence:
         return result
 
     def best(self, p: Floats, known: Signs) -> Mask | None:
-        """Most probable decisions of one row that obey all rules; None if none were found."""
-        from scipy.optimize import Bounds, LinearConstraint, milp  # loading it is slow
+        """Return the most probable decisions of one row that obey all rules; None if not found."""
+        from scipy.optimize import Bounds, LinearConstraint, milp  # this import is slow
 
         rules, bounds = LinearConstraint(self.A, self.low, self.high), Bounds(known > 0, known >= 0)
         limits = {"integrality": np.ones(len(p)), "options": {"time_limit": _LONGEST}}
@@ -151,7 +148,7 @@ class Coherence:
 
 
 def _forests(implications: NDArray[np.intp], reach: Any) -> list[Forest]:
-    """Forests that together have all implications, without those that follow from others."""
+    """Return forests that together contain all implications except redundant ones."""
     m = reach.shape[0]
     if not len(implications):
         return []

@@ -17,14 +17,14 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class EntryWeights:
-    """Target and weight of every entry, both zero where the label is missing."""
+    """Target and weight of every entry of a label matrix; both are zero for missing labels."""
 
     targets: Floats | None = None  # None if the signs are the targets
     weights: Floats | None = None  # None if all weights are one
 
     @classmethod
     def of(cls, T: Signs, targets: Any = None, weights: Any = None) -> Self:
-        """Targets and weights for these signs; values at missing entries are ignored."""
+        """Make targets and weights for these signs; values at missing entries are ignored."""
 
         def held(part: Any) -> Floats | None:
             return None if part is None else np.where(T != 0, np.asarray(part, np.float64), 0.0)
@@ -32,7 +32,7 @@ class EntryWeights:
         return cls(held(targets), held(weights))
 
     def take(self, rows: Any = slice(None), labels: Any = slice(None)) -> Self:
-        """Targets and weights of some rows and labels."""
+        """Return the targets and weights of some rows and labels."""
 
         def taken(part: Floats | None) -> Floats | None:
             return None if part is None else np.ascontiguousarray(part[:, labels][rows])
@@ -40,7 +40,7 @@ class EntryWeights:
         return type(self)(taken(self.targets), taken(self.weights))
 
     def rows_only(self, T: Signs, name: str) -> Floats | None:
-        """Return the weights of rows, for a method ``name`` that cannot weight entries."""
+        """Return weights of rows, for the method ``name``, which cannot weight single entries."""
         rows = self.rows
         if rows is None or self.weights is None:
             return None
@@ -68,7 +68,7 @@ def checked_weights(
     if use is not None:
         values = np.where(use, values, 0.0)
     if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ValueError(f"{name} has a negative, NaN or infinite value: weights must be >= 0.")
+        raise ValueError(f"{name} has a negative, NaN or infinite value. Weights must be >= 0.")
     if len(values) and not (allow_zero or values.any()):
-        raise ValueError(f"{name} is zero everywhere: at least one weight must be positive.")
+        raise ValueError(f"{name} is zero everywhere. At least one weight must be positive.")
     return values

@@ -1,4 +1,4 @@
-"""Propagation of known labels through rules between label columns, and violations of the rules."""
+"""Propagate known labels through rules between label columns, and find violated rules."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,18 +15,18 @@ from dm2l.labels._coherence import Coherence, Group
 from dm2l.labels._entries import Floats, Signs
 
 HEADS = {"not both": "exclusions", "at most one": "at_most_one", "exactly one": "exactly_one"}
-FIELDS = {"implications", *HEADS.values()}
+FIELDS = ("implications", *HEADS.values())
 _PLAIN = re.compile(rf"(?!({'|'.join(HEADS)})\s*:)(?!\s)(?:(?!=>)[^\",#\r\n])+(?<!\s)")
-_BLOCK = 2**22  # numbers of an intermediate array
-_SHOWN = 9  # rules in a message
+_BLOCK = 2**20  # maximum size of an intermediate array in numbers
+_SHOWN = 9  # maximum number of rules in a message
 _BARELY = 1e-6  # distance from one half
 _DENSE = 0.05  # share of nonzero entries above which the closure is multiplied as a dense matrix
 _MOST_LABELS = 2**13
-_MOST_PAIRS = 2**20  # pairs of labels in groups; as a limit on time and memory for the closure
+_MOST_PAIRS = 2**20  # pairs of labels in groups, which limits time and memory for the closure
 
 
 class RuleText(NamedTuple):
-    """A rule: its kind, the names of its labels, and its place in a file."""
+    """A rule as text: its kind, the names of its labels, and its place in a file."""
 
     field: str
     names: tuple[str, ...]
@@ -37,29 +37,27 @@ class RuleText(NamedTuple):
             name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
             for name in self.names
         ]
-        if self.field == "implications":
-            return " => ".join(quoted)
-        head = next(head for head, field in HEADS.items() if field == self.field)
-        return f"{head}: {', '.join(quoted)}"
+        heads = {field: f"{head}: " for head, field in HEADS.items()}
+        return heads.get(self.field, "") + (", " if self.field in heads else " => ").join(quoted)
 
     def check(self) -> None:
-        """Reject a rule with a wrong number of labels."""
+        """Raise an error if the rule has a wrong number of labels or an invalid name."""
         pair, count = self.field in ("implications", "exclusions"), len(self.names)
         if len(set(self.names)) < count or count < 2 or (pair and count > 2):
-            hint = " Use 'at most one' for more." if pair and count > 2 else ""
+            hint = " Use 'at most one' for more." * (self.field == "exclusions" and count > 2)
             number = "two" if pair else "at least two"
             raise ValueError(f"the rule {str(self)!r} needs {number} different labels.{hint}")
         if any(not name or len(name.splitlines()) != 1 for name in self.names):
-            raise ValueError(f"the rule {str(self)!r} has an empty name or one with a line break.")
+            raise ValueError(f"the rule {str(self)!r} has an empty or multi-line label name.")
 
     @property
     def placed(self) -> str:
-        """The rule in quotes, with its place."""
+        """The rule in quotes, followed by its place in a file."""
         return f"'{self}'" + (f" ({self.place})" if self.place else "")
 
 
 class Propagation(NamedTuple):
-    """Signs after adding all entries that follow from rules, and rows that contradict the rules."""
+    """Signs with all entries that follow from rules, and a mask of rows that contradict rules."""
 
     signs: Signs
     contradictory: NDArray[np.bool_]
@@ -68,16 +66,16 @@ class Propagation(NamedTuple):
 class RuleLogic:
     """Rules for label columns in a fixed order, as a graph of literals."""
 
-    # The columns that occur in rules have the positions 0, ..., m - 1 in ``columns``. Literal k
-    # says that the label at position k is positive, and literal k + m that it is negative. The rows
-    # of ``closure`` contain the literals that each literal implies, including itself, and those of
-    # ``groups`` the members of the exactly-one groups.
+    # ``columns`` are the m label columns that occur in rules. Literal k means that label k of them
+    # is positive, and literal k + m that it is negative. Row k of ``closure`` marks the literals
+    # that literal k implies, including itself. Each row of ``groups`` marks the members of an
+    # exactly-one group.
 
     def __init__(self, rules: Sequence[RuleText], label_names: Sequence[str]) -> None:
         place = {name: k for k, name in enumerate(label_names)}
         if len(place) < len(label_names):
             double = next(name for k, name in enumerate(label_names) if place[name] != k)
-            raise ValueError(f"Two labels are called {double!r}; rules need different names.")
+            raise ValueError(f"Two labels are called {double!r}. Rules need distinct label names.")
         for rule in rules:
             for name in [name for name in rule.names if name not in place]:
                 near = get_close_matches(name, label_names, 1)
@@ -89,51 +87,36 @@ class RuleLogic:
         self.columns = np.array(used, dtype=np.intp)
         self.names = [label_names[column] for column in used]
         self.rules = [(rule, [at[name] for name in rule.names]) for rule in rules]
-        m, exact = len(used), [group for rule, group in self.rules if rule.field == "exactly_one"]
+        m = len(used)
         _limit("labels in rules", m, _MOST_LABELS)
         _limit("pairs of labels in groups", sum(len(at) ** 2 for _, at in self.rules), _MOST_PAIRS)
         self._refuse_cycles()
-        implications = self._pairs("implications")
-        child, parent = implications.T
-        one, other = self._pairs("exclusions", "at_most_one", "exactly_one").T
-        # Without one label of a group of two, the other one holds.
-        pairs = [group for group in exact if len(group) == 2]
-        this, that = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-        starts = np.concatenate([child, parent + m, one, other, this + m, that + m])
-        ends = np.concatenate([parent, child + m, other + m, one + m, that, this])
-        self.closure = _closed(starts, ends, 2 * m)
-        groups = [
-            Group(np.array(at), rule.field == "exactly_one")
-            for rule, at in self.rules
-            if rule.field != "implications"
-        ]
-        self.coherence = Coherence(m, implications, groups, _closed(child, parent, m))
+        parts = chain.from_iterable(_impossible(rule, at, m) for rule, at in self.rules)
+        pairs = np.array([part for part in parts if len(part) == 2], dtype=np.intp).reshape(-1, 2)
+        ends = (pairs[:, ::-1] + m) % (2 * m)  # each literal implies the opposite of the other
+        self.closure = _closed(pairs.ravel(), ends.ravel(), 2 * m)
+        kinds = [(rule.field, np.array(at)) for rule, at in self.rules]
+        groups = [Group(at, kind == "exactly_one") for kind, at in kinds if kind != "implications"]
+        edges = np.array([at for kind, at in kinds if kind == "implications"], dtype=np.intp)
+        edges = edges.reshape(-1, 2)
+        self.coherence = Coherence(m, edges, groups, _closed(edges[:, 0], edges[:, 1], m))
         self.groups = self.coherence.A[self.coherence.low == 1].astype(np.float32)
         self._always = np.zeros(m, dtype=bool)
         self._probe()
-        # Unit propagation finds all contradictions between rules about two labels.
+        # Unit propagation finds every contradiction between rules about two labels.
         wide = [rule for rule, at in self.rules if rule.field == "exactly_one" and len(at) > 2]
-        if wide:
-            none = np.zeros(m, dtype=np.int8)
-            if self.coherence.best(none.astype(np.float64), none) is None:
-                raise ValueError(
-                    f"Found no row that obeys all rules. Remove or correct {_listed(wide, 'or')}."
-                )
-
-    def _pairs(self, *fields: str) -> NDArray[np.intp]:
-        """Pairs of positions in rules of these kinds, (k, 2)."""
-        found = [combinations(group, 2) for rule, group in self.rules if rule.field in fields]
-        return np.array(list(chain(*found)), dtype=np.intp).reshape(-1, 2)
+        if wide and self.coherence.best(np.zeros(m), np.zeros(m, dtype=np.int8)) is None:
+            raise ValueError(f"No labels obey all rules. Remove or correct {_listed(wide, 'or')}.")
 
     def _refuse_cycles(self) -> None:
         rules = {tuple(at): rule for rule, at in self.rules if rule.field == "implications"}
-        parents: dict[int, list[int]] = {}
+        graph: TopologicalSorter[int] = TopologicalSorter()
         for child, parent in rules:
-            parents.setdefault(child, []).append(parent)
+            graph.add(child, parent)
         try:
-            TopologicalSorter(parents).prepare()
+            graph.prepare()
         except CycleError as error:
-            cycle = error.args[1][::-1]  # edges lead from a child to its parents
+            cycle = error.args[1][::-1]  # edges point from a child to its parents
             steps = [rules[pair] for pair in pairwise(cycle)]
             raise ValueError(
                 f"Implications form a cycle: {_listed(steps)}. The rules make these labels equal. "
@@ -141,7 +124,7 @@ class RuleLogic:
             ) from error
 
     def _probe(self) -> None:
-        """Raise an error if a label can never be positive, and find labels that always are."""
+        """Raise an error if a label can never be positive; find labels that are always positive."""
         m = len(self.columns)
         for start in range(0, m, step := max(1, _BLOCK // (2 * m + 1))):
             rows = np.arange(start, min(start + step, m))
@@ -149,23 +132,21 @@ class RuleLogic:
             never = np.flatnonzero(self._propagate(one)[1])
             if len(never):
                 raise ValueError(
-                    f"{self.names[rows[never[0]]]!r} can never be positive: this would contradict "
-                    f"{self._explain(one[never[0]])[1]}. Remove or correct one of them."
+                    f"{self.names[rows[never[0]]]!r} can never be positive, as this contradicts "
+                    f"{self._explain(one[never[0]])[1]}. Remove or correct one of these rules."
                 )
             self._always[rows] = self._propagate(-one)[1]
 
     def propagate(self, T: Signs) -> Propagation:
-        """Add what follows by unit propagation, except in rows that contradict the rules."""
+        """Add labels that follow by unit propagation, except in rows that contradict the rules."""
         found, against = T.copy(), np.zeros(len(T), dtype=bool)
         for start in range(0, len(T), step := max(1, _BLOCK // (2 * len(self.columns) + 1))):
             rows = slice(start, start + step)
-            signs, against[rows] = self._propagate(T[rows][:, self.columns])
-            consistent = np.flatnonzero(~against[rows])
-            found[start + consistent[:, None], self.columns] = signs[consistent]
+            found[rows, self.columns], against[rows] = self._propagate(T[rows, self.columns])
         return Propagation(found, against)
 
     def _propagate(self, T: Signs) -> tuple[Signs, NDArray[np.bool_]]:
-        """Signs of the columns in rules, and rows that contradict the rules."""
+        """Return the signs of the columns in rules, and the rows that contradict the rules."""
         m, sizes = T.shape[1], self.groups.sum(axis=1)
         known = np.hstack([(T > 0) | self._always, T < 0])
         while True:
@@ -177,27 +158,29 @@ class RuleLogic:
                 break
             known[:, :m] |= last
         against = (known[:, :m] & absent).any(axis=1) | (count == sizes).any(axis=1)
-        return known[:, :m].astype(np.int8) - absent.astype(np.int8), against
+        signs = known[:, :m].astype(np.int8) - absent.astype(np.int8)
+        return np.where(against[:, None], T, signs), against
 
     def redundant(self, T: Signs) -> NDArray[np.bool_]:
-        """Known entries that follow from the other known entries of their row."""
+        """Return a mask of known entries that follow from other known entries of their row."""
         found, known = np.zeros(T.shape, dtype=bool), T[:, self.columns]
         m, sizes = known.shape[1], self.groups.sum(axis=1)
         literals = np.hstack([known > 0, known < 0]).astype(np.float32)
         implied = (literals @ self.closure - literals) > 0
-        last = (literals[:, m:] @ self.groups.T == sizes - 1) @ self.groups > 0
-        both = implied[:, :m] & (known > 0), implied[:, m:] & (known < 0), last & (known > 0)
-        found[:, self.columns] = np.any(both, axis=0)
+        implied[:, :m] |= (literals[:, m:] @ self.groups.T == sizes - 1) @ self.groups > 0
+        found[:, self.columns] = np.where(known > 0, implied[:, :m], implied[:, m:] & (known < 0))
         return found
 
     def project(self, P: Floats, T: Signs) -> Floats:
-        """Nearest probabilities that obey the rules; known labels ``T`` must be propagated."""
-        result, at = np.where(T == 0, P, T > 0), self.columns
-        result[:, at] = self.coherence.project(P[:, at], T[:, at])
+        """Return the nearest probabilities that obey the rules; ``T`` are propagated labels."""
+        result = np.where(T == 0, P, T > 0)
+        for start in range(0, len(P), step := max(1, _BLOCK // (len(self.columns) + 1))):
+            rows = slice(start, start + step), self.columns
+            result[rows] = self.coherence.project(P[rows], T[rows])
         return result
 
     def decide(self, positive: NDArray[np.bool_], P: Floats, T: Signs) -> NDArray[np.bool_]:
-        """Decisions that obey the rules; rows that already do are not changed."""
+        """Return decisions that obey the rules; rows that already obey them are not changed."""
         known, result = T[:, self.columns], positive.copy()
         chosen = np.where(known == 0, positive[:, self.columns], known > 0)
         rows = np.flatnonzero(self.coherence.violations(chosen))
@@ -207,13 +190,13 @@ class RuleLogic:
         return result
 
     def _decide(self, chosen: NDArray[np.bool_], P: Floats, known: Signs) -> NDArray[np.bool_]:
-        # Decisions by a cutoff other than one half count as probabilities next to one half.
+        # If a decision contradicts its probability, the probability is set next to one half.
         P = np.where(chosen == (P > 0.5), P, np.where(chosen, 0.5 + _BARELY, 0.5 - _BARELY))
         P, m = self.coherence.project(P, known), known.shape[1]
         chosen = P > 0.5
         for group in self.coherence.groups:
             rows = np.flatnonzero(group.exact & ~chosen[:, group.labels].any(axis=1))
-            if len(rows):  # no label has a probability above one half: take the most probable one
+            if len(rows):  # if no probability exceeds one half, take the most probable label
                 against = chosen[rows].astype(np.float32) @ self.closure[:m, m:] > 0
                 open_ = ~(against | (known[rows] < 0))[:, group.labels]
                 best = np.where(open_, P[rows][:, group.labels], -1.0).argmax(axis=1)
@@ -225,7 +208,7 @@ class RuleLogic:
         return chosen
 
     def conflicts(self, T: Signs) -> Iterator[tuple[int, NDArray[np.intp]]]:
-        """Rows that contradict the rules, and the labels of one contradiction in each."""
+        """Yield each row that contradicts the rules, with the labels of one contradiction."""
         m = len(self.columns)
         for row in np.flatnonzero(self.propagate(T).contradictory).tolist():
             yield row, self.columns[[fact % m for fact in self._explain(T[row, self.columns])[0]]]
@@ -237,58 +220,52 @@ class RuleLogic:
         return f"{' and '.join(said)}, which contradicts {rules}"
 
     def _explain(self, T: Signs) -> tuple[list[int], str]:
-        """Return the literals of a row that lead to a contradiction, and the rules involved."""
+        """Return the literals of a row that cause a contradiction, and the rules involved."""
         m, facts = len(T), {*np.flatnonzero(np.hstack([T > 0, T < 0])).tolist()}
-        clauses = [(rule, clause) for rule, at in self.rules for clause in _clauses(rule, at, m)]
-        reasons: dict[int, tuple[RuleText, list[int]]] = {}
-        known, conflict = set(facts), None
+        clauses = [(rule, part) for rule, at in self.rules for part in _impossible(rule, at, m)]
+        # For each known literal, the rule from which it follows and the literals it follows from.
+        known: dict[int, tuple[RuleText | None, list[int]]] = dict.fromkeys(facts, (None, []))
+        conflict: tuple[RuleText, list[int]] | None = None
         while conflict is None:
             before = len(known)
-            for rule, clause in clauses:
-                # A clause is a set of literals of which at least one holds.
-                open_ = [literal for literal in clause if (literal + m) % (2 * m) not in known]
+            for rule, part in clauses:
+                open_ = [literal for literal in part if literal not in known]
                 if not open_:
-                    conflict = rule, [(literal + m) % (2 * m) for literal in clause]
+                    conflict = rule, part
                     break
-                if len(open_) == 1 and open_[0] not in known:
-                    others = [(one + m) % (2 * m) for one in clause if one != open_[0]]
-                    known.add(open_[0])
-                    reasons[open_[0]] = rule, others
+                if len(open_) == 1:
+                    others = [literal for literal in part if literal != open_[0]]
+                    known.setdefault((open_[0] + m) % (2 * m), (rule, others))
             if conflict is None and len(known) == before:
-                # The rest of the contradiction comes from labels that are always positive.
-                always = {k for k in np.flatnonzero(self._always).tolist() if k not in known}
+                # The contradiction also involves labels that are always positive.
+                always = set(np.flatnonzero(self._always).tolist()) - known.keys()
                 if not always:
                     return sorted(facts), "the rules"
-                known |= always
-        used, steps, queue = [], [conflict[0]], list(conflict[1])
-        seen = set(queue)
-        for literal in queue:  # grows
-            if literal in reasons:
-                rule, others = reasons[literal]
-                steps.append(rule)
-                queue.extend(one for one in others if one not in seen)
-                seen.update(others)
-            elif literal in facts:
-                used.append(literal)
-        return sorted(used), _listed(list(dict.fromkeys(steps[::-1])))
+                known |= dict.fromkeys(always, (None, []))
+        steps, queue = [conflict[0]], list(conflict[1])
+        for literal in queue:  # the queue grows in the loop
+            reason, others = known[literal]
+            steps += [] if reason is None else [reason]
+            queue += [other for other in others if other not in queue]
+        return sorted(facts & set(queue)), _listed(list(dict.fromkeys(steps[::-1])))
 
 
-def _clauses(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
-    """Return sets of literals for a rule about m labels; at least one literal of each set holds."""
+def _impossible(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
+    """Return the sets of literals that a rule about labels ``at`` forbids to hold together."""
     if rule.field == "implications":
-        return [[at[0] + m, at[1]]]
-    pairs = [[one + m, other + m] for one, other in combinations(at, 2)]
-    return [*pairs, at] if rule.field == "exactly_one" else pairs
+        return [[at[0], at[1] + m]]
+    pairs = [list(pair) for pair in combinations(at, 2)]
+    return [*pairs, [k + m for k in at]] if rule.field == "exactly_one" else pairs
 
 
 def _closed(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Any:
-    """Transitive closure of a graph as a 0/1 matrix, which is dense if it has many ones."""
+    """Return the transitive closure of a graph as a 0/1 matrix, dense if it has many ones."""
     reach = sp.csr_array((np.ones(len(starts), np.float32), (starts, ends)), shape=(size, size))
     reach += sp.eye_array(size, dtype=np.float32, format="csr")
     stored = -1
     while reach.nnz != stored:
         stored = reach.nnz
-        pairs = np.diff(reach.indptr)[reach.indices].sum(dtype=np.int64)  # at most, after the next
+        pairs = np.diff(reach.indptr)[reach.indices].sum(dtype=np.int64)  # an upper bound
         _limit("pairs of labels that follow from rules", min(int(pairs), size**2), 4 * _MOST_PAIRS)
         reach = reach @ reach
         reach.data[:] = 1
@@ -298,13 +275,11 @@ def _closed(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Any:
 def _limit(what: str, count: int, most: int) -> None:
     if count > most:
         raise ValueError(
-            f"There are up to {count:,} {what}, more than {most:,}. Leave some of the rules out."
+            f"There are up to {count:,} {what}, more than {most:,}. Remove some rules."
         )
 
 
 def _listed(rules: Sequence[RuleText], word: str = "and") -> str:
-    *most, last = (rule.placed for rule in rules[:_SHOWN])
-    if len(rules) > _SHOWN:
-        last = f"{last} {word} {len(rules) - _SHOWN} other rules"
-        return ", ".join([*most, last])
+    shown, more = [rule.placed for rule in rules[:_SHOWN]], len(rules) - _SHOWN
+    *most, last = [*shown, f"{more} other rules"] if more > 0 else shown
     return f"{', '.join(most)} {word} {last}" if most else last

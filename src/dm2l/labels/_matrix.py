@@ -1,4 +1,4 @@
-"""The label matrix: validated labels in the form that the whole library uses.
+"""The label matrix: validated labels in the common form of the whole library.
 
 Labels are stored as *signs*: an ``int8`` matrix ``T`` with ``+1`` for an observed positive, ``-1``
 for an observed negative and ``0`` for a missing entry. In the paper this is ``R_Omega(Y)``, which
@@ -27,27 +27,27 @@ _NOTHING = (
     "All labels in Y are missing, but at least one must be observed. Check missing_label and "
     "label_mask."
 )
-_ZERO_WEIGHTS = "All observed labels have weight zero: at least one weight must be positive."
+_ZERO_WEIGHTS = "All observed labels have weight zero. At least one weight must be positive."
 
 
 class ConstantLabelWarning(UserWarning):
-    """A label cannot be learnt because at most one of its classes was observed."""
+    """Warning about a label that cannot be learned because at most one class was observed."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelMatrix:
     """Labels with missing entries: signs, entry weights, names and coding.
 
-    Estimators and metrics convert labels to a LabelMatrix. Create one yourself with
-    :meth:`from_array` if missing labels are marked by a value other than NaN: every function that
-    accepts labels accepts a LabelMatrix, without further arguments.
+    Estimators and metrics convert labels to a LabelMatrix. If a value other than NaN marks missing
+    labels, create one with :meth:`from_array`. Every function that accepts labels also accepts a
+    LabelMatrix, without further arguments.
 
     Attributes
     ----------
     signs : ndarray of shape (n, c), int8
         ``+1`` for an observed positive, ``-1`` for an observed negative, ``0`` if missing.
     kind : {"multilabel", "binary", "multiclass"}
-        Label matrix, or 1-D ``y`` with two classes or with more.
+        Whether labels are a matrix, a 1-D ``y`` with two classes, or a 1-D ``y`` with more.
     classes : ndarray or None
         Classes of a 1-D ``y``.
     names : ndarray or None
@@ -90,7 +90,7 @@ class LabelMatrix:
         mask: Any = None,
         weights: Any = None,
     ) -> "LabelMatrix":
-        """Read labels, which may all be missing, from an array, data frame, list or sparse matrix.
+        """Read labels from an array, data frame, list or sparse matrix; all may be missing.
 
         Parameters
         ----------
@@ -99,12 +99,12 @@ class LabelMatrix:
         missing_label : scalar, default=nan
             Value that marks a missing label.
         missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-            Meaning of an entry that is not stored in a sparse ``Y`` of positives only.
-            "unlabelled" also marks a dense ``Y`` as positive-unlabelled data.
+            Meaning of an entry that is not stored, in a sparse ``Y`` that only stores positives.
+            "unlabelled" can also be used for a dense ``Y`` of positive-unlabelled data.
         mask : array-like of bool of the shape of Y, default=None
             True for entries that may be used. The other entries count as missing.
         weights : array-like of the shape of Y, or of shape (n,), default=None
-            Weights >= 0 of the entries, or of the rows. An entry of weight zero is missing.
+            Weights >= 0 of the entries, or of the rows. An entry of weight zero counts as missing.
         """
         labels = parse_labels(
             Y, label_mask=mask, missing_label=missing_label, missing_as=missing_as, allow_empty=True
@@ -116,12 +116,12 @@ class LabelMatrix:
 
     @classmethod
     def of_signs(cls, signs: Signs, *, negative: int = 0) -> Self:
-        """Label matrix of signs, without names, whose predictions are integers."""
+        """Make a label matrix from signs, without names; its predictions are integers."""
         return cls(signs, "multilabel", None, None, negative, np.dtype(np.int64))
 
     @classmethod
     def of_classes(cls, classes: NDArray[Any], codes: NDArray[np.intp], observed: Mask) -> Self:
-        """Labels of a 1-D ``y``; ``codes`` are the indices in ``classes`` of observed entries."""
+        """Make the labels of a 1-D ``y``; ``codes`` are the class indices of observed entries."""
         binary = len(classes) <= 2
         matrix = np.zeros((len(observed), 1 if binary else len(classes)), dtype=np.int8)
         if binary:
@@ -134,7 +134,7 @@ class LabelMatrix:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the input: ``(n, c)``, or ``(n,)`` for classes."""
+        """Shape of the input: ``(n, c)``, or ``(n,)`` for a 1-D ``y``."""
         return self.signs.shape if self.kind == "multilabel" else self.signs.shape[:1]
 
     @property
@@ -147,13 +147,13 @@ class LabelMatrix:
         return int(self.signs.shape[0])
 
     def __getitem__(self, rows: Any) -> Self:
-        """Return the labels of some rows, as scikit-learn's cross-validation requires."""
+        """Return the labels of some rows; scikit-learn's cross-validation requires this."""
         rows = rows[0] if isinstance(rows, tuple) else rows  # scikit-learn passes (rows, ...)
         entries = self.entries and self.entries.take(rows)
         return replace(self, signs=np.ascontiguousarray(self.signs[rows]), entries=entries)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
-        """Convert to labels in the coding of the input; missing is NaN, or None among classes."""
+        """Convert to the coding of the input; missing labels are NaN, or None for classes."""
         seen = self.signs != 0
         if self.classes is None:
             values = np.where(self.signs > 0, 1.0, float(self.negative))
@@ -174,14 +174,14 @@ class LabelMatrix:
         return int(self.signs.shape[1])
 
     def masked(self, mask: Any) -> Self:
-        """Return labels in which entries are missing where ``mask`` is False."""
+        """Return labels in which the entries are missing where ``mask`` is False."""
         signs = np.where(mask, self.signs, 0).astype(np.int8)
         held = self.entries
         entries = held and EntryWeights.of(signs, held.targets, held.weights)
         return replace(self, signs=signs, entries=entries)
 
     def apply_weights(self, sample_weight: Any, label_weight: Any) -> Self:
-        """Return labels with multiplied weights; entries of weight zero become missing."""
+        """Return labels with weights multiplied; entries of weight zero become missing."""
         if sample_weight is None and label_weight is None:
             return self
         T = self.signs
@@ -209,7 +209,7 @@ class LabelMatrix:
 
     def decode(self, positive: Mask) -> NDArray[Any]:
         """Convert decisions to the coding of the input."""
-        dtype = np.dtype(self.dtype)  # a model file may hold the type of the numbers
+        dtype = np.dtype(self.dtype)  # a model file may contain a numpy scalar type
         dtype = np.dtype(np.int64) if dtype.kind == "u" and self.negative < 0 else dtype
         return np.where(positive, 1, self.negative).astype(dtype)
 
@@ -237,7 +237,7 @@ def parse_labels(
     missing_as: Any = None,
     allow_empty: bool = False,
 ) -> LabelMatrix:
-    """Read labels; with ``allow_empty`` all of them may be missing."""
+    """Read labels; all of them may only be missing if ``allow_empty`` is true."""
     if Y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None. Expected array-like "
@@ -301,8 +301,8 @@ def parse_sparse_labels(Y: Any, *, allow_empty: bool = False, **marks: Any) -> S
 
 
 def parse_like(Y: Any, coding: int | None, *, missing_as: Any = None, **marks: Any) -> LabelMatrix:
-    """Read further labels, all of which may be missing, after labels with this code of a no."""
-    # A sparse block of positives is not ambiguous if earlier labels had negatives stored as -1.
+    """Read further labels after labels with this code for negatives; all may be missing."""
+    # A sparse block of positives is not ambiguous if earlier labels stored negatives as -1.
     if sp.issparse(Y) and coding == -1 and not (Y.tocsr().data < 0).any():
         missing_as = "missing"
     return parse_labels(Y, missing_as=missing_as, allow_empty=True, **marks)
@@ -338,17 +338,17 @@ def parse_new_rows(
 def fill_with_labels(
     given: LabelMatrix, positive: Any, left: Mask, missing_label: Any
 ) -> NDArray[Any]:
-    """Return labels in their coding, with decisions at missing entries that are not ``left``."""
+    """Return labels with decisions at missing entries, except for entries in ``left``."""
     filled = given.decode(np.where(given.signs == 0, positive, given.signs > 0))
     if left.any():
-        if not isinstance(missing_label, Real):  # otherwise numpy would convert numbers to text
+        if not isinstance(missing_label, Real):  # numpy would convert numbers to text
             filled = filled.astype(object)
         filled = np.where(left, missing_label, filled)
     return filled
 
 
 def frame_like(filled: NDArray[Any], y: Any) -> Any:
-    """Data frame with the columns of ``y`` if ``y`` is one, otherwise the array."""
+    """Return the array as a data frame like ``y`` if ``y`` is a data frame."""
     if hasattr(y, "iloc") and hasattr(y, "columns"):
         return type(y)(filled, index=y.index, columns=y.columns)
     if hasattr(y, "columns"):  # polars
@@ -357,12 +357,12 @@ def frame_like(filled: NDArray[Any], y: Any) -> Any:
 
 
 def observed_rates(positives: Any, negatives: Any) -> NDArray[np.float64]:
-    """Rates of positives ``(positives + 1/2) / (observed + 1)``, also where none was observed."""
+    """Return rates of positives ``(positives + 1/2) / (observed + 1)``, which are never 0 or 1."""
     return np.asarray((positives + 0.5) / (positives + negatives + 1.0))
 
 
 def constant_scores(positives: Any, negatives: Any) -> NDArray[np.float64]:
-    """Scores s with the observed rate as their probability ``(1 + tanh(s)) / 2``."""
+    """Return scores s whose probability ``(1 + tanh(s)) / 2`` is the observed rate."""
     return np.asarray(0.5 * np.log((positives + 0.5) / (negatives + 0.5)))
 
 
@@ -370,12 +370,12 @@ class LearnableMask(NamedTuple):
     """Learnable labels, constant scores of the other labels, and rows that affect a fit."""
 
     learnable: Mask  # labels of which both classes were observed
-    constant: NDArray[np.float64]  # from the observed rates, see constant_scores
+    constant: NDArray[np.float64]  # computed from observed rates by constant_scores
     keep: Mask  # rows with an observed entry in a learnable label
 
     @classmethod
     def of(cls, T: Signs, entries: EntryWeights | None = None) -> Self:
-        """Mask of a matrix of signs, with weights for the rates."""
+        """Compute the mask for a matrix of signs; ``entries`` weight the observed rates."""
         weights = None if entries is None else entries.weights
         positives, negatives = (
             (part if weights is None else part * weights).sum(axis=0) for part in (T > 0, T < 0)
@@ -385,7 +385,7 @@ class LearnableMask(NamedTuple):
         return cls(learnable, constant, (T[:, learnable] != 0).any(axis=1))
 
     def labels(self, labels: LabelMatrix) -> LabelMatrix:
-        """Learnable labels of the kept rows."""
+        """Return the learnable labels of the kept rows."""
         signs = np.ascontiguousarray(labels.signs[:, self.learnable][self.keep])
         entries = labels.entries and labels.entries.take(self.keep, self.learnable)
         return replace(labels, signs=signs, entries=entries)
@@ -395,13 +395,13 @@ class LearnableMask(NamedTuple):
         return value if np.ndim(value) == 0 else np.asarray(value)[self.learnable]
 
     def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Array of all rows and labels, with NaN where a row or a label was left out."""
+        """Return an array of all rows and labels, with NaN for omitted rows and labels."""
         everything = np.full((len(self.keep), len(self.learnable)), np.nan)
         everything[np.ix_(self.keep, self.learnable)] = values
         return everything
 
     def rows(self, X: Any, *, pairwise: bool = False) -> Any:
-        """Return inputs of the kept rows; ``pairwise`` also selects columns of a kernel matrix."""
+        """Return features of the kept rows; ``pairwise`` also selects kernel matrix columns."""
         if pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         if self.keep.all():
@@ -411,21 +411,21 @@ class LearnableMask(NamedTuple):
 
 
 class LabelForm:
-    """Reads labels block by block, and checks that coding, columns and classes stay the same."""
+    """Reads labels in blocks of rows, and checks that all blocks have the same format."""
 
-    # A block may have no observed entry, or no negative. With a 1-D y, all classes must be given.
+    # A block may have no observed entry or no negative. For a 1-D y, all classes must be given.
     def __init__(
         self, missing_label: Any = np.nan, missing_as: Any = None, classes: Any = None
     ) -> None:
         self.missing_label = missing_label
         self.missing_as = missing_as
         self._classes = None if classes is None else np.unique(np.asarray(classes))
-        self.labels: Any = None  # labels of no rows, with names and coding of all blocks
-        self._coding: int | None = None  # code of a negative, None before the first one
+        self.labels: Any = None  # an empty label matrix with the names and coding of all blocks
+        self._coding: int | None = None  # code of a negative, None before the first negative
 
     @classmethod
     def resumed(cls, labels: LabelMatrix, negatives: int, marks: tuple[Any, Any]) -> Self:
-        """Return a form that continues after labels with this number of negatives."""
+        """Return a form that continues after earlier labels with this number of negatives."""
         form = cls(*marks, labels.classes)
         form.labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):
@@ -433,7 +433,7 @@ class LabelForm:
         return form
 
     def read(self, Y: Any, label_mask: Any = None) -> Signs:
-        """Signs of a block, int8 of shape (n, n_labels)."""
+        """Return the signs of a block as int8 of shape (n, n_labels)."""
         found = None
         if Y is None or np.ndim(Y) != 1:
             marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
@@ -443,13 +443,13 @@ class LabelForm:
         elif self._classes is not None and len(self._classes) != found.n_labels:
             raise ValueError(
                 f"classes has {len(self._classes)} classes, but Y has {found.n_labels} labels. "
-                "Pass one class per label, or leave classes out."
+                "Pass one class per label, or omit classes."
             )
         self._take(found, found.negative if (found.signs < 0).any() else None)
         return found.signs
 
     def join(self, other: Self) -> None:
-        """Check blocks that a copy of this form has read against the blocks of this form."""
+        """Check that blocks read by a copy of this form have the format of this form's blocks."""
         self._take(other.labels, other._coding)
 
     def _by_classes(self, Y: Any, label_mask: Any) -> LabelMatrix:

@@ -1,4 +1,4 @@
-"""Reading of labels from arrays, data frames, lists and sparse matrices, with error messages."""
+"""Read labels from arrays, data frames, lists and sparse matrices, and explain errors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ _MEANINGS = (
 def read_values(
     Y: Any, label_mask: Any = None, missing_label: Any = np.nan
 ) -> tuple[NDArray[Any], Mask, Names]:
-    """Values of labels, a mask of the observed ones, and column names or None."""
+    """Return the values of labels, a mask of observed entries, and column names or None."""
     values, null, names = open_container(Y)
     if values.ndim not in (1, 2) or 0 in values.shape[1:]:
         raise ValueError(
@@ -36,7 +36,7 @@ def read_values(
         observed &= mask
         null = null & mask
     if not (isinstance(missing_label, float) and np.isnan(missing_label)):
-        # Masked arrays and nullable columns mark missing values themselves: only a plain NaN is
+        # Masked arrays and nullable columns mark missing values explicitly. Only a plain NaN is
         # ambiguous.
         bare = values.dtype.kind == "f" and names is None and missing_label is not None
         bad = null & null_entries(values) & bare
@@ -52,7 +52,7 @@ def read_values(
 
 
 def open_container(Y: Any) -> tuple[NDArray[Any], Mask, Names]:
-    """Values, a mask of the null entries, and column names or None."""
+    """Return values, a mask of null entries, and column names or None."""
     if is_non_numpy(Y):
         Y = to_numpy(Y)
     if isinstance(Y, np.ma.MaskedArray):  # check_array would drop the mask
@@ -77,7 +77,7 @@ def _asarray(Y: Any) -> NDArray[Any]:
         raise ValueError(
             "Y is ragged: its rows have different lengths. Every row needs one entry per label."
         ) from None
-    if data.dtype.kind in "US":  # numpy converts None, NaN and numbers to text if there is text
+    if data.dtype.kind in "US":  # if there is text, numpy converts None, NaN and numbers to text
         objects = np.asarray(Y, dtype=object)
         if not all(isinstance(v, str) for v in objects.ravel().tolist()):
             return objects
@@ -87,13 +87,13 @@ def _asarray(Y: Any) -> NDArray[Any]:
 def _open_frame(Y: Any) -> tuple[NDArray[Any], Mask, NDArray[np.object_]]:
     names = np.empty(len(Y.columns), dtype=object)
     names[:] = [None if is_null(name) else name for name in Y.columns]  # NaN is not equal to NaN
-    # By position, because pandas allows two columns of one name; polars has no iloc.
+    # Select columns by position, because pandas allows equal names; polars has no iloc.
     by_place = getattr(Y, "iloc", Y)
     opened = [_open_series(by_place[:, j]) for j in range(Y.shape[1])]
     if not opened:
         return np.empty(Y.shape), np.zeros(Y.shape, dtype=bool), names
     nulls = np.column_stack([null for _, null in opened])
-    # Columns without observed entries do not affect the data type.
+    # Columns without observed entries must not affect the data type.
     seen = [j for j in range(len(opened)) if not nulls[:, j].all()] or range(len(opened))
     numeric = all(opened[j][0].dtype.kind in "biuf" for j in seen)
     dtype = np.result_type(*(opened[j][0].dtype for j in seen)) if numeric else object
@@ -108,7 +108,7 @@ def _open_series(column: Any) -> tuple[NDArray[Any], Mask]:
     values = np.asarray(column.to_numpy())
     present = values
     if values.dtype.kind in "Of" and null.any():
-        # Nullable columns become objects or floats; their observed entries alone keep the dtype.
+        # Nullable columns become objects or floats. Only their observed entries keep the dtype.
         drop = getattr(column, "dropna", None) or getattr(column, "drop_nulls", None)
         present = values[~null] if drop is None else np.asarray(drop().to_numpy())
     if present.dtype.kind == "O":
@@ -120,7 +120,7 @@ def _open_series(column: Any) -> tuple[NDArray[Any], Mask]:
 
 
 def null_entries(values: NDArray[Any]) -> Mask:
-    """Entries that are NaN, None or NA."""
+    """Return a mask of the entries that are NaN, None or NA."""
     if values.dtype.kind == "f":
         return cast("Mask", np.isnan(values))
     if values.dtype.kind != "O":
@@ -129,7 +129,7 @@ def null_entries(values: NDArray[Any]) -> Mask:
 
 
 def is_null(value: Any) -> bool:
-    """Whether a scalar is None, NaN or pandas.NA."""
+    """Return whether a scalar is None, NaN or pandas.NA."""
     if isinstance(value, (float, np.floating)):
         return bool(np.isnan(value))
     # pandas.NA is recognized by name: pandas is not a dependency.
@@ -137,7 +137,7 @@ def is_null(value: Any) -> bool:
 
 
 def equals(values: NDArray[Any], mark: Any) -> Mask:
-    """Mask of the entries equal to ``mark``; text and numbers are never equal."""
+    """Return a mask of the entries that equal ``mark``; text never equals a number."""
     text = isinstance(mark, str)
     if values.dtype.kind == "O":
         alike = [not is_null(v) and isinstance(v, str) == text and v == mark for v in values.flat]
@@ -150,7 +150,7 @@ def equals(values: NDArray[Any], mark: Any) -> Mask:
 def check_mask(
     label_mask: Any, shape: tuple[int, ...], names: Any = None, *, sparse: bool = False
 ) -> Any:
-    """Checked label_mask of the shape of ``Y``; with ``sparse`` a sparse mask stays sparse."""
+    """Check and return ``label_mask``; with ``sparse``, a sparse mask stays sparse."""
     null: Any = np.False_
     mask, own_names = label_mask, None
     if not sp.issparse(label_mask):
@@ -170,20 +170,20 @@ def check_mask(
 
 
 def refuse_shuffled(names: Any, others: Any, what: str) -> None:
-    """Reject a data frame (called ``what``) that has the columns of ``Y`` in another order."""
+    """Raise an error if a data frame ``others`` has the columns of ``Y`` in another order."""
     if names is None or others is None or list(others) == list(range(len(others))):
-        return  # the default names of columns
+        return  # these are default names
     known = set(names)
     for j, (name, other) in enumerate(zip(names, others, strict=True)):
         if other != name and other in known:
             raise ValueError(
                 f"Column {j} is {other!r} in {what}, but {name!r} in Y. Columns are matched by "
-                f"position: pass {what}[Y.columns]."
+                f"position. Pass {what}[Y.columns]."
             )
 
 
 def parse_matrix(values: NDArray[Any], observed: Mask, names: Names) -> tuple[Signs, int]:
-    """Signs of a label matrix, and its code of a negative, 0 or -1."""
+    """Return the signs of a label matrix, and its code for negatives, 0 or -1."""
     numbers = values
     if values.dtype.kind not in "biuf":
         numeric = (bool, int, float, np.bool_, np.number)
@@ -239,10 +239,10 @@ def _refuse_value(values: NDArray[Any], bad: Mask, names: Names) -> None:
 
 
 def parse_classes(values: NDArray[Any], observed: Mask) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Classes of a 1-D ``y``, and the index of the class of each observed entry."""
+    """Return the classes of a 1-D ``y``, and the class index of each observed entry."""
     seen = values[observed]
     if not len(seen):
-        raise ValueError("All labels in y are missing, but at least one must be observed.")
+        raise ValueError("All labels in y are missing. Pass at least one observed label.")
     if seen.dtype.kind == "f" and np.isinf(seen).any():
         raise ValueError(
             "Input y contains infinity or a value too large for dtype('float64'). Classes must be "
@@ -256,7 +256,7 @@ def parse_classes(values: NDArray[Any], observed: Mask) -> tuple[NDArray[Any], N
 
 
 def column_text(column: int, names: Sequence[Any] | Names) -> str:
-    """Name of a column in messages: its number if there are no names."""
+    """Return the name of a column for messages, or its number if there are no names."""
     return f"column {column}" if names is None else f"column {names[column]!r}"
 
 
@@ -264,8 +264,8 @@ def column_text(column: int, names: Sequence[Any] | Names) -> str:
 class SparseLabelMatrix:
     """Sparse label matrix, which is never converted to a dense one.
 
-    A sparse matrix of -1 and +1 can be passed to metrics and estimators directly. For a matrix of
-    positives only, define the meaning of entries that are not stored with :meth:`from_array`.
+    A sparse matrix of -1 and +1 can be passed to metrics and estimators directly. If a matrix only
+    stores positives, :meth:`from_array` defines the meaning of entries that are not stored.
 
     Attributes
     ----------
@@ -274,9 +274,9 @@ class SparseLabelMatrix:
     missing_as : {"missing", "negative", "unlabelled"}
         Meaning of an entry that is not stored.
     dense : bool
-        Whether the labels were an array or a data frame.
+        Whether the labels were passed as an array or a data frame.
     negative : int
-        Code of a negative in the labels, 0 or -1.
+        Code of a negative in the passed labels, 0 or -1.
 
     Examples
     --------
@@ -294,14 +294,14 @@ class SparseLabelMatrix:
 
     @classmethod
     def from_array(cls, Y: Any, *, missing_as: Any = None, mask: Any = None) -> "SparseLabelMatrix":
-        """Read labels, which may all be missing, from a sparse matrix.
+        """Read labels from a sparse matrix; all of them may be missing.
 
         Parameters
         ----------
         Y : sparse matrix of shape (n, c)
             ``+1`` for an observed positive, ``-1`` for an observed negative.
         missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-            Meaning of an entry that is not stored, if ``Y`` holds positives only.
+            Meaning of an entry that is not stored, if ``Y`` only stores positives.
         mask : array-like or sparse matrix of bool of shape (n, c), default=None
             True for entries that may be used.
         """
@@ -313,7 +313,7 @@ class SparseLabelMatrix:
 
     @classmethod
     def of_signs(cls, T: Signs) -> Self:
-        """Labels of a matrix of signs; if none is missing, negatives are not stored."""
+        """Convert a matrix of signs; if no label is missing, negatives are not stored."""
         complete = bool((T != 0).all())
         signed = sp.csr_array(np.where(T > 0, 1.0, 0.0) if complete else T.astype(np.float64))
         return cls(signed, "negative" if complete else "missing", dense=True)
@@ -323,32 +323,32 @@ class SparseLabelMatrix:
         return replace(self, signed=self.signed[rows])
 
     def positives(self) -> NDArray[np.int64]:
-        """Number of observed positives of each label."""
+        """Return the number of observed positives of each label."""
         stored = self.signed
         return np.bincount(stored.indices[stored.data > 0], minlength=stored.shape[1])
 
     def negatives(self) -> NDArray[np.int64]:
-        """Number of negatives of each label, including those that are not stored."""
+        """Return the number of negatives of each label, including negatives that are not stored."""
         n, c = self.signed.shape
         if self.missing_as == "missing":
             return np.bincount(self.signed.indices[self.signed.data < 0], minlength=c)
         return n - self.positives()
 
     def at(self, labels: NDArray[np.intp]) -> NDArray[np.int8]:
-        """Return the signs of the labels in an array of shape (n, k) with k labels of each row."""
+        """Return the signs of k labels per row, whose column numbers are an (n, k) array."""
         rows = np.repeat(np.arange(len(labels)), labels.shape[1])
         found = _entries(self.signed, rows, labels.ravel())
         return self._with_negatives(found.reshape(labels.shape))
 
     def n_observed(self) -> NDArray[np.int64]:
-        """Number of observed labels of each row."""
+        """Return the number of observed labels of each row."""
         n, c = self.signed.shape
         if self.missing_as != "missing":
             return np.full(n, c, dtype=np.int64)
         return np.diff(self.signed.indptr).astype(np.int64)
 
     def signs(self) -> Signs:
-        """Dense signs; an entry that is not stored is negative unless it is missing."""
+        """Return dense signs; entries that are not stored are negative or missing."""
         return self._with_negatives(self.signed.toarray())
 
     def _with_negatives(self, values: NDArray[Any]) -> Signs:
@@ -359,25 +359,25 @@ class SparseLabelMatrix:
 
 
 def _entries(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
-    """Entries of a sparse matrix, one for each pair of a row and a column."""
-    if not len(rows):  # scipy would return a sparse array
+    """Return the entries of a sparse matrix at pairs of a row and a column."""
+    if not len(rows):  # for no pairs, scipy would return a sparse array
         return np.zeros(0, dtype=matrix.dtype)
     return np.asarray(matrix[rows, columns]).ravel()
 
 
 def check_missing_as(missing_as: Any) -> None:
-    """Reject an unknown value of ``missing_as``."""
+    """Raise an error if ``missing_as`` has an unknown value."""
     if missing_as is not None and missing_as not in ("missing", "negative", "unlabelled"):
-        raise ValueError(f"missing_as must be None, {_MEANINGS}; got {missing_as!r}.")
+        raise ValueError(f"missing_as must be None, {_MEANINGS}, got {missing_as!r}.")
 
 
 def read_sparse(
     Y: Any, label_mask: Any = None, missing_label: Any = np.nan, missing_as: str | None = None
 ) -> SparseLabelMatrix:
-    """Labels of a sparse ``Y``; neither it nor a sparse ``label_mask`` is converted to dense."""
+    """Read the labels of a sparse ``Y`` without converting it or a sparse mask to dense."""
     check_missing_as(missing_as)
     Y = sp.csr_array(Y, copy=True)
-    Y.sum_duplicates()  # so that an entry that is stored twice is rejected in every format
+    Y.sum_duplicates()  # entries stored twice are then rejected in every format
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
     columns, data, allowed = Y.indices, Y.data, Y.shape[0] * Y.shape[1]
     mask = None if label_mask is None else check_mask(label_mask, Y.shape, sparse=True)
@@ -409,11 +409,11 @@ def read_sparse(
     signed = bool((data == -1).any())
     if len(data) and not signed and missing_as is None and len(data) != allowed:
         raise ValueError(
-            "Sparse Y holds positives only, so the meaning of entries that are not stored is "
-            f"unknown. Pass missing_as={_MEANINGS}."
+            "Sparse Y stores positives only, so the meaning of other entries is unknown. Pass "
+            f"missing_as={_MEANINGS}."
         )
     absent = cast("MissingAs", missing_as or "missing")
     stored = sp.csr_array((np.where(data == 1, 1.0, -1.0), (rows, columns)), shape=Y.shape)
-    if mask is not None and absent == "negative":  # negatives are stored, others are missing
+    if mask is not None and absent == "negative":  # store negatives; other entries are missing
         stored, absent = sp.csr_array(2.0 * stored - sp.csr_array(mask, dtype=float)), "missing"
     return SparseLabelMatrix(stored, absent, negative=-1 if signed else 0)

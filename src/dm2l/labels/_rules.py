@@ -14,37 +14,39 @@ from numpy.typing import NDArray
 
 from dm2l._utils.files import AnyPath, DataFileError, translate_errors
 from dm2l.labels._entries import Signs
-from dm2l.labels._logic import HEADS, RuleLogic, RuleText
+from dm2l.labels._logic import FIELDS, HEADS, RuleLogic, RuleText
 from dm2l.labels._matrix import LabelMatrix, fill_with_labels, frame_like
 
-_FIELDS = ("implications", *HEADS.values())
-_HEAD = re.compile(rf"\s*({'|'.join(HEADS)})\s*:")
-_TOKEN = re.compile(r'"(?:[^"]|"")*"|=>|[^",#=]+|.')
 _FORMAT = (
-    "Expected 'child => parent', 'not both: a, b', 'at most one: a, b' or 'exactly one: a, b'."
+    "Expected 'child => parent', 'not both: a, b', 'at most one: a, b' or 'exactly one: a, b', "
+    "with quotes around names that contain a comma, # or =>."
 )
+_HEAD = rf"\s*({'|'.join(HEADS)})\s*:"
+_NAME = r'\s*(?:"(?:[^"]|"")+"\s*|(?!\s)(?:(?!=>)[^",#])+)'
+_CHAIN = rf"(?!{_HEAD})({_NAME}(?:=>{_NAME})+)"
+_RULE = re.compile(rf"(?:{_CHAIN}|{_HEAD}({_NAME}(?:,{_NAME})*)|\s*)(?:#.*)?")
 
 
 @dataclass(frozen=True, repr=False)
 class LabelRules:
     """Logical rules that the labels of every row obey.
 
-    Estimators with rules fill in missing labels that follow from known ones, and their
-    probabilities and predictions obey the rules.
+    Estimators with rules fill in missing labels that follow from known labels. Their probabilities
+    and predictions obey the rules.
 
     Parameters
     ----------
     implications : sequence of (str, str), default=()
-        Pairs of a child and a parent: the parent is positive wherever the child is.
+        Pairs of a child and a parent. If the child is positive, the parent is positive.
     exclusions : sequence of (str, str), default=()
         Pairs of labels that are never positive together.
     at_most_one, exactly_one : sequence of sequences of str, default=()
         Groups in which at most one label, or exactly one label, is positive.
     label_names : sequence of str, default=None
-        Names of all label columns in their order, for labels that are plain arrays. The columns of
-        a data frame replace them. Without either, columns are called "y0", "y1", ...
+        Names of all label columns in their order, used if labels are plain arrays. The column names
+        of a data frame take precedence. By default, columns are called "y0", "y1", ...
     places : mapping of str to str, default=None
-        Where a rule, in its text form, is written. :meth:`read` sets it; messages mention it.
+        For rules in text form, the place in a file, which messages mention. :meth:`read` sets it.
 
     Examples
     --------
@@ -66,7 +68,7 @@ class LabelRules:
     places: Mapping[str, str] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for kind in _FIELDS:
+        for kind in FIELDS:
             given = getattr(self, kind)
             if isinstance(given, str) or any(isinstance(names, str) for names in given):
                 raise TypeError(f"{kind} must be a sequence of tuples of names, got {given!r}.")
@@ -75,16 +77,16 @@ class LabelRules:
             rule.check()
         if self.label_names is not None:
             object.__setattr__(self, "label_names", tuple(map(str, self.label_names)))
-        _ = self._logic  # raises an error if the rules contradict each other
+        _ = self._logic  # this raises an error if the rules contradict each other
 
     def __repr__(self) -> str:
-        counts = (f"{kind}={len(getattr(self, kind))}" for kind in _FIELDS)
+        counts = (f"{kind}={len(getattr(self, kind))}" for kind in FIELDS)
         return f"<LabelRules {' '.join(counts)}>"
 
     @classmethod
     def _of(cls, rules: Iterable[RuleText], label_names: Sequence[str] | None) -> Self:
-        """Rules from their texts, in any order."""
-        found: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _FIELDS}
+        """Make rules from their texts, which can have any order."""
+        found: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in FIELDS}
         places: dict[str, str] = {}
         for rule in rules:
             found[rule.field].append(rule.names)
@@ -99,12 +101,12 @@ class LabelRules:
         edges: Iterable[tuple[str, str]] = (),
         separator: str = "/",
     ) -> Self:
-        """Implications of a taxonomy in which every level of a path is a label.
+        """Make the implications of a taxonomy, in which every level of a path is a label.
 
         Parameters
         ----------
         paths : iterable of str, default=()
-            Paths such as ``"animal/reptile/snake"``, with the name of a label at each level.
+            Paths such as ``"animal/reptile/snake"``, in which each level is the name of a label.
         edges : iterable of (str, str), default=()
             Pairs of child and parent.
         separator : str, default="/"
@@ -116,24 +118,21 @@ class LabelRules:
 
     @classmethod
     def from_names(cls, label_names: Iterable[Any], separator: str = "/") -> Self:
-        """Implications between labels named by paths: ``"01/03"`` implies ``"01"``.
+        """Make the implications between labels whose names are paths: ``"01/03"`` implies ``"01"``.
 
         Parameters
         ----------
         label_names : iterable of str
-            Names of the labels. If no label has the path of a parent, the next level is taken.
+            Names of the labels. If the parent's path is not a label, the next higher level is used.
         separator : str, default="/"
             Text between two levels.
         """
         names = list(map(str, label_names))
-        known, found = set(names), []
+        known, found = set(names), list[tuple[str, str]]()
         for name in names:
-            parent = name
-            while separator in parent:
-                parent = parent.rpartition(separator)[0]
-                if parent in known:
-                    found.append((name, parent))
-                    break
+            levels = name.split(separator)
+            above = [separator.join(levels[:k]) for k in range(len(levels) - 1, 0, -1)]
+            found += [(name, parent) for parent in above if parent in known][:1]
         return cls(found, label_names=names)
 
     @classmethod
@@ -143,23 +142,22 @@ class LabelRules:
         Parameters
         ----------
         path : str or Path
-            A text file with one rule per line, as :meth:`to_text` writes it; ``#`` starts a
-            comment. Or a CSV file with the header ``child,parent``.
+            A text file with one rule per line, as written by :meth:`to_text`, in which ``#`` starts
+            a comment; or a CSV file with the header ``child,parent``.
         """
         with translate_errors(path, "a UTF-8 text file"):
             lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-        table = bool(lines) and re.fullmatch(r"\s*child\s*,\s*parent\s*", lines[0], re.IGNORECASE)
-        found = []
-        for number, line in enumerate(lines[1:] if table else lines, start=2 if table else 1):
+        found, parse = list[RuleText](), _parse
+        if lines and re.fullmatch(r"\s*child\s*,\s*parent\s*", lines[0], re.IGNORECASE):
+            lines[0], parse = "", _parse_csv
+        for number, line in enumerate(lines, start=1):
             place = f"line {number}"
             try:
-                parsed = _parse_csv(line) if table else _parse(line)
-                if parsed is None:
-                    continue
-                parsed.check()
+                if rule := parse(line):
+                    rule.check()
+                    found.append(rule._replace(place=f"{Path(path).name}, {place}"))
             except ValueError as error:
                 raise DataFileError(path, str(error), place=place) from error
-            found.append(parsed._replace(place=f"{Path(path).name}, {place}"))
         try:
             return cls._of(found, None)
         except ValueError as error:
@@ -170,20 +168,20 @@ class LabelRules:
         return "".join(f"{rule}\n" for rule in self._rules())
 
     def propagate(self, Y: Any, label_names: Iterable[Any] | None = None) -> Any:
-        """Fill in the missing labels that follow from known ones.
+        """Fill in the missing labels that follow from known labels.
 
         Parameters
         ----------
         Y : array-like or data frame of shape (n_rows, n_labels)
             Labels with missing entries.
         label_names : iterable of str, default=None
-            Names of the labels. None takes the columns of a data frame, or the ``label_names`` of
-            the rules.
+            Names of the labels. By default, the column names of a data frame, or the
+            ``label_names`` of the rules.
 
         Returns
         -------
         ndarray or data frame
-            ``Y`` with these entries. A row that contradicts the rules is not changed; see
+            ``Y`` with these labels filled in. A row that contradicts the rules is not changed; see
             :meth:`contradictions`.
         """
         labels, logic = self._labels(Y, label_names)
@@ -193,18 +191,18 @@ class LabelRules:
     def contradictions(self, Y: Any, label_names: Iterable[Any] | None = None) -> dict[int, str]:
         """Find the rows that contradict the rules.
 
-        Returns a mapping from the number of each row, from 0, to its known labels and the rules
-        they contradict. See :meth:`propagate` for parameters.
+        Returns a mapping from each row number, counted from 0, to a text with the known labels and
+        the rules that they contradict. See :meth:`propagate` for parameters.
         """
         labels, logic = self._labels(Y, label_names)
         rows = logic.propagate(labels.signs).contradictory.nonzero()[0]
         return {int(row): logic.explain(labels.signs[row]) for row in rows}
 
     def violations(self, Y: Any, label_names: Iterable[Any] | None = None) -> NDArray[np.intp]:
-        """Count the rules that each row breaks.
+        """Count the rules that each row violates.
 
-        ``Y`` are usually predicted labels; missing ones break no rule. See :meth:`propagate` for
-        parameters.
+        ``Y`` are usually predicted labels. Missing labels violate no rule. See :meth:`propagate`
+        for parameters.
         """
         labels, logic = self._labels(Y, label_names)
         known = labels.signs[:, logic.columns]
@@ -227,11 +225,10 @@ class LabelRules:
         return labels, self._named(labels, label_names)._logic
 
     def _named(self, labels: Any, label_names: Iterable[Any] | None = None) -> Self:
-        """The same rules, whose ``label_names`` are those of a label matrix."""
-        names = [label_names, labels.names, self.label_names]
-        found = next((list(some) for some in names if some is not None), None)
-        if found is None:
-            found = [f"y{k}" for k in range(labels.n_labels)]
+        """Return the same rules with the ``label_names`` of a label matrix."""
+        plain = [f"y{k}" for k in range(labels.n_labels)]
+        names = label_names, labels.names, self.label_names, plain
+        found = next(list(some) for some in names if some is not None)
         if len(found) != labels.n_labels or labels.kind != "multilabel":
             raise ValueError(
                 f"Rules need a label matrix and a name for each of its {labels.n_labels} columns, "
@@ -241,57 +238,32 @@ class LabelRules:
 
     def _rules(self) -> Iterator[RuleText]:
         """Return all rules with their places."""
-        for kind in _FIELDS:
+        for kind in FIELDS:
             for names in getattr(self, kind):
                 rule = RuleText(kind, names)
                 yield rule._replace(place=(self.places or {}).get(str(rule), ""))
 
     @cached_property
     def _logic(self) -> RuleLogic:
-        """The rules for columns in the order of ``label_names``."""
+        """The rules for label columns in the order of ``label_names``."""
         named = dict.fromkeys(name for rule in self._rules() for name in rule.names)
         return RuleLogic(list(self._rules()), list(self.label_names or named))
 
 
 def _parse(line: str) -> RuleText | None:
-    """Return the rule in a line of text, or None."""
-    head = _HEAD.match(line)
-    kind, sign = (HEADS[head[1]], ",") if head else ("implications", "=>")
-    names, name = [], ""
-    for token in _TOKEN.findall(line[head.end() :] if head else line):
-        if token == "#":
-            break
-        if token == sign:
-            names.append(name)
-            name = ""
-        elif token in ("=>", ","):
-            raise ValueError(f"unexpected {token!r}. {_FORMAT} Quote names that contain {token!r}")
-        else:
-            name += token
-    names.append(name)
-    if not (head or name.strip() or len(names) > 1):
-        return None
-    if len(names) == 1 and not head:
-        raise ValueError(f"not a rule: {name.strip()!r}. {_FORMAT}")
-    return RuleText(kind, tuple(map(_unquoted, names)))
-
-
-def _unquoted(name: str) -> str:
-    name = name.strip()
-    if re.fullmatch(r'"(?:[^"]|"")+"', name):
-        return name[1:-1].replace('""', '"')
-    if '"' in name or not name:
-        raise ValueError(f"a name is empty or not quoted correctly: {name!r}. {_FORMAT}")
-    return name
+    """Return the rule in a line of text, or None if the line has no rule."""
+    found = _RULE.fullmatch(line)
+    if found is None:
+        raise ValueError(f"not a rule: {line.strip()!r}. {_FORMAT}")
+    _, chain, head, group = found.groups()
+    names = [name.strip() for name in re.findall(rf"({_NAME})(?:=>|,|$)", chain or group or "")]
+    plain = (name[1:-1].replace('""', '"') if name[0] == '"' else name for name in names)
+    return RuleText(HEADS.get(head, "implications"), tuple(plain)) if names else None
 
 
 def _parse_csv(line: str) -> RuleText | None:
-    """Return the implication in a line of a CSV file, or None."""
-    cells = [cell.strip() for cell in next(csv.reader([line]), [])]
-    if not any(cells):
-        return None
-    if len(cells) != 2 or not all(cells):
-        empty = f"an empty {'second' if cells[0] else 'first'} cell"
-        got = f"{len(cells)} cells" if len(cells) != 2 else empty
-        raise ValueError(f"expected a child and a parent, got {got}: {line!r}")
-    return RuleText("implications", tuple(cells))
+    """Return the implication in a line of a CSV file, or None if the line is empty."""
+    cells = tuple(cell.strip() for cell in next(csv.reader([line]), []))
+    if any(cells) and (len(cells) != 2 or not all(cells)):
+        raise ValueError(f"expected the names of a child and a parent, got {line!r}")
+    return RuleText("implications", cells) if any(cells) else None

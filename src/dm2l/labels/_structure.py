@@ -25,23 +25,23 @@ class Implication:
 class Cooccurrence:
     """Co-occurrence of pairs of labels (j, k), in rows where both were observed."""
 
-    probability: Numbers  # [j, k]: share of positives of k if j is positive, NaN without such rows
-    count: NDArray[np.int64]  # [j, k]: rows in which j is positive and k was observed
+    probability: Numbers  # [j, k]: share of positives of k where j is positive; NaN if nowhere
+    count: NDArray[np.int64]  # [j, k]: number of rows where j is positive and k was observed
     base: Numbers  # [k]: share of positives of k
 
     @classmethod
     def of(cls, T: ArrayLike) -> Self:
-        """Co-occurrence in a matrix of signs, 0 where a label is missing."""
+        """Compute the co-occurrence in a matrix of signs, which are 0 for missing labels."""
         T = np.asarray(T)
         # Products of floats are computed by BLAS, and counts stay exact.
         yes, seen = (part.astype(np.float64) for part in (T > 0, T != 0))
         count, total = yes.T @ seen, seen.sum(axis=0)
-        with np.errstate(invalid="ignore"):  # NaN without rows
+        with np.errstate(invalid="ignore"):  # NaN if there are no rows
             share, base = (yes.T @ yes) / count, yes.sum(axis=0) / total
         return cls(share, np.rint(count).astype(np.int64), base)
 
     def told(self, min_rows: int = 10) -> Numbers:
-        """Probabilities of pairs with enough rows; NaN elsewhere and on the diagonal."""
+        """Return the probabilities of pairs with enough rows; others and the diagonal are NaN."""
         P = np.where(self.count >= max(min_rows, 1), self.probability, np.nan)
         np.fill_diagonal(P, np.nan)
         return P
@@ -49,13 +49,13 @@ class Cooccurrence:
     def implied(
         self, min_rows: int = 10, min_probability: float = 0.9, min_gain: float = 0.2
     ) -> NDArray[np.bool_]:
-        """Pairs with a high probability that exceeds the base rate by ``min_gain``."""
+        """Return a mask of pairs whose high probability exceeds the base rate by ``min_gain``."""
         P = self.told(min_rows)
         with np.errstate(invalid="ignore"):  # comparisons with NaN are False
             return (min_probability <= P) & (self.base + min_gain <= P)
 
     def implication(self, names: Sequence[str], j: int, k: int) -> Implication:
-        """Implication of label k by label j."""
+        """Return the implication of label k by label j."""
         probability, base = float(self.probability[j, k]), float(self.base[k])
         return Implication(names[j], names[k], probability, int(self.count[j, k]), base)
 
@@ -69,7 +69,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, Z: ArrayLike) -> Self:
-        """Spectrum of a matrix."""
+        """Compute the singular values of a matrix."""
         Z = np.asarray(Z, dtype=np.float64)
         return cls((len(Z), Z.shape[1]), np.linalg.svd(Z, compute_uv=False))
 
@@ -81,6 +81,6 @@ class Spectrum:
 
     @property
     def effective_rank(self) -> float:
-        """Nuclear norm squared over Frobenius norm squared; the rank if all values are equal."""
+        """Squared ratio of nuclear and Frobenius norm; equals the rank if all values are equal."""
         s = self.singular_values
         return float(s.sum()) ** 2 / float((s**2).sum()) if s.any() else 0.0

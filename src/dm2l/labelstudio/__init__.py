@@ -1,4 +1,4 @@
-"""Label Studio: a machine-learning backend, tasks with predictions, and imported annotations."""
+"""Label Studio integration: machine-learning backend, task export and annotation import."""
 
 from dm2l.labelstudio._server import Backend, BackendServer
 from dm2l.labelstudio._tasks import AnnotationSession, make_config

@@ -12,7 +12,7 @@ from typing import Any
 from dm2l.labelstudio import _tasks
 from dm2l.review._server import AccessError, Handler, LocalServer, Reply, json_reply
 
-# Webhook actions that bring annotations, and that start training; all others are ignored.
+# Webhook actions that contain annotations, and actions that start training. Others are ignored.
 ANNOTATED = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
 TRAIN = "START_TRAINING"
 
@@ -29,7 +29,7 @@ class Backend:
     unchosen : {"no", "skip"}, default="no"
         How to read a choice that an annotator has not selected.
     tell : callable, default=None
-        Function that is called with a line of text about each event.
+        Function that is called with a message about each event.
 
     Notes
     -----
@@ -50,11 +50,11 @@ class Backend:
         self._new, self._wanted = 0, False
         self._worker: Thread | None = None
         journal = session.journal
-        if journal.decisions or journal.checks:  # the model has not learned earlier answers yet
+        if journal.decisions or journal.checks:  # the model lacks earlier answers
             self.refit()
 
     def reply(self, name: str, body: Any) -> Any:
-        """Return the reply to a request; None if its name is unknown."""
+        """Return the reply to the request ``name``; None if there is no such request."""
         if name == "health":
             return {"status": "UP", "model_class": "dm2l"}
         if name == "versions":
@@ -65,7 +65,7 @@ class Backend:
             raise ValueError("A request must be a JSON object.")
         try:
             return getattr(self, f"_{name}")(body)
-        except ValueError as error:  # Label Studio only shows the status, not the message
+        except ValueError as error:  # Label Studio does not show the message
             self.tell(f"{name}: {error}")
             raise
 
@@ -76,8 +76,8 @@ class Backend:
     def _predict(self, body: Mapping[str, Any]) -> Any:
         controls, tasks = self._controls(body.get("label_config")), body.get("tasks")
         if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
-            raise ValueError("The request must have a list of tasks.")
-        # Tasks include annotations that were made while no backend was running.
+            raise ValueError("The request must have a list 'tasks'.")
+        # Tasks also contain annotations that were made while no backend was running.
         late = [(task, one) for task in tasks for one in _tasks.annotations_of(task)]
         self._take(late, controls, again=False)
         found = _tasks.predict_tasks(self.session, tasks, controls)
@@ -93,19 +93,13 @@ class Backend:
             self.refit()
         return {"answers": taken}
 
-    def _controls(self, config: Any) -> tuple[_tasks.Control, ...]:
+    def _controls(self, config: Any) -> _tasks.Controls:
         if not isinstance(config, str):
             raise ValueError("The request must have a labelling configuration.")
         return _tasks.read_config(config, tuple(self.session.table.label_names))
 
-    def _take(
-        self,
-        made: Iterable[tuple[Mapping[str, Any], Any]],
-        controls: tuple[_tasks.Control, ...],
-        *,
-        again: bool = True,
-    ) -> int:
-        """Save annotations to the journal; return the number of new answers."""
+    def _take(self, made: Iterable[Any], controls: _tasks.Controls, *, again: bool = True) -> int:
+        """Save pairs of tasks and annotations to the journal; return the number of new answers."""
         taken, n_tasks = 0, 0
         for task, annotation in made:
             row = _tasks.row_of(task, self.session)
@@ -123,7 +117,7 @@ class Backend:
         return taken
 
     def refit(self) -> None:
-        """Refit the model in the background, and once more if a refit is running already."""
+        """Refit the model in the background; if a refit is running, repeat it when it ends."""
         with self._lock:
             self._wanted, self._new = True, 0
             if self._worker is None:
@@ -150,7 +144,7 @@ class Backend:
 
 
 def _annotated(body: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
-    """Tasks and annotations of a webhook, which has one of each or lists of both."""
+    """Return pairs of task and annotation from a webhook, which may contain one pair or several."""
     tasks, made = body.get("task"), body.get("annotation")
     if not isinstance(made, list):
         tasks, made = [tasks], [made]
@@ -162,7 +156,7 @@ def _annotated(body: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
 
 
 class _Handler(Handler):
-    """Handles a request of Label Studio."""
+    """Handles requests from Label Studio."""
 
     server: "BackendServer"
     most_bytes = 2**26  # Label Studio sends all tasks that need predictions at once
@@ -172,11 +166,11 @@ class _Handler(Handler):
         if "Origin" in self.headers:
             raise AccessError(403, "Requests from web pages are not allowed.")
         first, slash, rest = path.removeprefix("/").partition("/")
-        # Connections send the token as a password, webhooks as a part of the address.
+        # Label Studio sends the token as a password, but in webhooks as a part of the address.
         for given, name in ((first, rest), (self._secret(), f"{first}{slash}{rest}")):
             if compare_digest(given.encode(), self.server.token.encode()):
                 return name
-        raise AccessError(401, "The token is missing or wrong. Use the address that was printed.")
+        raise AccessError(401, "The token is missing or wrong. Use the printed address.")
 
     def _secret(self) -> str:
         scheme, _, value = self.headers.get("Authorization", "").partition(" ")
@@ -200,7 +194,7 @@ class _Handler(Handler):
 
 
 class BackendServer(LocalServer):
-    """Web server of a ``Backend``, which rejects requests without the token.
+    """Web server of a :class:`Backend`; it rejects requests without the token.
 
     Requests send the token in the path (as in ``url``), in a header ``Authorization: Token TOKEN``,
     or as the password of basic authentication.
@@ -216,7 +210,7 @@ class BackendServer(LocalServer):
 
 
 def check_token(token: str) -> None:
-    """Reject a token that can be guessed or that cannot be part of an address."""
+    """Raise an error if a token is easy to guess or cannot be part of an address."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", token):
         raise ValueError("A token must consist of 20 to 200 letters, digits, hyphens or _.")
 

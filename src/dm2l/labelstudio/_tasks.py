@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,28 +19,28 @@ from dm2l.tables import Table, TableModel
 
 
 class AnnotationSession(ReviewSession):
-    """A :class:`dm2l.review.ReviewSession` for annotations of Label Studio; same parameters."""
+    """A :class:`dm2l.review.ReviewSession` for Label Studio, with the same parameters."""
 
-    measured = False  # Label Studio does not show the quality
+    measured = False  # refits compute no quality, because Label Studio does not show it
 
     @property
     def version(self) -> str:
-        """Name of the current model, which stays the same after a restart."""
+        """The version name of the current model; it is the same after a restart."""
         with self._lock:
             content = self.learnt.tobytes() + self.model.correlation.round(6).tobytes()
             new = ~np.isnan(self.learnt) & (self.learnt != self.table.Y)
             return f"dm2l-{int(new.sum())}-{hashlib.sha256(content).hexdigest()[:8]}"
 
     def open_rows(self) -> list[int]:
-        """Return the rows that have missing labels without a decision, the most valuable first."""
+        """Return the rows with undecided missing labels, the most valuable row first."""
         with self._lock:
             return [i + 1 for i in self._predictions.rank_rows(self.journal.left())]
 
     def annotate(self, row: int, answers: Mapping[str, str], *, again: bool = True) -> int:
-        """Save the new answers of an annotation by label, and return their number.
+        """Save the new answers of an annotation, given by label; return their number.
 
-        Rows are counted from 1. Answers to observed labels confirm or correct them. A skip does not
-        replace an answer. With ``again=False``, earlier answers are not changed.
+        Rows are counted from 1. Answers to observed labels confirm or correct these labels. "skip"
+        does not replace an earlier answer; with ``again=False``, no answer does.
         """
         with self._lock:
             new: dict[str, str] = {}
@@ -58,23 +58,23 @@ class AnnotationSession(ReviewSession):
             return len(new)
 
     def row_probabilities(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the probabilities of a row's labels and a mask of the known labels."""
+        """Return the probabilities of all labels of a row, and a mask of its known labels."""
         with self._lock:
             known = self.journal.labels(row)
             p = self._predictions.values.probability[row - 1]
             return np.where(np.isnan(known), p, known), ~np.isnan(known)
 
 
-KINDS = {"Choices": "choices", "Taxonomy": "taxonomy"}  # tags, and types of their results
+KINDS = {"Choices": "choices", "Taxonomy": "taxonomy"}  # type of result for each tag
 MOST_STEPS = 50  # maximum depth of a taxonomy
-# Keys in the data of a task: the columns, the row, and the beginning of the hash of its table.
+# Keys in the data of a task: its columns, its row number, and the start of the table's hash.
 COLUMNS, ROW, TABLE = "columns", "dm2l_row", "dm2l_table"
 
 ChoicePath = tuple[str, ...]
 
 
 class Control(NamedTuple):
-    """A tag with choices, and the label of each choice by its path."""
+    """A tag of a labelling configuration, with the label of each choice by the choice's path."""
 
     name: str
     to_name: str
@@ -82,12 +82,15 @@ class Control(NamedTuple):
     labels: Mapping[ChoicePath, str]
 
 
+Controls = tuple[Control, ...]
+
+
 @lru_cache(maxsize=8)
-def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
-    """Find the tags of a configuration whose choices are labels."""
-    # Entities could expand to gigabytes, and a configuration does not need them.
+def read_config(text: str, label_names: tuple[str, ...]) -> Controls:
+    """Return the tags of a labelling configuration whose choices are labels of the model."""
+    # XML entities could expand to gigabytes, and configurations do not need them.
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise ValueError("The labelling configuration must not declare a document type.")
+        raise ValueError("The labelling configuration has a DOCTYPE or ENTITY. Remove it.")
     try:
         root = ET.fromstring(text)
     except ET.ParseError as error:
@@ -110,7 +113,7 @@ def read_config(text: str, label_names: tuple[str, ...]) -> tuple[Control, ...]:
     if not found:
         raise ValueError(
             "No choice (Choices, Taxonomy) of the labelling configuration is a label of the model. "
-            f"Its labels are {', '.join(label_names[:5])}{', ...' * (len(label_names) > 5)}."
+            f"Add such choices: {', '.join(label_names[:5])}{', ...' * (len(label_names) > 5)}."
         )
     return tuple(found)
 
@@ -128,7 +131,7 @@ def _labels(tag: ET.Element, names: set[str]) -> dict[ChoicePath, str]:
 
 
 def _paths(tag: ET.Element) -> Iterator[tuple[ChoicePath, ChoicePath]]:
-    """Paths of all choices, with aliases as in results, and without aliases."""
+    """Yield two paths of each choice: with aliases, as in results, and without aliases."""
     waiting: list[tuple[ET.Element, ChoicePath, ChoicePath]] = [(tag, (), ())]
     while waiting:
         parent, path, words = waiting.pop()
@@ -165,10 +168,8 @@ def make_config(label_names: Sequence[str]) -> str:
     return ET.tostring(view, encoding="unicode")
 
 
-def answers_of(
-    annotation: Any, controls: Iterable[Control], unchosen: str = "no"
-) -> dict[str, str]:
-    """Return answers by label; a choice in a taxonomy includes all choices above it."""
+def answers_of(annotation: Any, controls: Controls, unchosen: str = "no") -> dict[str, str]:
+    """Return answers by label; a selected choice in a taxonomy includes all choices above it."""
     if not isinstance(annotation, Mapping) or not isinstance(annotation.get("result"), list):
         raise ValueError("An annotation has no list 'result'. Export JSON, not JSON-MIN.")
     if annotation.get("was_cancelled"):
@@ -198,16 +199,16 @@ def _chosen(result: Mapping[str, Any], kind: str) -> list[ChoicePath]:
 
 
 def prediction_of(
-    row: tuple[Any, NDArray[np.bool_]], names: list[str], controls: Iterable[Control], version: str
+    row: tuple[Any, NDArray[np.bool_]], names: list[str], controls: Controls, version: str
 ) -> dict[str, Any]:
-    """Prediction of all choices with a probability of at least 0.5, and its mean confidence."""
+    """Return a prediction with all choices of probability >= 0.5, and its mean confidence."""
     probabilities, known = row
     p = dict(zip(names, probabilities.tolist(), strict=True))
     results = []
     for control in controls:
         paths = [list(path) for path, label in control.labels.items() if p[label] >= 0.5]
         chosen = paths if control.kind == "taxonomy" else [path[-1] for path in paths]
-        if chosen:  # Label Studio has no result either if nothing is chosen
+        if chosen:  # like Label Studio, add no result if nothing is chosen
             to, value = {"to_name": control.to_name}, {control.kind: chosen}
             results.append({"from_name": control.name, **to, "type": control.kind, "value": value})
     open_ = probabilities[~known]
@@ -216,7 +217,7 @@ def prediction_of(
 
 
 def export_tasks(session: AnnotationSession, output: str | Path, top: int | None = None) -> int:
-    """Write rows with missing labels (the most valuable first) and rows with answers as tasks."""
+    """Write tasks: rows with missing labels, the most valuable first, and rows with answers."""
     table, version = session.table, session.version
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
     open_rows = session.open_rows()
@@ -236,13 +237,13 @@ def export_tasks(session: AnnotationSession, output: str | Path, top: int | None
 def import_annotations(
     session: AnnotationSession, path: str | Path, config: str | None = None, unchosen: str = "no"
 ) -> tuple[int, int]:
-    """Save the answers of a Label Studio export; return the numbers of answers and other tasks."""
+    """Save the answers in a Label Studio export; return the number of answers and unknown tasks."""
     names = session.table.label_names
     controls = read_config(make_config(names) if config is None else config, tuple(names))
     with translate_errors(path, "JSON of Label Studio", RecursionError):
         tasks = json.loads(Path(path).read_text(encoding="utf-8"))
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise ValueError(f"{path} is not a list of tasks. Export the project as JSON.")
+        raise ValueError(f"{path} must contain a list of tasks. Export the project as JSON.")
     known = {control.name for control in controls}
     rows = [row_of(task, session) for task in tasks]
     made = []
@@ -262,7 +263,7 @@ def import_annotations(
 
 
 def row_of(task: Mapping[str, Any], session: AnnotationSession) -> int | None:
-    """Return the row of a task, counted from 1; None if the task is not a row of this table."""
+    """Return the row number of a task, from 1, or None if the task is not a row of this table."""
     data = task.get("data")
     if not isinstance(data, Mapping) or data.get(TABLE) != session.journal.digest[:12]:
         return None
@@ -278,9 +279,9 @@ def annotations_of(task: Mapping[str, Any]) -> list[Any]:
 
 
 def predict_tasks(
-    session: AnnotationSession, tasks: Sequence[Mapping[str, Any]], controls: Iterable[Control]
+    session: AnnotationSession, tasks: Sequence[Mapping[str, Any]], controls: Controls
 ) -> list[dict[str, Any]]:
-    """Predictions for tasks, which are rows of the table or have the columns of new rows."""
+    """Return predictions for tasks, which are rows of the table or contain new rows."""
     names, version = session.table.label_names, session.version
     rows = [row_of(task, session) for task in tasks]
     others = [task for row, task in zip(rows, tasks, strict=True) if row is None]
@@ -293,8 +294,8 @@ def predict_tasks(
 def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
     if model.uses is None:
         raise ValueError(
-            "The model takes sparse features, so all tasks must be rows of its table. Export them "
-            "with dm2l review --export labelstudio."
+            "This model needs sparse features, so all tasks must be rows of its table. Export the "
+            "tasks with dm2l review --export labelstudio."
         )
     names = [use.name for use in model.uses if use.used]
     rows = []
@@ -302,8 +303,10 @@ def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
         data = task.get("data")
         columns = data.get(COLUMNS, data) if isinstance(data, Mapping) else None
         if not isinstance(columns, Mapping):
-            raise ValueError(f"The data of a task, and its {COLUMNS!r}, must be JSON objects.")
-        rows.append({name: _cell(columns.get(name)) for name in names})
+            raise ValueError(f"The data of a task and its {COLUMNS!r} must be JSON objects.")
+        # Nested values count as missing.
+        simple = {name: v for name, v in columns.items() if isinstance(v, (str, int, float))}
+        rows.append({name: str(simple[name]) if name in simple else None for name in names})
     for name in names:
         if all(row[name] is None for row in rows):
             raise ValueError(f"No task has the column {name!r}, which the model uses. Add it.")
@@ -311,8 +314,3 @@ def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
     Y = np.full((len(rows), len(model.label_names)), np.nan)
     table = Table(Path("tasks"), frame, None, names, model.label_names, Y)
     return model.answer(model.inputs(table)[0]).probabilities
-
-
-def _cell(value: Any) -> str | None:
-    """Convert a JSON value to text; nested values count as missing."""
-    return str(value) if isinstance(value, (str, int, float)) else None

@@ -1,4 +1,4 @@
-"""Metrics of the ``k`` labels with the highest scores, from all scores or from a list."""
+"""Metrics of the ``k`` labels with the highest scores, for all scores or a list of best labels."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,10 +37,10 @@ def precision_at_k(
     Parameters
     ----------
     y_true : array-like, sparse matrix, LabelMatrix or SparseLabelMatrix of shape (n, c)
-        Labels 0/1 or -1/+1, NaN where missing. With a list of best labels, they may be sparse.
+        Labels 0/1 or -1/+1, NaN where missing. They may be sparse if ``y_score`` is a list.
     y_score : array-like of shape (n, c), or tuple (indices, scores) of arrays of shape (n, K)
-        Scores, or a list of the ``K >= k`` best labels of each row, best first, as
-        ``predict_top_k`` returns it. Missing labels in the list are skipped.
+        Scores, or a list of the ``K >= k`` best labels of each row, best first, as returned by
+        ``predict_top_k``. Missing labels in the list are skipped.
     k : int, default=1
         Number of labels to consider in each row.
     **options : dict
@@ -116,14 +116,14 @@ def propensity_scored_precision_at_k(
     Parameters
     ----------
     y_true, y_score, k, **options
-        As in :func:`precision_at_k`; only observed labels are evaluated. A number as ``undefined``
-        replaces the result if no row has an observed positive.
+        As in :func:`precision_at_k`, but only observed labels are evaluated. If ``undefined`` is a
+        number, this is the result if no row has an observed positive.
     propensities : array-like of shape (c,)
-        Probability of each label that a positive is observed, for example :func:`propensities` of
-        the *training* labels.
+        For each label, the probability that a positive is observed, for example from
+        :func:`propensities` of the *training* labels.
     normalize : bool, default=True
-        Divide the mean by the mean of the best possible order, as published tables do. Without
-        normalization the value may exceed 1.
+        Divide the result by that of the best possible order, as in published tables. Without
+        normalization, the value may exceed 1.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def _discounts(k: int) -> Array:
 def _propensity_scored(
     given: Given, k: int, propensities: Any, normalize: bool, discount: Callable[[int], Array]
 ) -> float | MetricValue:
-    """Mean gain of the first ``k`` labels, relative to the best possible mean if ``normalize``."""
+    """Return the mean gain of the first ``k`` labels, divided by the best mean if ``normalize``."""
     places = _find_places(given, k)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     discounts = discount(places.labels.shape[1])
@@ -195,7 +195,7 @@ def _propensity_scored(
 
 
 class _Places(NamedTuple):
-    """The first ``k`` observed labels of each row, best first."""
+    """The ``k`` observed labels of each row with the highest scores, best first."""
 
     labels: NDArray[np.intp]
     hits: NDArray[np.bool_]
@@ -204,7 +204,7 @@ class _Places(NamedTuple):
     n_observed: NDArray[np.int64]
 
     def best(self, gains: Array, discounts: Array) -> Array:
-        """Highest sum of discounted gains that ``k`` places of each row can have."""
+        """Return the highest possible sum of discounted gains at ``k`` places of each row."""
         stored = self.truth.signed
         positive = stored.data > 0
         rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))[positive]
@@ -216,11 +216,11 @@ class _Places(NamedTuple):
         inside = place < len(discounts)
         weights = values[inside] * discounts[place[inside]]
         found = np.bincount(rows[inside], weights=weights, minlength=stored.shape[0])
-        return found.astype(np.float64)  # without a positive the counts are integers
+        return found.astype(np.float64)  # the counts are integers if there is no positive
 
 
 def _read(y_true: Any, y_score: Any, k: int, options: Any) -> Given:
-    """Read dense labels with all scores, or sparse labels with a list of the best labels."""
+    """Read dense labels with all scores, or dense or sparse labels with a list of best labels."""
     if not isinstance(k, Integral) or k < 1:
         raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
     if not isinstance(y_score, tuple):
@@ -242,7 +242,7 @@ def _read(y_true: Any, y_score: Any, k: int, options: Any) -> Given:
 
 
 def _find_places(given: Given, k: int) -> _Places:
-    """Find the first ``k`` observed labels of each row."""
+    """Find the ``k`` observed labels of each row with the highest scores."""
     truth, labels = given.T, given.S
     if isinstance(truth, SparseLabelMatrix):
         signs = truth.at(labels)
@@ -259,13 +259,13 @@ def _find_places(given: Given, k: int) -> _Places:
 def _check_list(scores: tuple[Any, ...], n: int, c: int) -> NDArray[np.intp]:
     if len(scores) != 2:
         raise ValueError(
-            f"If y_score is a tuple, it must be a pair (indices, scores); got {len(scores)} "
+            f"If y_score is a tuple, it must be a pair (indices, scores), got {len(scores)} "
             "elements."
         )
     labels, values = (np.asarray(to_numpy(part)) for part in scores)
     if labels.ndim != 2 or len(labels) != n or labels.shape != values.shape:
         raise ValueError(
-            f"The indices and the scores in y_score must have {n} rows and the same shape; got "
+            f"The indices and the scores in y_score must have {n} rows and the same shape, got "
             f"shapes {labels.shape} and {values.shape}."
         )
     if labels.dtype.kind not in "iu" or (labels.size and not 0 <= labels.min() <= labels.max() < c):

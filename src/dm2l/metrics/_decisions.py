@@ -1,4 +1,4 @@
-"""Metrics of decisions, and of probabilities."""
+"""Metrics for predicted labels and for probabilities."""
 
 from dataclasses import replace
 from typing import Any, Unpack
@@ -14,7 +14,7 @@ from dm2l.metrics._reading import Given, Kind, MetricOptions, MetricValue
 
 @_reading.shows_options
 def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
-    r"""Share of labels that are predicted wrongly.
+    r"""Share of labels whose prediction is wrong.
 
     .. math:: \frac{1}{|\Omega|} \sum_{(i,j) \in \Omega} [\hat y_{ij} \ne y_{ij}]
 
@@ -24,7 +24,7 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
         Labels 0/1 or -1/+1, NaN where missing. For other codings and masks, pass a
         :class:`~dm2l.labels.LabelMatrix`.
     y_pred : array-like of shape (n, c)
-        0/1 or -1/+1 decisions.
+        Predicted labels 0/1 or -1/+1.
     **options : dict
         As in :func:`ranking_loss`; the metric is defined on every entry. Lower is better.
 
@@ -50,12 +50,12 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
 
 @_reading.shows_options
 def f1_micro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> float | MetricValue:
-    r"""F1 score over all entries together (micro average).
+    r"""F1 score of all entries together (micro average).
 
     .. math:: \frac{2 TP}{2 TP + FP + FN}
 
-    Without positives and predicted positives the result is NaN, with a warning. Higher is better.
-    See :func:`hamming_loss` for parameters and return value.
+    If no entry is positive or predicted positive, the result is NaN, with a warning. Higher is
+    better. See :func:`hamming_loss` for parameters and return value.
 
     Examples
     --------
@@ -72,8 +72,8 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
 
     .. math:: \frac1c \sum_j \frac{2 TP_j}{2 TP_j + FP_j + FN_j}
 
-    Labels without observed and predicted positives are dropped; ``undefined=0.0`` counts them as 0,
-    as scikit-learn does. Higher is better. See :func:`hamming_loss` for parameters and return
+    Labels with neither observed nor predicted positives are dropped; ``undefined=0.0`` counts them
+    as 0, as in scikit-learn. Higher is better. See :func:`hamming_loss` for parameters and return
     value.
 
     Examples
@@ -89,12 +89,12 @@ def f1_macro(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> floa
 def calibrated_log_loss(
     y_true: Any, y_score: Any, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Log loss of scores after calibration by a cross-fitted logistic curve per label.
+    r"""Log loss of scores after cross-fitted calibration with a logistic curve per label.
 
     .. math:: -\frac{1}{n c} \sum_{i, j} \log p(y_{ij} \mid f_{ij})
 
-    The logistic curve of a label is shrunk towards the curve of all labels, and fitted without the
-    evaluated rows. With ``estimate=False``, all observed entries have the same weight. Lower is
+    The curve of a label is fitted without the evaluated rows, and shrunk towards the common curve
+    of all labels. With ``estimate=False``, all observed entries have the same weight. Lower is
     better. See :func:`ranking_loss` for parameters and return value.
 
     Examples
@@ -128,7 +128,7 @@ def calibrated_log_loss(
 def f1_parts(
     T: Signs, positive: NDArray[Any], weights: NDArray[np.float64] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Numerator and denominator of the F1 score of each label."""
+    """Return the numerator and the denominator of the F1 score of each label."""
     w = np.ones((len(T), 1), dtype=np.int64) if weights is None else weights[:, None]
     hit = (w * ((T > 0) & positive)).sum(axis=0)
     wrong = (w * (((T > 0) & ~positive) | ((T < 0) & positive))).sum(axis=0)
@@ -155,7 +155,7 @@ def _f1(given: Given, *, macro: bool) -> float | MetricValue:
     right = np.clip(twice.sum(axis=0), 0, 2 * said)
     count = np.maximum(total.sum(axis=0), np.maximum(shown + said, right))
     counts = ((shown > 0) | (said > 0)).astype(np.float64)
-    if macro:  # without observed or predicted positives, missing positives make the F1 score 0
+    if macro:  # without observed and predicted positives, missing positives make the F1 score 0
         hidden = np.where(rows.T == 0, rows.plain, 0.0)
         counts = np.maximum(counts, 1 - np.prod(1 - hidden, axis=0))
     values = np.divide(right, count, out=np.zeros(len(count)), where=count > 0)

@@ -1,4 +1,4 @@
-"""All metrics in one call, a table of labels, and estimates from positive-unlabelled labels."""
+"""All metrics in one call, a table of metrics per label, and positive-unlabelled estimates."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ def evaluate(
     convention : {None, "paper", "published", "sklearn"}, default=None
         Convention of the ranking metrics; None is the default of each metric.
     k : sequence of int, default=(1, 3, 5)
-        Values of ``k`` for ``precision_at_k``; those above the number of labels are left out.
+        Values of ``k`` for ``precision_at_k``. Values above the number of labels are ignored.
     only : sequence of str, default=None
         Names of the metrics to compute; None computes all.
     **options : dict
@@ -49,8 +49,8 @@ def evaluate(
     Returns
     -------
     dict of str to MetricValue
-        Values by metric. A metric that is undefined on all rows or labels is NaN, without a
-        warning.
+        The value of each metric by name. A metric that is undefined on all rows or labels is NaN,
+        without a warning.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def evaluate(
 
 
 def label_table(y_true: Any, y_score: Any) -> dict[str, NDArray[Any]]:
-    """Counts, AUC and F1 score (of ``y_score > 0``) of each label; NaN where undefined.
+    """Return counts, AUC and F1 score (of ``y_score > 0``) of each label; NaN where undefined.
 
     See :func:`evaluate` for parameters. ``pandas.DataFrame`` accepts the result.
 
@@ -125,11 +125,11 @@ def evaluate_positive_unlabelled(
     Parameters
     ----------
     y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
-        Observed positives; every other entry counts as unlabelled.
+        Observed positives. Every other entry counts as unlabelled.
     class_prior : float or array-like of shape (c,)
         Share of positives of each label, for example ``model.class_prior_``.
     y_score, y_pred, k
-        As in :func:`evaluate`, for rows that the model was not fitted on.
+        As in :func:`evaluate`, for rows that were not used to train the model.
 
     Returns
     -------
@@ -151,10 +151,8 @@ def evaluate_positive_unlabelled(
     share = observed.mean(axis=0)
     use = (share > 0) & (share < 1)
     if not use.any():
-        raise ValueError(
-            "At least one label must have both observed positives and unlabelled rows."
-        )
-    # By chance, the share of observed positives in test rows may exceed the prior.
+        raise ValueError("y_true needs a label with both observed positives and unlabelled rows.")
+    # In test rows, the share of observed positives may exceed the prior by chance.
     prior = np.clip(prior, share, 1.0)
     n_positive = observed.sum(axis=0)[use]
     pi, s, predicted = prior[use], share[use], P.mean(axis=0)[use]

@@ -1,4 +1,4 @@
-"""Ranking metrics for the labels of each row, or for the rows of each label."""
+"""Metrics for the ranking of labels in each row, or of rows for each label."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,9 +21,9 @@ from dm2l.metrics._reading import (
     shows_options,
 )
 
-# A tied pair counts one half, except in the paper's text, where constant scores have an AUC of one.
+# A tied pair counts one half. In the paper's text it counts one, so constant scores have AUC one.
 _TIES = {None: 0.5, "paper": 1.0, "published": 0.5, "sklearn": 0.5}
-FULL_WEIGHT = 20  # observed entries of the rarer class from which a label has full weight
+FULL_WEIGHT = 20  # a label with so many observed entries of its rarer class has full weight
 
 
 @shows_options
@@ -48,24 +48,24 @@ def ranking_loss(
     convention : {"paper", "published", "sklearn"}, default="paper"
         Treatment of ties and of undefined rows, as described above.
     undefined : {None, "skip", "raise"} or float, default=None
-        Treatment of rows on which the formula divides by zero: leave them out, raise an error or
-        use this number. None means the treatment of the convention.
+        Treatment of rows for which the formula divides by zero: skip them, raise an error, or use
+        this number as their value. None means the treatment of ``convention``.
     return_counts : bool, default=False
-        Return a :class:`MetricValue`, which has the numbers of entries and rows.
+        Whether to return a :class:`MetricValue`, which contains the numbers of entries and rows.
     estimate : bool, default=True
         If labels are missing, estimate the value that the complete labels would give. False
         evaluates only the observed labels.
     rates : None, array-like or tuple of two, default=None
         Observed rates for the estimate: one number, one per label, one per row (a column) or one
-        per entry. A tuple contains the rates of positives and of negatives. None estimates a rate
-        per label from the mask, with a factor per row if rows differ by more than chance.
+        per entry. A tuple contains the rates of positives and of negatives. If None, rates per
+        label are estimated from the mask, with factors for rows if they differ by more than chance.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights of rows. Rates that are estimated from the mask ignore them.
+        Non-negative weights of rows. The estimation of rates from the mask ignores them.
 
     Returns
     -------
     float or MetricValue
-        Lower is better.
+        The ranking loss; lower is better.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def label_ranking_average_precision(
     .. math:: \frac1p \sum_i \frac1{|C_i^+|} \sum_{j \in C_i^+}
               \frac{|\{l \in C_i^+ : rank(l) \le rank(j)\}|}{rank(j)}
 
-    ``rank`` counts the labels that score at least as high; "published" breaks ties by label
+    ``rank`` is the number of labels with at least the same score; "published" breaks ties by label
     order, with the later label first. Rows without observed positives are dropped ("paper",
     "published") or count 1 ("sklearn"). Rows without observed negatives count 1, except that
     "published" drops them. Higher is better. See :func:`ranking_loss` for parameters and return
@@ -124,7 +124,7 @@ def label_ranking_average_precision(
 def coverage_error(
     y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Depth in a row's ranking at which all its positives are found (the paper's Cvg).
+    r"""Number of labels to go down in a row's ranking to find all positives (the paper's Cvg).
 
     .. math:: \frac1p \sum_i \max_{j \in C_i^+} rank(j) - 1
 
@@ -252,8 +252,8 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 
 
 def label_discrimination(y_true: Any, y_score: Any, **options: Any) -> float | MetricValue:
-    """Weighted mean over labels of the average of correlation and ``2 AUC - 1``; 0 for chance."""
-    # Neither term is squared, because squares would make rare and difficult labels irrelevant.
+    """Return the weighted mean over labels of (correlation + 2 AUC - 1) / 2; 0 for chance."""
+    # Neither term is squared, because squares would give rare and difficult labels no influence.
     options["estimate"] = False
     given = read(y_true, y_score, **options)
     value, weight = _by_label(given)
@@ -262,9 +262,9 @@ def label_discrimination(y_true: Any, y_score: Any, **options: Any) -> float | M
 
 
 def ranking_and_discrimination(y_true: Any, y_score: Any, **options: Any) -> float | MetricValue:
-    """Mean of :func:`label_ranking_average_precision` and :func:`label_discrimination`."""
-    # With missing labels both are noisy, but their errors differ, so that their mean selects better
-    # hyperparameters than either (benchmarks/selection.py).
+    """Return the mean of label_ranking_average_precision and :func:`label_discrimination`."""
+    # With missing labels, both metrics are noisy. As their errors differ, their mean selects better
+    # hyperparameters than either of them (benchmarks/selection.py).
     given = read(y_true, y_score, **options)
     rows: Any = label_ranking_average_precision(replace(given, return_counts=True), None)
     by_label, weight = _by_label(given)
@@ -274,7 +274,7 @@ def ranking_and_discrimination(y_true: Any, y_score: Any, **options: Any) -> flo
 
 
 def _by_label(given: Given) -> tuple[Array, Array]:
-    """Discrimination of each label, and its weight: 0 if only one class is observed."""
+    """Return the discrimination and the weight of each label; 0 if only one class is observed."""
     T, S, w = given.T, given.S, given.weights
     weights = np.ones((len(T), 1)) if w is None else w[:, None]
     yes, no = ((weights * side).sum(axis=0) for side in (T > 0, T < 0))
@@ -284,7 +284,7 @@ def _by_label(given: Given) -> tuple[Array, Array]:
 
 
 def _correlation(T: Signs, S: Array, weights: Array) -> Array:
-    """Correlation of each label with its scores; 0 if the label or its scores are constant."""
+    """Return the correlation of each label with its scores; 0 if either is constant."""
     known = np.where(T != 0, weights, 0.0)
     total = np.maximum(known.sum(axis=0), 1e-300)
     y, s = (M - (known * M).sum(axis=0) / total for M in (T, S))
@@ -309,7 +309,7 @@ class _Order:
         self.positive, negative = T > 0, T < 0
         positives = np.cumsum(self.positive, axis=1, dtype=np.int64)
         negatives = np.cumsum(negative, axis=1, dtype=np.int64)
-        # Counts of scores "at least as high" include all of a run of equal keys.
+        # The counts of scores that are at least as high include all equal keys.
         start, end = tie_runs(key, break_ties)
         self.positives_from = np.take_along_axis(positives, end, axis=1)
         self.negatives_from = np.take_along_axis(negatives, end, axis=1)
@@ -322,13 +322,13 @@ class _Order:
         return np.sum(np.where(self.positive, values, 0.0), axis=1)
 
     def auc(self, ties: float) -> Array:
-        """Share of pairs in the right order; a tied pair counts as ``ties``."""
+        """Return the share of pairs in the right order; a tied pair counts as ``ties``."""
         wrong = ties * self.negatives_above + (1 - ties) * self.negatives_from
         return ratio(self.n_pairs - self.sum_over_positives(wrong), self.n_pairs)
 
 
 def _labels(T: Signs, S: Array, weights: Array) -> Iterator[tuple[Any, ...]]:
-    """For labels with both classes: column, rows by rising score, scores, positives, weights."""
+    """Yield column, sorted rows, scores, positives and weights of each label with both classes."""
     weights = np.broadcast_to(weights, T.shape)
     for k in range(T.shape[1]):
         at = np.flatnonzero(T[:, k])
@@ -340,7 +340,7 @@ def _labels(T: Signs, S: Array, weights: Array) -> Iterator[tuple[Any, ...]]:
 
 
 def _weighted_label_auc(T: Signs, S: Array, weights: Array, ties: float) -> Array:
-    """AUC of every label with weighted entries; 0 if only one class is observed."""
+    """Return the AUC of every label with weighted entries; 0 if only one class is observed."""
     values = np.zeros(T.shape[1])
     for k, _, scores, _, w_yes, w_no in _labels(T, S, weights):
         below = _below(scores, w_no, ties) / w_no.sum()
@@ -349,7 +349,7 @@ def _weighted_label_auc(T: Signs, S: Array, weights: Array, ties: float) -> Arra
 
 
 def _estimated_label_auc(given: Given, ties: float, fill: float | None) -> float | MetricValue:
-    """Mean AUC of labels with each entry weighted by its inverse observed rate."""
+    """Estimate the mean AUC of labels, weighting each entry by its inverse observed rate."""
     # Labels with both classes observed also represent labels with only one observed class.
     rows: Any = given.complete
     n, c = rows.T.shape
@@ -369,17 +369,17 @@ def _estimated_label_auc(given: Given, ties: float, fill: float | None) -> float
         off = (m / (m - 1)) ** 0.5 * (below - values[k])
         shares[at, k] += w_yes * off / P
         spreads.append(float((off[yes] ** 2).mean()))
-    for place in lone:  # a single positive has no spread; use that of the other labels
+    for place in lone:  # a single positive has no variance; use that of the other labels
         shares[place] = np.mean(spreads) ** 0.5 if spreads else 0.5
     return given.estimate_by_label(values, counts, shares, fill)
 
 
 @lru_cache(maxsize=10_000)
 def _represented(seen: int, rate: float, n_labels: int) -> float:
-    """Number of labels that a label with ``seen`` observed positives represents."""
+    """Return how many labels a label with ``seen`` observed positives represents."""
     # A label with P positives has an observed positive with probability 1 - (1 - rate) ** P.
-    # Weights that depend on the number of observed positives correct this for every P; they are
-    # shrunk if labels are few.
+    # Weights that depend on the number of observed positives correct this for every P. They are
+    # shrunk if there are few labels.
     if rate >= 1 or seen > 20:
         return 1.0
     P, m = np.arange(1, 61)[:, None], np.arange(1, 31)
@@ -392,7 +392,7 @@ def _represented(seen: int, rate: float, n_labels: int) -> float:
 
 
 def _below(scores: Array, weights: Array, ties: float) -> Array:
-    """Total weight of lower sorted scores, plus the share ``ties`` of the weight of equal ones."""
+    """Return the total weight of lower scores, plus ``ties`` times the weight of equal scores."""
     sums = np.concatenate([[0.0], np.cumsum(weights)])
     low, high = (np.searchsorted(scores, scores, side) for side in ("left", "right"))
     return (1 - ties) * sums[low] + ties * sums[high]

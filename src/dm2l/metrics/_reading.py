@@ -1,4 +1,4 @@
-"""Read the labels and scores that a metric is called with, and average over units."""
+"""Read the arguments of metrics, and average values over rows, labels or entries."""
 
 import warnings
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _Metric = TypeVar("_Metric", bound=Callable[..., Any])
 
 
 class MetricOptions(TypedDict, total=False):
-    """Options of every metric, as :func:`dm2l.metrics.ranking_loss` explains them."""
+    """Options of every metric, which :func:`dm2l.metrics.ranking_loss` explains."""
 
     undefined: Undefined
     return_counts: bool
@@ -34,7 +34,7 @@ class MetricOptions(TypedDict, total=False):
 
 
 class MetricValue(NamedTuple):
-    """Value of a metric, with the number of labels and rows that it is based on.
+    """Value of a metric, with the numbers of entries and rows or labels that it is based on.
 
     Attributes
     ----------
@@ -43,13 +43,13 @@ class MetricValue(NamedTuple):
     n_entries : int
         Number of observed entries.
     n_units, n_undefined : int
-        Number of rows, labels or entries that the value averages, and number of those on which the
-        metric is undefined. Both numbers are estimates if the value is an estimate.
+        Number of units (rows, labels or entries) that the value averages, and number of units for
+        which the metric is undefined. Both numbers are estimates if the value is an estimate.
     kind : {"complete", "estimate", "observed"}
-        "complete" if no label is missing, "estimate" for an estimate of the value that the complete
-        labels would give, "observed" for the value of only the observed labels.
+        "complete" if no label is missing. "estimate" if the value that the complete labels would
+        give was estimated. "observed" if only the observed labels were evaluated.
     standard_error : float
-        Standard error of an estimate for the sampling of rows; NaN for the other kinds.
+        Standard error of an estimate due to the sampling of rows; NaN for the other kinds.
     """
 
     value: float
@@ -64,7 +64,7 @@ class MetricValue(NamedTuple):
 class Given:
     """Labels, scores and weights of the evaluated rows, and the options of the metric."""
 
-    T: Any  # signs; or a SparseLabelMatrix beside a list of the best labels
+    T: Any  # signs; or a SparseLabelMatrix if scores are a list of the best labels
     S: NDArray[Any]
     weights: Array | None  # None: all rows have weight one
     complete: CompleteRows | None  # None: only observed labels are evaluated
@@ -86,15 +86,15 @@ class Given:
         unit: str = "rows",
         weights: Array | None = None,
     ) -> float | MetricValue:
-        """Mean of ``values`` over units; ``fill`` is the convention's value of undefined units."""
+        """Return the mean over units; ``fill`` is the convention's value for undefined units."""
         # In every convention, units without observed entries are dropped and count as undefined.
         weights = self.weights if unit == "rows" else weights
         empty = n_observed == 0 if weights is None else (n_observed == 0) | (weights == 0)
         lacking = ~defined | empty
         if self.undefined == "raise" and not len(values):
             raise ValueError(
-                "The metric is undefined, because no label is observed. Pass undefined='skip' to "
-                "get nan."
+                "The metric is undefined, because no label is observed. Pass observed labels, or "
+                "undefined='skip' to get nan."
             )
         self._refuse(lacking, unit)
         fill = self._fill(fill)
@@ -116,8 +116,8 @@ class Given:
         rows: Any = self.complete
         if self.undefined == "raise":
             raise ValueError(
-                "undefined='raise' requires estimate=False, because missing labels hide on which "
-                "rows the metric is undefined."
+                "undefined='raise' requires estimate=False, because with missing labels it is "
+                "unknown for which rows the metric is undefined."
             )
         fill = self._fill(fill)
         lacking = float((rows.weights * (1 - counted)).sum())
@@ -137,7 +137,7 @@ class Given:
     def estimate_by_label(
         self, values: Array, counts: Array, shares: Array, fill: float | None = None
     ) -> float | MetricValue:
-        """Estimate the mean over labels; ``shares`` holds the rows' parts of each label's error."""
+        """Estimate the mean over labels; ``shares`` are the parts of rows in each label's error."""
         rows: Any = self.complete
         lacking = counts == 0
         self._refuse(lacking, "labels")
@@ -180,7 +180,7 @@ class Given:
 
 
 def standard_error(shares: Array) -> float:
-    """Standard error of a sum over independent rows (linear jackknife)."""
+    """Return the standard error of a sum over independent rows (linear jackknife)."""
     n = len(shares)
     return float(np.sqrt((shares**2).sum() * n / (n - 1))) if n > 1 else float("nan")
 
@@ -215,7 +215,7 @@ def given_rows(
     rates: Any = None,
     sample_weight: Any = None,
 ) -> Given:
-    """Select the rows with positive weight and prepare the estimate for complete labels."""
+    """Select rows with positive weight, and prepare the estimate for the complete labels."""
     if isinstance(undefined, str) and undefined not in ("skip", "raise"):
         raise ValueError(f"undefined must be None, 'skip', 'raise' or a number, got {undefined!r}.")
     weights, complete = None, None
@@ -228,7 +228,7 @@ def given_rows(
 
 
 def shows_options(metric: _Metric) -> _Metric:
-    """Show the shared options in the signature of a metric."""
+    """Decorator that adds the shared options to the signature of a metric."""
     own, shared = signature(metric), signature(given_rows).parameters.values()
     parts = [part for part in own.parameters.values() if part.kind is not part.VAR_KEYWORD]
     parts += [part for part in shared if part.kind is part.KEYWORD_ONLY]
@@ -237,7 +237,7 @@ def shows_options(metric: _Metric) -> _Metric:
 
 
 def read_decisions(y_true: Any, y_pred: Any, **options: Any) -> Given:
-    """Read labels, decisions and options: ``S`` is True where a label is predicted."""
+    """Read labels, decisions and options; ``S`` is True where a label is predicted positive."""
     if isinstance(y_true, Given):
         return replace(y_true, S=y_pred)
     T, P = signs_and_scores(y_true, y_pred, "y_pred")
@@ -253,13 +253,13 @@ def read_decisions(y_true: Any, y_pred: Any, **options: Any) -> Given:
 
 
 def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
-    """Read labels for a metric: a 1-D array is a single label rather than classes."""
+    """Read labels for a metric; a 1-D array is read as a single label, not as classes."""
     if isinstance(y_true, SparseLabelMatrix):
         return LabelMatrix.of_signs(y_true.signs(), negative=y_true.negative)
     if isinstance(y_true, LabelMatrix) and y_true.kind == "multilabel" and not marks:
         return y_true
     if not sp.issparse(y_true) and np.ndim(y_true) == 1 and not isinstance(y_true, LabelMatrix):
-        # If labels were read as classes, a test fold with a single class would be an error.
+        # As classes, the labels of a test fold with a single class would raise an error.
         if hasattr(y_true, "to_frame"):  # pandas and polars
             y_true = y_true.to_frame()
         else:
@@ -289,13 +289,13 @@ def signs_and_scores(y_true: Any, y_score: Any, what: str = "y_score") -> tuple[
 
 
 def check_scores(labels: LabelMatrix, y_score: Any, what: str = "y_score") -> Array:
-    """Scores as float64: one finite number for each label of each row."""
+    """Return scores as float64, after checking that each label of each row has a finite one."""
     S = np.asarray(to_numpy(y_score), dtype=np.float64)
     if S.ndim == 1 and labels.n_labels == 1:
         S = S[:, None]
     if S.shape != labels.signs.shape:
         shape = labels.signs.shape
-        raise ValueError(f"{what} must have the shape of the labels, {shape}; got {S.shape}.")
+        raise ValueError(f"{what} must have the shape of the labels, {shape}, got {S.shape}.")
     refuse_shuffled(labels.names, getattr(y_score, "columns", None), what)
     if not np.isfinite(S).all():
         row, column = np.argwhere(~np.isfinite(S))[0]

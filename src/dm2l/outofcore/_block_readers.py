@@ -54,9 +54,7 @@ def table_reader(path: Any, labels: Any, **options: Any) -> Source:
     raise ValueError(f"{files[0]} has no suffix of a format that row blocks can read: {known}.")
 
 
-def _columns(
-    tables: Sequence[list[str]], files: list[Path], labels: Any, drop: Any
-) -> tuple[list[str], list[str]]:
+def _columns(tables: Any, files: Any, labels: Any, drop: Any) -> tuple[list[str], list[str]]:
     """Names of the features and labels of tables, which must have the same columns."""
     names, where = tables[0], str(files[0])
     for other, path in zip(tables, files, strict=True):
@@ -67,9 +65,7 @@ def _columns(
     return [names[j] for j in features], [names[j] for j in chosen]
 
 
-def parquet_blocks(
-    files: list[Path], labels: Any, drop: Any = (), rows: int | None = None
-) -> Source:
+def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = None) -> Source:
     types, frame = require("pyarrow", "io").types, require("pandas", "io").DataFrame
     schemas, n_rows = [], 0
     for path in files:

@@ -16,36 +16,26 @@ from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import block_rows
 from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, constant_scores
-from dm2l.outofcore._gram_problem import (
-    GramProblem,
-    PassProblem,
-    StatisticsProblem,
-    sum_over_blocks,
-)
+from dm2l.outofcore._gram_problem import PassProblem, StatisticsProblem, sum_over_blocks
 from dm2l.outofcore._sample import MAX_BYTES, MAX_ROWS
 from dm2l.outofcore._source import Block, RemoteBlocks, RowBlocks, stacked
 from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 
 Strategy = Literal["memory", "statistics", "passes"]
 
-# Number of candidate rows per landmark of a Nystroem approximation.
-CANDIDATES = 4
-# Number of evaluations of the objective in a typical fit.
-EVALUATIONS = 40
-# Work per label for its Gram matrices, relative to one Gram matrix of all rows.
-LABEL_SHARE = 0.2
+CANDIDATES = 4  # number of candidate rows per landmark of a Nystroem approximation
+EVALUATIONS = 40  # number of evaluations of the objective in a typical fit
+LABEL_SHARE = 0.2  # work per label for its Gram matrices, relative to one Gram matrix of all rows
 # Rows in memory are fitted in memory unless statistics save this factor and this much work.
 FACTOR, MULTIPLICATIONS = 3.0, 1e10
-# Numbers in a block and in its temporaries.
-BLOCK = 6 * 8_000_000
-# Bytes that are assumed to be free if the system does not report them.
-UNKNOWN = 4 * 2**30
+BLOCK = 6 * 8_000_000  # numbers in a block and in its temporaries
+UNKNOWN = 4 * 2**30  # bytes that are assumed to be free if the system does not report them
 
 
 def fit_sums(
     fitting: Trainer,
     statistics: RowStatistics,
-    make: Callable[..., GramProblem],
+    make: Callable[..., Any],
     feature_map: FeatureMap,
     X: Any,
     last: WarmStart | None,
@@ -55,16 +45,12 @@ def fit_sums(
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
         return fitting.nothing(X, selection)
-    intercept, workers = bool(fitting.fit_intercept), blas_thread_count()
-    with blas_threads(selection.learnable.sum() * (statistics.n_features + intercept) ** 2):
-        problem = make(
-            fitting.lambda_d,
-            fitting.ridge(statistics.variances()),
-            intercept=intercept,
-            local=fitting.local,
-            discriminant=fitting.discriminant,
-            workers=workers,
-        )
+    terms = {"intercept": bool(fitting.fit_intercept), "workers": blas_thread_count()}
+    terms |= {"local": fitting.local, "discriminant": fitting.discriminant}
+    size = statistics.n_features + terms["intercept"]
+    with blas_threads(selection.learnable.sum() * size**2):
+        alpha = fitting.ridge(statistics.variances())
+        problem = make(fitting.lambda_d, alpha, **terms)
         start = fitting.start(problem, feature_map, last, selection)
         solution = fitting.solve(problem, feature_map, problem.ridge, start)
         W = problem.to_original(solution.W)
@@ -77,7 +63,7 @@ def fit_sums(
 
 
 def _coupled(
-    fitting: Trainer, problem: GramProblem, feature_map: FeatureMap, fit: SolverResult, rows: Any
+    fitting: Trainer, problem: Any, feature_map: FeatureMap, fit: SolverResult, rows: Any
 ) -> SolverResult:
     """Add leave-one-out scores of a sample of the rows to a fit."""
     X, T = rows
@@ -88,11 +74,9 @@ def _coupled(
         return fit
     Phi = float64(feature_map.transform(X))
     features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.offset)
+    scores, known = np.full(T.shape, np.nan), T[:, learnable]
     # Approximate scores would depend on the offset, and so on the first block.
-    scores = np.full(T.shape, np.nan)
-    scores[:, learnable] = fitting.leave_one_out(
-        problem, fit.solution, features, T[:, learnable], exact=True
-    )
+    scores[:, learnable] = fitting.leave_one_out(problem, fit.solution, features, known, exact=True)
     return replace(fit, leave_one_out_scores=scores, sample=(X, T))
 
 
@@ -110,10 +94,8 @@ def seen_rows(X: Any, T: Signs) -> Any:
 def _check_observed(labels: LabelMatrix, *, stacklevel: int) -> None:
     """Raise an error if no label is observed, and warn about constant labels."""
     if not labels.signs.any():
-        raise ValueError(
-            "All labels are missing in all blocks, but at least one must be observed. Check "
-            "missing_label and label_mask."
-        )
+        what = "All labels are missing in all blocks, but at least one must be observed."
+        raise ValueError(f"{what} Check missing_label and label_mask.")
     labels.warn_constant(stacklevel=stacklevel)
 
 
@@ -139,9 +121,8 @@ class Stream:
         """Continue the stream of a fitted estimator."""
         feature_map = fitting.stored_map(weights, n_features)
         if feature_map is None:
-            raise NotFittedError(
-                "The kernel approximation has no features yet. Call partial_fit with a first block."
-            )
+            what = "The kernel approximation has no features yet."
+            raise NotFittedError(f"{what} Call partial_fit with a first block.")
         if feature_map.n_coefficients != statistics.n_features:
             raise ValueError(
                 f"The statistics have {statistics.n_features} features, but the kernel "
@@ -185,12 +166,7 @@ def fit_source(
 
 
 def fit_arrays(
-    fitting: Trainer,
-    X: Any,
-    T: Signs,
-    strategy: str,
-    last: WarmStart | None,
-    weights: NDArray[np.float64] | None = None,
+    fitting: Trainer, X: Any, T: Signs, strategy: str, last: WarmStart | None, weights: Any
 ) -> SolverResult:
     """Fit to rows in memory by statistics or by passes."""
     if is_non_numpy(X):
@@ -351,7 +327,5 @@ def source_strategy(
 def refuse(reason: str) -> None:
     """Raise an error if there is a reason why a model cannot be fitted block by block."""
     if reason:
-        raise ValueError(
-            f"This model cannot be fitted block by block: {reason}. To read all rows into memory, "
-            "use strategy='memory'."
-        )
+        what = f"This model cannot be fitted block by block: {reason}."
+        raise ValueError(f"{what} To read all rows into memory, use strategy='memory'.")

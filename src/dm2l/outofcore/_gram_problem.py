@@ -79,13 +79,10 @@ class GramProblem:
         """Masked ridge solution by conjugate gradients."""
         W, settled = ridge_by_steps(self)
         if not settled:
-            warnings.warn(
-                "Conjugate gradients did not reach a relative gradient of 1e-8, because alpha is "
-                "small for features of such different scales. Scale the features, or use "
-                "strategy='statistics'.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            what = "Conjugate gradients did not reach a relative gradient of 1e-8, because alpha"
+            what += " is small for features of such different scales."
+            remedy = "Scale the features, or use strategy='statistics'."
+            warnings.warn(f"{what} {remedy}", ConvergenceWarning, stacklevel=2)
         return np.asarray(W)
 
     def gram(self, of: Array | None = None) -> Array:
@@ -237,9 +234,7 @@ class StatisticsProblem(GramProblem):
         return W
 
 
-def sum_over_blocks(
-    blocks: Iterable[Any], change: Callable[[Any], Any] | None, function: Callable[[Any], Part]
-) -> Part:
+def sum_over_blocks(blocks: Iterable[Any], change: Any, function: Callable[[Any], Part]) -> Part:
     """Sum of ``function(change(block))`` over blocks."""
     total: Part = ()
     for block in blocks if change is None else map(change, blocks):

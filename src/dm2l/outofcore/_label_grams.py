@@ -1,10 +1,8 @@
 """Gram matrices of the rows of every label, computed from products that labels share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,14 +12,13 @@ from dm2l._utils.arrays import one_blas_thread, run_all
 from dm2l.labels._entries import Signs
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 # Minimum number of rows in a block, and number of labels that then share products. Products of
 # fewer than a few hundred rows are slow (benchmarks/blocks.py --tune).
 SHARING = ((12_000, 3), (1_500, 2), (0, 1))
-# Number of rows that are gathered and multiplied together.
-PIECE = 1024
-# Maximum number of label patterns whose rows wait in a separate Gram matrix.
-MAX_PENDING = 16
+PIECE = 1024  # number of rows that are gathered and multiplied together
+MAX_PENDING = 16  # maximum number of label patterns whose rows wait in a separate Gram matrix
 
 
 def square(Phi: Any) -> Array:
@@ -47,9 +44,7 @@ def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
     return np.zeros((m, m)) if total is None else total
 
 
-def add_label_grams(
-    Phi: Any, T: Signs, H: Array, G: Array, workers: int = 1
-) -> tuple[Array, Array]:
+def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int) -> tuple[Array, Array]:
     """Add a block to ``H`` and ``G``; return the Gram matrices of all rows and of positive rows.
 
     Rows with the same signs in two or three labels form a cell, whose Gram matrix is computed once;
@@ -78,9 +73,7 @@ def add_label_grams(
             others += gram
         return others, largest
 
-    def side() -> Array:
-        return square_of_rows(Phi, np.flatnonzero(covered != many))
-
+    side = partial(square_of_rows, Phi, np.flatnonzero(covered != many))
     # Every task writes to its own matrices.
     with one_blas_thread():
         tasks: list[Callable[[], Any]] = [first, side, *(partial(further, g) for g in groups[1:])]
@@ -123,12 +116,10 @@ class LearnableRows:
 
     def __init__(self, size: int, n_labels: int) -> None:
         self.gram = np.zeros((size, size))
-        self.counted: NDArray[np.bool_] = np.zeros(n_labels, dtype=bool)
+        self.counted: Mask = np.zeros(n_labels, dtype=bool)
         self.pending: dict[bytes, Array] = {}
 
-    def add(
-        self, Phi: Any, entries: NDArray[np.bool_], learnable: NDArray[np.bool_], gram: Array
-    ) -> None:
+    def add(self, Phi: Any, entries: Mask, learnable: Mask, gram: Array) -> None:
         """Add the rows that have any entry; ``gram`` is their Gram matrix."""
         waiting = entries.any(axis=1) & ~entries[:, learnable].any(axis=1)
         if waiting.any():
@@ -142,7 +133,7 @@ class LearnableRows:
         self.gram += gram
         self.settle(learnable)
 
-    def settle(self, learnable: NDArray[np.bool_]) -> None:
+    def settle(self, learnable: Mask) -> None:
         """Include the waiting rows of labels that have become learnable."""
         self.counted |= learnable
         crowded = len(self.pending) > MAX_PENDING
@@ -152,7 +143,7 @@ class LearnableRows:
                 self.gram += self.pending.pop(pattern)
                 self.counted |= labels
 
-    def combine(self, other: LearnableRows, sign: float, learnable: NDArray[np.bool_]) -> None:
+    def combine(self, other: Self, sign: float, learnable: Mask) -> None:
         """Add or subtract all rows of another object."""
         self.gram += sign * other.gram
         if sign > 0:

@@ -1,7 +1,5 @@
 """A random sample of the rows of a stream, from which label correlations are estimated."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,7 +29,7 @@ class _Rows(NamedTuple):
     ranks: NDArray[np.float64]
     weights: NDArray[np.float64]
 
-    def take(self, rows: NDArray[np.intp]) -> _Rows:
+    def take(self, rows: NDArray[np.intp]) -> "_Rows":
         others = self.T[rows], self.ids[rows], self.ranks[rows], self.weights[rows]
         return _Rows(take_rows(self.X, rows), *others)
 
@@ -84,7 +82,7 @@ class RowSample:
             for part in self._parts
         ]
 
-    def combine(self, other: RowSample, sign: int) -> bool:
+    def combine(self, other: Self, sign: int) -> bool:
         """Add or subtract a sample; if a row is not found, empty the sample and return False."""
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)
@@ -156,16 +154,13 @@ class RowSample:
     def state(self) -> dict[str, Any]:
         """The sample as a dictionary of arrays."""
         self._settle()
-        state: dict[str, Any] = {"sample_limits": np.array([self.most, self.below])}
-        if self._parts:
-            (part,) = self._parts
-            inputs: dict[str, Any] = {"X": part.X}
+        state: dict[str, Any] = {"limits": np.array([self.most, self.below])}
+        for part in self._parts:  # one part, or none
+            state |= {"X": part.X, "T": part.T, "ranks": part.ranks, "weights": part.weights}
             if sp.issparse(part.X):
-                inputs = {name: getattr(part.X, name) for name in _CSR}
-                inputs["shape"] = np.array(part.X.shape)
-            inputs |= {"T": part.T, "ranks": part.ranks, "weights": part.weights}
-            state |= {f"sample_{name}": value for name, value in inputs.items()}
-        return state
+                X = state.pop("X")
+                state |= {name: getattr(X, name) for name in _CSR} | {"shape": np.array(X.shape)}
+        return {f"sample_{name}": value for name, value in state.items()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

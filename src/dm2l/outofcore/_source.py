@@ -1,7 +1,5 @@
 """Row blocks: sources of rows for repeated passes, and checks of each block."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array
+from sklearn.utils import _safe_indexing, check_array, gen_batches
 from sklearn.utils.validation import _get_feature_names
 
 from dm2l._utils.arrays import is_non_numpy
@@ -61,15 +59,8 @@ def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) ->
 
 def _indexable(part: Any) -> Any:
     """Convert an array-like so that its rows can be sliced."""
-    if part is None or hasattr(part, "iloc") or hasattr(part, "shape"):
-        return part.tocsr() if sp.issparse(part) else part
-    return np.asarray(part)
-
-
-def _slices(parts: Sequence[Any], rows: int) -> Iterator[Sequence[Any]]:
-    """Cut arrays into blocks of rows."""
-    for start in range(0, parts[0].shape[0], max(rows, 1)):
-        yield _cut(parts, slice(start, start + rows))
+    part = part if part is None or hasattr(part, "shape") else np.asarray(part)
+    return part.tocsr() if sp.issparse(part) else part
 
 
 def _first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:
@@ -84,10 +75,7 @@ def _first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence
 
 
 def _cut(parts: Sequence[Any], rows: slice) -> list[Any]:
-    return [
-        part if part is None else part.iloc[rows] if hasattr(part, "iloc") else part[rows]
-        for part in parts
-    ]
+    return [part if part is None else _safe_indexing(part, rows) for part in parts]
 
 
 def stacked(parts: list[Any]) -> Any:
@@ -148,10 +136,8 @@ class RowBlocks:
         ahead: bool = True,
     ) -> None:
         if not callable(read):
-            raise TypeError(
-                f"read must be a function that returns blocks, got {type(read).__name__}. Wrap an "
-                "iterable in a function: RowBlocks(lambda: ...)."
-            )
+            what = f"read must be a function that returns blocks, got {type(read).__name__}."
+            raise TypeError(f"{what} Wrap an iterable in a function: RowBlocks(lambda: ...).")
         self._read = read
         self.missing_label = missing_label
         self.missing_as = missing_as
@@ -192,7 +178,8 @@ class RowBlocks:
         for part, name in zip(parts[1:], ("Y", "label_mask", "sample_weight"), strict=True):
             if part is not None and part.shape[0] != n:
                 raise ValueError(f"X has {n} rows, but {name} has {part.shape[0]}.")
-        read = partial(_slices, parts, n if rows is None else block_rows(rows, 1))
+        slices = list(gen_batches(n, max(1, n if rows is None else block_rows(rows, 1))))
+        read = partial(map, partial(_cut, parts), slices)
         return cls(read, **({"n_rows": n, "ahead": False} | options))
 
     @classmethod
@@ -246,7 +233,7 @@ class RowBlocks:
         source.feature_names = np.array(names, dtype=object) if names else None
         return source
 
-    def head(self, rows: int) -> RowBlocks:
+    def head(self, rows: int) -> "RowBlocks":
         """Return row blocks of the first ``rows`` rows."""
         check_count("rows", rows)
         classes = self._form.labels.classes if self._form.labels is not None else None

@@ -20,12 +20,12 @@ from dm2l.outofcore._sample import MAX_ROWS, MEMBERS, RowSample
 
 _EPS = float(np.finfo(np.float64).eps)
 _FORMAT = 2
+_FOREIGN = "so these statistics do not contain the block. Subtract only rows that were added."
 _ROWS = ("rows", "positive_rows")
-_PATTERNS = [
-    f"{rows}_{part}" for rows in _ROWS for part in ("gram", "counted", "patterns", "pending")
-]
+_PARTS = ("gram", "counted", "patterns", "pending")
 _NAMES = ("n_features", "n_labels", "positives", "negatives", "offset", "H", "G")
-_MEMBERS = ("format", "begun", *_NAMES, *_PATTERNS, *MEMBERS)
+_WAITING = [f"{rows}_{part}" for rows in _ROWS for part in _PARTS]
+_MEMBERS = ("format", "begun", *_NAMES, *_WAITING, *MEMBERS)
 
 
 class RowStatistics:
@@ -88,10 +88,9 @@ class RowStatistics:
                 f"{self.n_features} features and {self.n_labels} labels."
             )
         if T.dtype != np.int8 or (len(T) and (T.min() < -1 or T.max() > 1)):
-            raise ValueError(
-                "T must hold signs as int8: -1, 0 (missing) and +1. Convert other labels with "
-                "RowBlocks.from_arrays and GramStatistics.gather."
-            )
+            what = "T must hold signs as int8: -1, 0 (missing) and +1."
+            remedy = "Convert other labels with RowBlocks.from_arrays and GramStatistics.gather."
+            raise ValueError(f"{what} {remedy}")
         return X, T
 
     def _features(self, X: Any, rows: NDArray[np.intp]) -> Any:
@@ -124,21 +123,16 @@ class RowStatistics:
 
     def _combine(self, other: Self, sign: int) -> Self:
         if type(other) is not type(self):
-            raise TypeError(
-                f"{type(self).__name__} can only be combined with its own type, got "
-                f"{type(other).__name__}."
-            )
+            text = f"{type(self).__name__} can only be combined with its own type,"
+            raise TypeError(f"{text} got {type(other).__name__}.")
         for name in ("n_features", "n_labels"):
             if (mine := getattr(self, name)) != (its := getattr(other, name)):
                 raise ValueError(f"Statistics with {name}={mine} and {its} cannot be combined.")
         if sign < 0:
             more = (other.positives > self.positives) | (other.negatives > self.negatives)
             if more.any():
-                raise ValueError(
-                    f"Label {np.argmax(more)} has fewer positives or negatives than the block, so "
-                    "these statistics do not contain the block. Subtract only rows that were "
-                    "added."
-                )
+                what = f"Label {np.argmax(more)} has fewer positives or negatives than the block"
+                raise ValueError(f"{what}, {_FOREIGN}")
         if not self._begun:
             self.offset, self._begun = other.offset.copy(), other._begun
         elif other._begun and not np.array_equal(self.offset, other.offset):
@@ -186,13 +180,9 @@ class RowStatistics:
         if (excess > 0).any():
             column = int(np.argmax(excess))
             name = "the column of ones" if column == self.n_features else f"feature {column}"
-            raise ValueError(
-                f"The sum of squares of {name} would be negative, so these statistics do not "
-                "contain the block. Subtract only rows that were added."
-            )
+            raise ValueError(f"The sum of squares of {name} would be negative, {_FOREIGN}")
         kept = np.maximum(left[:-1], 0.0)
-        # roughly the default alpha If a single row is left, it may equal the offset and have no
-        # squares.
+        # Add roughly the default alpha. A single row that is left may equal the offset.
         kept += kept.sum() / max(float(left[-1]), 1.0)
         if left[-1] >= 1.5 and (_EPS * before[:-1] > 0.1 * kept).any():
             raise ValueError(
@@ -377,10 +367,8 @@ class GramStatistics(RowStatistics):
             state |= {name: _whole(state[name], size) for name in filter(_symmetric, state)}
             return cls.from_state(state)._checked()
         except FAULTS as error:
-            raise ValueError(
-                f"{path} is not a valid file of GramStatistics: {error}. Gather the statistics "
-                "again and save them."
-            ) from error
+            what = f"{path} is not a valid file of GramStatistics: {error}."
+            raise ValueError(f"{what} Gather the statistics again and save them.") from error
 
     def _checked(self) -> Self:
         size, c = self.n_features + 1, self.n_labels

@@ -17,8 +17,7 @@ from dm2l.outofcore._source import Block, RemoteBlocks, naming_block, read_block
 
 __all__ = ["DaskBlocks"]
 
-# Number of results that one task adds up.
-FAN_IN = 8
+FAN_IN = 8  # number of results that one task adds up
 # Graphs contain the weights of the model, which are large if there are many labels.
 _LARGE_GRAPHS = partial(config.set, {"distributed.admin.large-graph-warning-threshold": "10GB"})
 
@@ -92,10 +91,8 @@ class DaskBlocks(RemoteBlocks):
         """Tasks that return checked blocks; the first call runs the checks on the workers."""
         if self._blocks is None:
             n_features = self.n_features
-            checked = [
-                delayed(_read)(place, self._form, n_features, *parts)
-                for place, parts in enumerate(self._parts)
-            ]
+            parts, read = enumerate(self._parts), delayed(_read)
+            checked = [read(place, self._form, n_features, *part) for place, part in parts]
             with _LARGE_GRAPHS():
                 if self.keep:
                     checked = self.client.persist(checked)
@@ -155,10 +152,9 @@ def _current(client: Any) -> Any:
         try:
             client = get_client()
         except ValueError as error:
-            raise ValueError(
-                "There is no dask client. Create one with dask.distributed.Client(...), or pass "
-                "it as client=."
-            ) from error
+            what = "There is no dask client."
+            remedy = "Create one with dask.distributed.Client(...), or pass it as client=."
+            raise ValueError(f"{what} {remedy}") from error
     if client.asynchronous:
         raise ValueError("The dask client is asynchronous; create it with asynchronous=False.")
     return client
@@ -172,19 +168,16 @@ def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
         if part is None:
             continue
         if not hasattr(part, "to_delayed") or not hasattr(part, "ndim"):
-            raise TypeError(
-                f"{name} must be a dask array or a dask data frame, got {type(part).__name__}. "
-                "Convert it with dask.array.from_array or dask.dataframe.from_pandas."
-            )
+            text = f"{name} must be a dask array or a dask data frame, got {type(part).__name__}."
+            remedy = "Convert it with dask.array.from_array or dask.dataframe.from_pandas."
+            raise TypeError(f"{text} {remedy}")
         if hasattr(part, "rechunk"):  # blocks hold whole rows, and the same rows as X if known
             same = {0: chunks} if chunks and sum(chunks) == part.shape[0] else {}
             part = part.rechunk(dict.fromkeys(range(1, part.ndim), -1) | same)
         lists[name] = list(np.ravel(part.to_delayed()))
         if len(lists[name]) != len(lists["X"]):
-            raise ValueError(
-                f"X has {len(lists['X'])} blocks of rows, but {name} has {len(lists[name])}. Give "
-                "both the same partitions."
-            )
+            what = f"X has {len(lists['X'])} blocks of rows, but {name} has {len(lists[name])}."
+            raise ValueError(f"{what} Give both the same partitions.")
     return [list(parts) for parts in zip(*lists.values(), strict=True)]
 
 

@@ -1,7 +1,7 @@
-"""Read and write the uncompressed zip files of models.
+"""Read and write the uncompressed zip archives in which models are stored.
 
-Members are arrays in numpy's format, and texts. Members are not compressed and sizes are checked
-first, so the contents never take more memory than the file has bytes.
+Members are arrays in numpy's format, and texts. They are not compressed and their sizes are checked
+first, so reading them never takes more memory than the size of the file.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import numpy as np
@@ -25,14 +26,14 @@ from dm2l._utils.files import FAULTS, atomic_write
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 100_000
 _MAX_DIRECTORY = MAX_MEMBERS * 128
-# The errors of zipfile for damaged files. OSError comes from offsets outside the file.
+# Errors that zipfile raises for damaged files; offsets outside the file raise OSError.
 _DAMAGED: tuple[type[Exception], ...] = (*FAULTS, OSError)
 _CHUNK = 2**20  # bytes, more than the longest header of an array
-_LARGE = 2**30  # bytes; larger members get fields of 64 bits
+_LARGE = 2**30  # bytes; the sizes of larger members are stored as 64-bit fields
 
 KINDS = "biufcUSmM"
 _MAGIC = b"\x93NUMPY\x01\x00"
-# The headers that numpy writes for plain dtypes. numpy's own reader evaluates them as Python code.
+# The headers that numpy writes for plain dtypes. numpy would parse them as Python literals.
 _DTYPE = rb"[<>|][a-zA-Z]\d{1,8}(?:\[\d{0,8}\w{1,8}\])?"  # larger sizes overflow in numpy 1
 _HEADER = re.compile(
     rb"\{'descr': '(%b)', 'fortran_order': (True|False), " % _DTYPE
@@ -46,7 +47,7 @@ _PART = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*"
 _NAME = re.compile(rf"{_PART}(/{_PART})*")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
-brief = _SHORT.repr  # shortens a value from a file for a message
+brief = _SHORT.repr  # a shortened value from a file, for error messages
 
 
 class ModelFileError(ValueError):
@@ -91,7 +92,7 @@ class Archive:
                 raise ModelFileError(f"it has two members with the name {info.filename!r}.")
             self.sizes[info.filename] = info.file_size
         if sum(self.sizes.values()) > size:
-            raise ModelFileError("its members would have more bytes than the file.")
+            raise ModelFileError("its members are together larger than the file.")
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield the content of a member in pieces."""
@@ -133,10 +134,7 @@ class Archive:
 
 
 def _count_members(file: IO[bytes], size: int) -> int:
-    """Return the number of members that is given at the end of the file.
-
-    zipfile reads the whole directory of members at once, so its size must be checked before.
-    """
+    """Return the number of members after checking the zip directory, which zipfile reads whole."""
 
     def unpack(form: struct.Struct, place: int) -> tuple[Any, ...]:
         file.seek(max(place, 0))
@@ -161,25 +159,22 @@ def _count_members(file: IO[bytes], size: int) -> int:
             f"members and {_MAX_DIRECTORY} bytes are allowed."
         )
     if start + length != after:
-        raise ModelFileError("its zip directory is not where the end of the file locates it.")
+        raise ModelFileError("its zip directory is not at the position that its end records.")
     return n_members
 
 
 def _check_info(info: zipfile.ZipInfo) -> None:
-    """Reject kinds of members that model files do not have."""
-    # zipfile cuts names at a zero byte, so the original name is checked.
-    name = info.orig_filename
-    wrong = ""
-    if not _NAME.fullmatch(name) or ".." in name:
-        wrong = "has a name that is not allowed"
-    elif stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-        wrong = "is not a regular file"
-    elif info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-        wrong = "is compressed"
-    elif info.flag_bits:
-        wrong = "is encrypted or has other flags"
-    if wrong:
-        raise ModelFileError(f"its member {name!r} {wrong}.")
+    """Raise an error for a member of a kind that does not occur in model files."""
+    name = info.orig_filename  # ``filename`` would end at a zero byte
+    packed = info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size
+    for wrong, reason in (
+        (not _NAME.fullmatch(name) or ".." in name, "has a name that is not allowed"),
+        (stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG), "is not a regular file"),
+        (packed, "is compressed"),
+        (info.flag_bits, "is encrypted or has other flags"),
+    ):
+        if wrong:
+            raise ModelFileError(f"its member {name!r} {reason}.")
 
 
 def _read_header(
@@ -206,20 +201,8 @@ def _read_header(
     return dtype, shape, found[2] == b"True", start
 
 
-class _Sink:
-    """A file for writing that computes the hash of its content."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.hash = hashlib.sha256()
-
-    def write(self, content: Any) -> int:
-        self.hash.update(content)
-        return self._file.write(content)
-
-
 def new_member(name: str) -> zipfile.ZipInfo:
-    """Return the header of a member, without a time or system, for reproducible files."""
+    """Return a member header with a fixed time and system, so that files are reproducible."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system = 3
     info.external_attr = (stat.S_IFREG | 0o644) << 16
@@ -227,21 +210,27 @@ def new_member(name: str) -> zipfile.ZipInfo:
 
 
 def write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> str:
-    """Write a member and return its SHA-256."""
+    """Write an array as a member and return the SHA-256 hash of its bytes."""
+    digest = hashlib.sha256()
     with archive.open(new_member(name), "w", force_zip64=array.nbytes > _LARGE) as file:
-        sink = _Sink(file)
+
+        def write(part: bytes) -> None:
+            digest.update(part)
+            file.write(part)
+
+        sink: Any = SimpleNamespace(write=write)
         np.lib.format.write_array(sink, array, version=(1, 0), allow_pickle=False)
-    return sink.hash.hexdigest()
+    return digest.hexdigest()
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a file that replaces ``path`` after it is complete and on the disk."""
+    """Yield a temporary file that replaces ``path`` after it is completely on the disk."""
     with atomic_write(path) as partial, partial.open("xb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
-    if os.name == "posix":  # other systems cannot open a folder
+    if os.name == "posix":  # only POSIX systems can open and sync a folder
         folder = os.open(partial.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

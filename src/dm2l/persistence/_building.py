@@ -1,6 +1,6 @@
-"""Build objects from checked records, and select the attributes of objects to store.
+"""Build objects from checked records, and select which attributes of an object are stored.
 
-Attributes are stored and set unchanged, except for the classes in ``SPECIAL``.
+Attributes are stored and restored unchanged, except for the classes in ``SPECIAL``.
 """
 
 import inspect
@@ -25,10 +25,7 @@ _signature = cache(inspect.signature)  # needed for every tree of a forest
 
 
 class Builder:
-    """Build each object of a file once.
-
-    Arrays whose ids are in ``foreign`` move to the library and device of ``target``.
-    """
+    """Builds each object of a file once; moves ``foreign`` arrays to the device of ``target``."""
 
     def __init__(self, target: Any, foreign: set[int]) -> None:
         self._target = target
@@ -36,7 +33,7 @@ class Builder:
         self._made: dict[int, tuple[Any, Any]] = {}
 
     def build(self, value: Any) -> Any:
-        """Return the value with objects in place of its records."""
+        """Return a value in which every record is replaced by the object it describes."""
         if type(value) is list:
             return [self.build(item) for item in value]
         if type(value) is tuple:
@@ -60,13 +57,12 @@ class Builder:
         state = {name: self.build(part) for name, part in value.state.items()}
         cls = class_of(value.entry)
         parameters = _signature(cls).parameters if value.entry.groups else {}
-        # Only some versions of scikit-learn have all parameters, and files of dm2l may lack one.
+        # Versions of scikit-learn differ in parameters, and old files of dm2l lack ``rules``.
         later = {"rules"} if value.entry.module.startswith("dm2l.") else parameters.keys()
         for name in value.entry.optional & later & (parameters.keys() - state.keys()):
             state[name] = parameters[name].default
-        missing = sorted(parameters.keys() - state.keys())
-        if missing:
-            lacks = f"it lacks the parameter {missing[0]!r} of {cls.__name__}"
+        for name in sorted(parameters.keys() - state.keys()):
+            lacks = f"it lacks the parameter {name!r} of {cls.__name__}"
             raise ModelFileError(f"{lacks}. {OTHER_VERSION}")
         if state.get("_home", "numpy") != "numpy":
             state["_home"] = device_name(self._target)
@@ -78,20 +74,19 @@ class Builder:
 
 
 def class_of(entry: Entry) -> Any:
-    """Import the class of an entry."""
+    """Import and return the class of an entry."""
     return getattr(import_module(entry.module), entry.name)
 
 
 def _plain(cls: Any, state: State) -> Any:
-    made = cls.__new__(cls)
-    _set(made, state)
-    return made
+    return _set(cls.__new__(cls), state)
 
 
-def _set(made: Any, state: State) -> None:
-    """Set attributes like pickle, also of a frozen object."""
+def _set(made: Any, state: State) -> Any:
+    """Set attributes without ``__setattr__``, so that frozen objects can be restored, too."""
     for name, part in state.items():
         object.__setattr__(made, name, part)
+    return made
 
 
 def _set_requests(value: Any, requests: dict[str, dict[str, Any]]) -> None:
@@ -104,7 +99,7 @@ def _set_requests(value: Any, requests: dict[str, dict[str, Any]]) -> None:
 
 
 def _trusted(name: str, parts: dict[str, Any]) -> Any:
-    """Make an object of a class that the caller trusts, as pickle would make it."""
+    """Create an object of a class that the caller trusts, in the same way as pickle."""
     made = named(name)
     arguments = parts.get("arguments")
     if "new" in parts:
@@ -114,13 +109,12 @@ def _trusted(name: str, parts: dict[str, Any]) -> Any:
     if "items" in parts:
         made.update(parts["items"])
     if "state" in parts:
-        restore = getattr(made, "__setstate__", partial(_set, made))
-        restore(parts["state"])
+        getattr(made, "__setstate__", partial(_set, made))(parts["state"])
     return made
 
 
 def named(name: str) -> Any:
-    """Return a class or function by its full name."""
+    """Import and return the class or function with a qualified name."""
     module, *rest = name.rpartition(".")
     try:
         return getattr(import_module(module), rest[-1])
@@ -132,11 +126,9 @@ def named(name: str) -> Any:
 
 
 def _tree(cls: Any, state: State) -> Any:
-    n_classes = np.array([state["n_classes"]], dtype=np.intp)
-    made = cls(state["n_features"], n_classes, 1)
-    nodes = state["nodes"]
-    values = {"nodes": nodes, "values": np.ascontiguousarray(state["values"])}
-    made.__setstate__({"max_depth": state["max_depth"], "node_count": len(nodes), **values})
+    made = cls(state.pop("n_features"), np.array([state.pop("n_classes")], dtype=np.intp), 1)
+    values = np.ascontiguousarray(state["values"])
+    made.__setstate__(state | {"node_count": len(state["nodes"]), "values": values})
     return made
 
 
@@ -147,15 +139,11 @@ def _tree_state(value: Any) -> State:
 
 
 def _node_state(nodes: Any) -> State:
-    """Return nodes as bytes, with zeros for the padding between fields, for reproducible files."""
+    """Return nodes as bytes; padding between fields is zero, so that files are reproducible."""
     clean = np.zeros(nodes.shape, dtype=nodes.dtype)
     for name in nodes.dtype.names:
         clean[name] = nodes[name]
     return {"fields": str(nodes.dtype.descr), "nodes": clean.view(np.uint8).reshape(len(nodes), -1)}
-
-
-def _predictor_state(value: Any) -> State:
-    return _attributes(value) | _node_state(value.nodes)
 
 
 def _boosting(cls: Any, state: State) -> Any:
@@ -172,20 +160,20 @@ def _vectorizer(cls: Any, state: State) -> Any:
 
 
 def _vectoriser_state(value: Any) -> State:
-    """Return attributes with the vocabulary as a list of words in the order of their columns."""
+    """Return attributes with the vocabulary as a list of terms in the order of their columns."""
     state = _attributes(value)
     if "vocabulary_" in state:
-        words = {int(place): word for word, place in state["vocabulary_"].items()}
-        if sorted(words) != list(range(len(state["vocabulary_"]))):
-            raise TypeError("a vocabulary that does not number its words from 0 cannot be saved")
-        state["vocabulary_"] = [words[place] for place in range(len(words))]
+        words = sorted(state["vocabulary_"], key=state["vocabulary_"].__getitem__)
+        if [state["vocabulary_"][word] for word in words] != list(range(len(words))):
+            raise TypeError("its vocabulary must map the n terms to the indices 0 to n - 1")
+        state["vocabulary_"] = words
     return state
 
 
 def _random_state_state(value: Any) -> State:
     found = value.get_state(legacy=False)
     if found["bit_generator"] != "MT19937":
-        raise TypeError(f"a RandomState of the generator {found['bit_generator']} cannot be saved")
+        raise TypeError(f"its random generator must be MT19937, got {found['bit_generator']}")
     parts = {"has_gauss": int(found["has_gauss"]), "gauss": float(found["gauss"])}
     return {"key": found["state"]["key"], "position": int(found["state"]["pos"])} | parts
 
@@ -197,13 +185,13 @@ def _random_state(cls: Any, state: State) -> Any:
 
 
 def _attributes(value: Any) -> State:
-    # The own __getstate__ of scikit-learn's estimators would add their version.
+    # BaseEstimator.__getstate__ would add the version of scikit-learn.
     found: Any = object.__getstate__(value)
     return dict(found or {})
 
 
 def state_of(value: Any, entry: Entry) -> State:
-    """Return the attributes of an object that are stored."""
+    """Return the attributes of an object that a model file stores."""
     state = SPECIAL.get(entry.name, (_attributes, _plain))[0](value)
     requests = state.pop("_metadata_request", None)
     if requests is not None:
@@ -212,7 +200,7 @@ def state_of(value: Any, entry: Entry) -> State:
     return {
         name: part
         for name, part in state.items()
-        # A cached property is computed again when it is needed.
+        # Cached properties are not stored, because they are computed again on demand.
         if name not in entry.dropped
         and not isinstance(getattr(type(value), name, None), cached_property)
     }
@@ -232,7 +220,7 @@ def _rules_state(value: Any) -> State:
 
 
 def _without_times(value: Any) -> State:
-    """Return attributes with NaN for measured times, so that equal fits give equal files."""
+    """Return attributes with measured times set to NaN, so that equal fits give equal files."""
     state = _attributes(value)
     for name, column in (("leaderboard_", "seconds"), ("cv_results_", "mean_fit_time")):
         if name in state:
@@ -242,7 +230,7 @@ def _without_times(value: Any) -> State:
     return state
 
 
-# For each class, a function that returns its stored state and one that makes it from this state.
+# For each class, two functions: one returns its stored state, one restores an object from it.
 SPECIAL: dict[str, tuple[Callable[[Any], State], Callable[[Any, State], Any]]] = {
     "AutoClassifier": (_without_times, _plain),
     "CountVectorizer": (_vectoriser_state, _vectorizer),
@@ -255,5 +243,5 @@ SPECIAL: dict[str, tuple[Callable[[Any], State], Callable[[Any, State], Any]]] =
     "RandomState": (_random_state_state, _random_state),
     "TfidfVectorizer": (_vectoriser_state, _vectorizer),
     "Tree": (_tree_state, _tree),
-    "TreePredictor": (_predictor_state, _plain),
+    "TreePredictor": (lambda value: _attributes(value) | _node_state(value.nodes), _plain),
 }

@@ -1,12 +1,12 @@
 """Check that the attributes of an object are consistent, beyond the sizes of their dimensions.
 
-Compiled code of scikit-learn follows the nodes of a tree and reads their columns without checking
-that these exist.
+Compiled code of scikit-learn reads child nodes and feature columns of a tree without checking that
+they exist, so inconsistent indices could crash Python.
 """
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,20 +20,16 @@ METHODS = (
     *("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function"),
     *("score", "split", "transform", "inverse_transform"),
 )
-_NODES = {
-    "Tree": ("sklearn.tree._tree", "NODE_DTYPE"),
-    "TreePredictor": ("sklearn.ensemble._hist_gradient_boosting.common", "PREDICTOR_RECORD_DTYPE"),
-}
 _NO_TREE = "has nodes that do not form a tree"
 _NO_FEATURE = "splits on a feature that does not exist"
 _CATEGORICAL = "has categorical features"
 _INFREQUENT = {"_default_to_infrequent_mappings", "_infrequent_indices"}
-CHECKS: dict[str, list[Callable[[Record], None]]] = {}
-_Check = TypeVar("_Check", bound=Callable[[Record], None])
+_Check = Callable[[Record], None]
+CHECKS: dict[str, list[_Check]] = {}
 
 
 class Wrong(Exception):  # noqa: N818 - its text is the predicate of a longer message
-    """A record is not valid."""
+    """The attributes of a record are inconsistent."""
 
 
 def _check(*names: str) -> Callable[[_Check], _Check]:
@@ -48,18 +44,18 @@ def _check(*names: str) -> Callable[[_Check], _Check]:
 
 
 def _refuse(wrong: Any, reason: str) -> None:
-    """Raise :class:`Wrong` if ``wrong``; messages put the name of the object before the reason."""
+    """Raise :class:`Wrong` if ``wrong`` is true; ``reason`` follows the object's name."""
     if wrong:
         raise Wrong(reason)
 
 
 def _inside(places: Any, size: int) -> bool:
-    """Whether all positions are from 0 to below a size."""
+    """Return whether all positions are between 0 and ``size - 1``."""
     return bool(((places >= 0) & (places < size)).all())
 
 
 def depth_of(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -> int | None:
-    """Return the depth of the tree with these children, or None if they form no tree."""
+    """Return the depth of the tree with these child nodes, or None if they do not form a tree."""
     n, places = len(leaf), np.flatnonzero(~leaf)
     children = np.concatenate([left[~leaf], right[~leaf]]).astype(np.int64)
     if len(children) != n - 1 or not _inside(children, n):
@@ -72,7 +68,7 @@ def depth_of(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -
 
 @_check("Tree")
 def _tree(record: Record) -> None:
-    state, nodes = record.state, _nodes(record)
+    state, nodes = record.state, _nodes(record, "sklearn.tree._tree", "NODE_DTYPE")
     left, right, feature = (nodes[k] for k in ("left_child", "right_child", "feature"))
     leaf = left == -1
     state["max_depth"] = depth_of(left, right, leaf)
@@ -83,7 +79,8 @@ def _tree(record: Record) -> None:
 
 @_check("TreePredictor")
 def _predictor(record: Record) -> None:
-    nodes = _nodes(record)
+    module = "sklearn.ensemble._hist_gradient_boosting.common"
+    nodes = _nodes(record, module, "PREDICTOR_RECORD_DTYPE")
     leaf = nodes["is_leaf"] != 0
     _refuse(depth_of(nodes["left"], nodes["right"], leaf) is None, _NO_TREE)
     _refuse(nodes["is_categorical"].any(), _CATEGORICAL)
@@ -93,9 +90,8 @@ def _predictor(record: Record) -> None:
     record.sizes["features"] = int(features.max(initial=-1)) + 1
 
 
-def _nodes(record: Record) -> NDArray[Any]:
-    """Interpret the bytes of nodes with the fields of the installed scikit-learn."""
-    module, name = _NODES[record.entry.name]
+def _nodes(record: Record, module: str, name: str) -> NDArray[Any]:
+    """Return the bytes of nodes as a structured array of the installed scikit-learn."""
     dtype = getattr(import_module(module), name)
     fields, raw = record.state.pop("fields"), record.state["nodes"]
     other = fields != str(dtype.descr) or raw.shape[1] != dtype.itemsize
@@ -112,14 +108,10 @@ def _boosting(record: Record) -> None:
         _refuse(tree.sizes["features"] > d, f"has a tree that {_NO_FEATURE}")
 
 
-@_check("_BinMapper")
-def _mapper(record: Record) -> None:
-    _refuse(record.state["is_categorical_"].any(), _CATEGORICAL)
-
-
-@_check("RandomForestClassifier", "ExtraTreesClassifier")
-def _forest(record: Record) -> None:
-    _refuse(not record.state["estimators_"], "has no trees")
+_check("_BinMapper")(lambda r: _refuse(r.state["is_categorical_"].any(), _CATEGORICAL))
+_check("RandomForestClassifier", "ExtraTreesClassifier")(
+    lambda r: _refuse(not r.state["estimators_"], "has no trees")
+)
 
 
 @_check("LogisticRegression")
@@ -134,12 +126,12 @@ def _logistic(record: Record) -> None:
 @_check("CountVectorizer", "TfidfVectorizer")
 def _vectorizer(record: Record) -> None:
     words, (low, high) = record.state["vocabulary_"], record.state["ngram_range"]
-    _refuse(len(set(words)) != len(words), "contains a word twice")
-    _refuse(low > high, f"has ngram_range={(low, high)}")
+    _refuse(len(set(words)) != len(words), "has a vocabulary that contains a term twice")
+    _refuse(low > high, f"has ngram_range={(low, high)}, which is not ascending")
     tfidf = record.state.get("_tfidf")
     if tfidf is not None and tfidf.state["use_idf"]:
         w = tfidf.sizes.get("w")
-        _refuse(w != len(words), f"has weights of {w} words for {len(words)} words")
+        _refuse(w != len(words), f"has {w} weights for {len(words)} terms")
 
 
 @_check("OneHotEncoder", "OrdinalEncoder")
@@ -163,11 +155,11 @@ def _encoder(record: Record) -> None:
 
 @_check("SimpleImputer")
 def _imputer(record: Record) -> None:
-    # Older versions of scikit-learn do not store this dtype.
+    # Older versions of scikit-learn do not have the attribute ``_fill_dtype``.
     record.state.setdefault("_fill_dtype", record.state["_fit_dtype"])
     indicator = record.state["indicator_"]
     other = (indicator is not None) != record.state["add_indicator"]
-    _refuse(other, "has an unexpected missing-value indicator, or lacks it")
+    _refuse(other, "has a missing-value indicator that does not match add_indicator")
     extra = 0 if indicator is None else len(indicator.state["features_"])
     record.sizes["e"] = record.sizes["d"] + extra
 
@@ -184,9 +176,9 @@ def _columns(record: Record) -> None:
     fitted = state["transformers_"]
     names, found = ([name for name, *_ in part] for part in (state["transformers"], fitted))
     other = found not in (names, [*names, "remainder"]) or len(set(found)) < len(found)
-    _refuse(other, "was fitted with steps that have other names")
+    _refuse(other, "has fitted steps whose names differ from its parameter 'transformers'")
     other = state["output_indices_"].keys() != {*names, "remainder"}
-    _refuse(other, "has output columns for steps that have other names")
+    _refuse(other, "has output_indices_ for steps that do not exist")
     known = state.get("feature_names_in_")
     places: dict[str, list[int]] = {}
     width: int | None = 0
@@ -203,9 +195,9 @@ def _columns(record: Record) -> None:
             fits = first.state.get("n_features_in_") == count and names_in == wanted
         else:
             fits = before in (None, count)
-        _refuse(not fits, f"passes columns to the step {name!r} that it was not fitted to")
+        _refuse(not fits, f"passes other columns to the step {name!r} than this step was fitted on")
         width = None if width is None or after is None else width + after
-    # These attributes follow from the steps. They are derived here instead of being read.
+    # These attributes follow from the steps, so they are computed instead of read from the file.
     state["_columns"] = [columns for *_, columns in fitted[: len(names)]]
     rest = fitted[-1][2] if found != names else []
     state["_remainder"] = ("remainder", state["remainder"], rest)
@@ -215,14 +207,14 @@ def _columns(record: Record) -> None:
 
 
 def _first_step(part: Any) -> Record | None:
-    """Return the record of the first transformer of a step, or None if the step has none."""
+    """Return the record of the first transformer in a step, or None if there is no transformer."""
     while isinstance(part, Record) and part.entry.name == "Pipeline":
         part = part.state["steps"][0][1]
     return part if isinstance(part, Record) else None
 
 
 def _places(columns: Any, names: Any, d: int) -> list[int]:
-    """Return the positions of columns that are given by name, by position or by a mask."""
+    """Return the positions of columns, which may be listed by name, by position or as a mask."""
     listed = [columns] if isinstance(columns, str) else list(columns)
     if listed and all(isinstance(column, (bool, np.bool_)) for column in listed):
         found = [place for place, taken in enumerate(listed) if taken]
@@ -231,7 +223,7 @@ def _places(columns: Any, names: Any, d: int) -> list[int]:
         known = {name: place for place, name in enumerate(names)}
         found = [known.get(one, d) if isinstance(one, str) else int(one) for one in listed]
         inside = all(-d <= place < d for place in found)
-    _refuse(not inside, "takes columns that do not exist")
+    _refuse(not inside, "selects columns that do not exist")
     return [place % d for place in found]
 
 
@@ -239,7 +231,7 @@ def _places(columns: Any, names: Any, d: int) -> list[int]:
 def _pipeline(record: Record) -> None:
     steps = record.state["steps"]
     names = [name for name, _ in steps]
-    _refuse(not steps or len(set(names)) != len(names), "has no steps, or two of the same name")
+    _refuse(not steps or len(set(names)) != len(names), "has no steps or repeats a step's name")
     width: int | None = None
     for place, (name, step) in enumerate(steps):
         before, after = (width, width) if step in (None, "passthrough") else widths(step)
@@ -253,14 +245,16 @@ def _pipeline(record: Record) -> None:
 
 
 def widths(record: Any) -> tuple[int | None, int | None]:
-    """Return the numbers of columns that a step takes and gives, or None where unknown."""
+    """Return the numbers of input and output columns of a step, or None where unknown."""
     sizes = getattr(record, "sizes", {})
     same = ("StandardScaler", "ClippedScaler", "MaxAbsScaler", "FunctionTransformer")
     name = record.entry.name if hasattr(record, "entry") else ""
     if name in ("CountVectorizer", "TfidfVectorizer"):
         return None, sizes.get("w")
     if name == "MorganFingerprints":
-        return None, record.state["n_bits"]
+        return None, sizes.get("w", None if record.state.get("counts") else record.state["n_bits"])
+    if name == "MoleculeDescriptors":
+        return None, len(record.state.get("names_", ())) or None
     if name == "TableColumns":
         return None, widths(record.state.get("transformer_"))[1]
     return sizes.get("d"), sizes.get("d") if name in same else sizes.get("e")
@@ -274,12 +268,12 @@ def _labels(record: Record) -> None:
     state, c = record.state, record.sizes["c"]
     count = None if state["classes"] is None else len(state["classes"])
     fits = {"multilabel": count is None, "binary": count in (1, 2) and c == 1}
-    _refuse(not fits.get(state["kind"], count == c), f"has {count} classes of {c} labels")
+    _refuse(not fits.get(state["kind"], count == c), f"has {count} classes for {c} labels")
 
 
 @_check("DM2LClassifier", "MaskedRidgeClassifier", "LEMLClassifier", "LSMLClassifier")
 @_check("MLLRCClassifier", "GLOCALClassifier", "ExtremeDM2LClassifier")
-@_check("MaskedOneVsRestClassifier", "AutoClassifier")
+@_check("MaskedOneVsRestClassifier", "AutoClassifier", "ScoreClassifier")
 def _labelled(record: Record) -> None:
     state = record.state
     if record.entry.name in ("DM2LClassifier", "MaskedRidgeClassifier"):
@@ -288,7 +282,7 @@ def _labelled(record: Record) -> None:
         _refuse(unlabelled and lacks, "has no class prior")
     one = state["_labels"].state["classes"]
     shape = (record.sizes["c"], 2) if one is None else one.shape
-    _refuse(state["classes_"].shape != shape, "has an array of classes with a wrong shape")
+    _refuse(state["classes_"].shape != shape, "has an attribute classes_ of the wrong shape")
 
 
 @_check("DM2LClassifier")
@@ -305,7 +299,7 @@ def _classifier(record: Record) -> None:
         other = m != fourier.state["n_components"] or width != (m + 1) // 2
         _refuse(other, "has Fourier features that do not match its coefficients")
         return
-    _refuse("_kernel" not in state or rows is None, "has no kernel, or no training rows for it")
+    _refuse("_kernel" not in state or rows is None, "has no kernel or no training rows")
     precomputed = state["_kernel"].state["kernel"] == "precomputed"
     _refuse((rows.ndim == 1) != precomputed, "has training rows that do not match its kernel")
     outside = precomputed and not _inside(rows, sizes["d"])
@@ -317,8 +311,8 @@ def _one_vs_rest(record: Record) -> None:
     state, d = record.state, record.sizes.get("d")
     models = [model for model in state["estimators_"] if model is not None]
     other = [model is not None for model in state["estimators_"]] != state["_learnable"].tolist()
-    _refuse(other, "has models for labels that are not learnable")
-    _refuse(len(state["_columns"]) != len(models), "lists columns for a wrong number of models")
+    _refuse(other, "has models for labels that cannot be learned, or lacks models for other labels")
+    _refuse(len(state["_columns"]) != len(models), "has more or fewer column lists than models")
     for model, columns in zip(models, state["_columns"], strict=True):
         count = d if columns is None else len(columns)
         before = widths(model)[0]
@@ -326,6 +320,19 @@ def _one_vs_rest(record: Record) -> None:
         _refuse(other, f"passes {count} columns to a model that takes {before}")
         other = getattr(model, "sizes", {}).get("k", 2) != 2
         _refuse(other, "has a model whose number of classes is not two")
+
+
+@_check("ScoreClassifier")
+def _scores(record: Record) -> None:
+    state, sizes, k = record.state, record.sizes, int(record.state["_learnable"].sum())
+    needed = {"stack_", "_rate", "_mean", "_cross"}
+    needed |= {"_quantiles"} if state["scale_"] == "rank" else set()
+    _refuse(k and needed - state.keys(), "lacks the fitted weights of its scores")
+    columns = np.arange(sizes["d"]) if state["columns"] is None else np.array(state["columns"])
+    inside = len(columns) == sizes["c"] and _inside(columns + sizes["d"], 2 * sizes["d"])
+    _refuse(not inside, "must select one existing column for each label")
+    other = k and (state["stack_"].sizes["m"], state["stack_"].sizes["c"], sizes["k"]) != (1, k, k)
+    _refuse(other, "has weights that do not match its scores and labels")
 
 
 @_check("AutoClassifier")
@@ -342,17 +349,19 @@ def _auto(record: Record) -> None:
     c, m = int(state["_learnable"].sum()), len(state["_inputs"])
     categories = state["_columns"].state["categories"]
     levels = [0 if values is None else len(values) for values in categories]
-    gaps = features.state["gaps"]
+    gaps, numbers = features.state["gaps"], features.state.get("numbers")
+    numbers = np.arange(0) if numbers is None else numbers
     other = levels != features.state["levels"].tolist() or not _inside(gaps, d)
+    other |= not _inside(numbers, d)
     _refuse(other, "has columns that do not match its features")
     width = levels.count(0) + len(gaps) + sum(levels)
     for name, kind in inputs.items():
         sizes = getattr(state["models_"][name], "sizes", {"c": c})
-        taken = width if kind == "features" else d
+        taken = {"features": width, "numbers": len(numbers)}.get(kind, d)
         other = sizes.get("c") != c or sizes.get("d", taken) != taken
-        _refuse(other, f"has a model {name!r} with a wrong number of columns or labels")
+        _refuse(other, f"has a model {name!r} with the wrong number of columns or labels")
     other = (stack.sizes["m"], stack.sizes["c"]) != (m, c)
-    _refuse(other, "has ensemble weights for other models or labels")
+    _refuse(other, "has ensemble weights that do not match its models and labels")
 
 
 @_check("Combiner")
@@ -367,7 +376,7 @@ def _correlation(record: Record) -> None:
     labels, c = bound.state.get("label"), record.sizes["c"]
     paired = (labels is None) == (bound.state.get("n_by_label") is None)
     paired = paired and bound.sizes.get("c", c) == c
-    inside = labels is None or _inside(labels + 1, c + 1)  # -1 stands for no error
+    inside = labels is None or _inside(labels + 1, c + 1)  # -1 marks entries without an error
     _refuse(not paired or not inside, "has error rates that do not match its labels")
 
 
@@ -380,7 +389,7 @@ def _completer(record: Record) -> None:
 
 @_check("LabelRules")
 def _label_rules(record: Record) -> None:
-    unknown = {field for field, _, _ in record.state["rules"]} - FIELDS
+    unknown = {field for field, _, _ in record.state["rules"]}.difference(FIELDS)
     _refuse(unknown, "has a rule of an unknown kind")
 
 
@@ -389,7 +398,7 @@ def _rows(record: Record) -> None:
     starts, n, e = record.state["starts"], record.sizes["n"], record.sizes["e"]
     rises = len(starts) == n + 1 and starts[0] == 0 and starts[-1] == e
     rises = rises and (starts[1:] >= starts[:-1]).all()
-    _refuse(not rises, "has row boundaries that are not valid")
+    _refuse(not rises, "has row boundaries that are not ascending from 0 to its number of entries")
 
 
 @_check("Calibrator")
@@ -404,7 +413,7 @@ def _calibrator(record: Record) -> None:
     lengths, scores = state["lengths"], state["scores"]
     within = _inside(lengths - 1, len(scores))  # otherwise their sum could overflow
     other = not within or lengths.sum() != len(scores)
-    _refuse(other, "has calibration curves of wrong lengths")
+    _refuse(other, "has calibration curves whose lengths do not match their points")
     inside = np.ones(len(scores), dtype=bool)
     inside[np.cumsum(lengths)[:-1]] = False
     falls = inside[1:] & (scores[1:] < scores[:-1])
@@ -412,8 +421,8 @@ def _calibrator(record: Record) -> None:
 
 
 def check_requests(requests: dict[str, dict[str, Any]] | None) -> None:
-    """Check the metadata requests of ``set_fit_request`` and similar methods."""
+    """Check the metadata requests that ``set_fit_request`` and similar methods have stored."""
     for method, wanted in (requests or {}).items():
         names = [*wanted, *(alias for alias in wanted.values() if isinstance(alias, str))]
         wrong = method not in METHODS or not all(name.isidentifier() for name in names)
-        _refuse(wrong, f"requests metadata with a wrong name or method: {method[:99]!r}")
+        _refuse(wrong, f"has an invalid metadata request for the method {method[:99]!r}")

@@ -42,7 +42,7 @@ VERSION = 2
 MANIFEST = "manifest.json"
 HASH = "manifest.sha256"
 MAX_JSON = 48 * 2**20
-# Bytes of memory that a value and an object of JSON take at least.
+# The minimum number of bytes that a JSON value and a JSON object take in memory.
 _PER_VALUE, _PER_OBJECT = 64, 256
 _MAX_PARSED = 2**26  # bytes
 _MAX_MESSAGE = 2000  # characters, because a message may quote the file
@@ -88,7 +88,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     writer, name = Writer(), type(model).__name__
     try:
         root = writer.write(model, name)
-        # A model is only saved if its file would load.
+        # Read the manifest before writing it, so that every saved file can be loaded.
         Reader(writer.arrays.__getitem__, frozenset()).read(root, _MODEL, name, {})
     except RecursionError:
         raise TypeError("The model contains itself or is nested too deeply to be saved.") from None
@@ -98,11 +98,11 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def write_file(path: str | os.PathLike[str], root: Any, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write a manifest and its arrays without a check of their contents."""
+    """Write a manifest and its arrays without checking their contents."""
     if len(arrays) + 2 > MAX_MEMBERS:
         raise ValueError(
             f"The model has {len(arrays)} arrays, but a model file can have at most {MAX_MEMBERS}. "
-            "Save parts of the model separately."
+            "Save the parts of the model in separate files."
         )
     with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
         hashes = {name: write_array(archive, name, array) for name, array in arrays.items()}
@@ -129,27 +129,26 @@ def load_model(
     path : path-like
         The file.
     trusted : iterable of str, default=()
-        Full names of further classes and functions that the file may contain. The error message
-        lists the missing names. Objects of these classes are not checked: trusting a class is as
+        Qualified names of further classes and functions that the file may contain. The error
+        message lists the names to add. Objects of these classes are not checked: trusting one is as
         unsafe as loading a pickle, so trust only files whose author you know.
     max_bytes : int, default=4 GiB
-        The maximum size of the file. The memory that is needed is proportional to the size.
+        Maximum size of the file in bytes. Loading takes memory in proportion to the size.
     like : array, default=None
-        Arrays that belonged to another library when the model was saved, such as torch or cupy,
-        move to the library and the device of this array. With None, they become numpy arrays, and
-        the model predicts from numpy arrays.
+        A model that was saved with arrays of another library, such as torch or cupy, is loaded with
+        arrays of the library and device of ``like``. If None, they become numpy arrays, and the
+        model predicts from numpy arrays.
 
     Returns
     -------
     estimator
-        The saved model with the same parameters. Numbers that were saved as numpy arrays are
-        identical to the last bit.
+        The saved model with the same parameters. Numpy arrays are bit-identical to the saved ones.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged or is not a model file, if a newer version of dm2l has written it, or
-        if it contains classes that are not trusted.
+        If the file is damaged, is not a model file, was written by a newer version of dm2l, or
+        contains classes that are not trusted.
 
     See Also
     --------
@@ -168,7 +167,7 @@ def load_model(
     """
     names = [trusted] if isinstance(trusted, str) else list(trusted)
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"trusted must be a list of names of classes, got {trusted!r}.")
+        raise TypeError(f"trusted must list names like 'package.module.Class', got {trusted!r}.")
     path = Path(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -187,11 +186,10 @@ def load_model(
 def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     manifest = _read_manifest(archive)
     members = manifest["members"]
-    missing = sorted(members.keys() - archive.sizes.keys())
-    extra = sorted(archive.sizes.keys() - members.keys() - {MANIFEST, HASH})
-    if missing or extra:
-        what = f"no member {brief(missing[0])}" if missing else f"an extra member {extra[0]!r}"
-        raise ModelFileError(f"it has {what}.")
+    for missing in sorted(members.keys() - archive.sizes.keys()):
+        raise ModelFileError(f"it has no member {brief(missing)}.")
+    for extra in sorted(archive.sizes.keys() - members.keys() - {MANIFEST, HASH}):
+        raise ModelFileError(f"it has an extra member {extra!r}.")
     arrays: dict[str, NDArray[Any]] = {}
 
     def array(name: Any) -> NDArray[Any]:
@@ -213,9 +211,8 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
             f"it contains classes that are not trusted: {sorted(reader.untrusted)}. If you know "
             "the author of the file, pass these names as trusted."
         )
-    unused = sorted(members.keys() - arrays.keys())
-    if unused:
-        raise ModelFileError(f"its member {unused[0]!r} is not used.")
+    for unused in sorted(members.keys() - arrays.keys()):
+        raise ModelFileError(f"its member {unused!r} is not used.")
     libraries = manifest.get("libraries")
     version = libraries.get("scikit-learn") if isinstance(libraries, dict) else None
     known = isinstance(version, str) and re.fullmatch(r"[\w.+]{1,30}", version)
@@ -233,7 +230,7 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
 
 
 def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
-    """Return the text of a manifest."""
+    """Return the JSON text of a manifest as bytes."""
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -256,11 +253,8 @@ def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
 
 
 def _check_manifest(text: bytes) -> None:
-    """Reject JSON that is too long, or that needs much more memory than its length.
-
-    Many empty lists are an example. Brackets inside texts are counted as well, which only matters
-    if they make up most of the file.
-    """
+    """Raise an error if JSON is too long, or would need far more memory than its length."""
+    # Brackets inside texts are counted, too. This only matters if they make up most of the file.
     if len(text) > MAX_JSON:
         raise ModelFileError(f"its manifest has {len(text)} bytes, more than {MAX_JSON}.")
     values = text.count(b",") + text.count(b"[")
@@ -272,7 +266,7 @@ def _check_manifest(text: bytes) -> None:
 
 
 def _read_manifest(archive: Archive) -> dict[str, Any]:
-    """Return the manifest after a check of its hash, format and version."""
+    """Return the manifest after checking its hash, format and version."""
     text = archive.read(MANIFEST, MAX_JSON)
     digest = archive.read(HASH, 64)
     if hashlib.sha256(text).hexdigest().encode() != digest:
@@ -288,10 +282,10 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"its manifest is not valid JSON ({error}).") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFileError("its manifest is not the manifest of a dm2l model.")
+        raise ModelFileError("its manifest does not describe a dm2l model.")
     version = manifest.get("version")
     if type(version) is not int or version < 1:
-        raise ModelFileError(f"its format has the unknown version {brief(version)}.")
+        raise ModelFileError(f"its manifest has the invalid format version {brief(version)}.")
     if version > VERSION:
         writer = brief(manifest.get("dm2l")).strip("'")
         raise ModelFileError(
@@ -304,15 +298,14 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
             f"dm2l reads format {VERSION}. Fit the model again and save it."
         )
     if not isinstance(manifest.get("members"), dict):
-        raise ModelFileError("its manifest has no valid 'members'.")
+        raise ModelFileError("its manifest has no valid entry 'members'.")
     if "model" not in manifest:
-        raise ModelFileError("its manifest has no 'model'.")
+        raise ModelFileError("its manifest has no entry 'model'.")
     return manifest
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    if len(found := dict(pairs)) != len(pairs):
         raise ValueError("an object has the same name twice")
     return found
 

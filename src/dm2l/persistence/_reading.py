@@ -1,14 +1,14 @@
 """Read the manifest of a model file into checked records.
 
-Every value is read by the specification of its place, so that a file can only contain classes,
+Every value is checked against the specification of its place, so a file can contain only classes,
 attributes and types from the table of allowed classes. The result is data: arrays, plain values and
-records of objects. Objects are built from the records after the whole file is checked.
+records of objects. Objects are built from the records after the whole file has been checked.
 """
 
 import math
 import re
-from collections.abc import Callable, Container
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -24,17 +24,17 @@ from dm2l.persistence._schema import ENTRIES, Alternative, Entry, Record, Spec, 
 Json = Any
 OTHER_VERSION = "If another version of dm2l or scikit-learn wrote the file, fit the model again."
 MAX_DEPTH = 64
-# Bytes of the budget that a value and an object take.
+# Bytes that a value and an object are charged to the budget.
 _VALUE, _OBJECT = 64, 16384
 _INTEGERS = 1 - 2**63, 2**63 - 1
 _LONGEST_DTYPE = 40
 _PLAIN, _OBJECTS = parse("plain"), {"T": parse("str"), "O": parse("key"), "a": parse("key")}
-# Kinds of numpy's scalars and types of Python.
+# For each form: the kinds of numpy scalars and the Python type that it allows.
 _SCALARS: dict[str, Any] = {"none": ("", type(None)), "bool": ("b", bool), "str": ("U", str)}
-# Types of JSON values that a form allows without a further check, for long lists.
+# Long lists are read in one step if all items have types that their form allows without a check.
 _SIMPLE: set[type] = {str, int, float, bool, type(None)}
 _AT_ONCE: dict[str, set[type]] = {"str": {str}, "key": _SIMPLE, "plain": _SIMPLE}
-# The form of everything inside an object that is trusted.
+# The form of every value inside an object of a trusted class.
 _ANYTHING: Spec = (Alternative("plain", "Anything"), Alternative("object", "Anything"))
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "T": "O", "O": "O"}
@@ -42,18 +42,18 @@ _KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "T": "O", "O": "O"}
 
 @dataclass
 class Trusted:
-    """The parts of an object of a class that the caller trusts."""
+    """The stored parts of an object whose class the caller trusts."""
 
     name: str
-    parts: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, Any]
 
 
 class _MismatchError(Exception):
-    """A value is not of this form, but may be of another form that is allowed there."""
+    """A value does not have this form; the next form allowed at its place is tried."""
 
 
-# These functions are elementwise. They cannot write anywhere: ``kw_args`` is None, so that a file
-# cannot give them an ``out``.
+# These functions are elementwise. They cannot write to memory of the caller: ``kw_args`` must be
+# None, so a file cannot pass an ``out`` argument.
 FUNCTIONS = {
     *("abs", "arcsinh", "arctan", "cbrt", "exp", "expm1", "log", "log10", "log1p", "log2"),
     *("sign", "sqrt", "square", "tanh"),
@@ -61,12 +61,10 @@ FUNCTIONS = {
 
 
 class Reader:
-    """Read and check values of a manifest.
+    """Read and check values of a manifest; ``array`` returns an array by the name of its member."""
 
-    ``array`` returns the array of a member. A few lines of JSON could cause much work by referring
-    to the same array many times. Therefore ``budget`` limits the bytes of values and objects that
-    are made, and of arrays that are checked.
-    """
+    # A short manifest could cause much work by referring to the same array many times. ``budget``
+    # therefore limits the total bytes of values and objects created and of arrays checked.
 
     def __init__(
         self,
@@ -111,15 +109,15 @@ class Reader:
         """Charge bytes of work to the budget."""
         self._budget -= size
         if self._budget < 0:
-            raise ModelFileError("its contents would need far more memory than the file has bytes.")
+            raise ModelFileError("its contents would need far more memory than its file size.")
 
     def _size(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value = _scalar(node, "iu", int)
-        _bind(sizes, form.sizes[0], int(value), place)
+        _bind(sizes, form, [int(value)], place)
         return value
 
     def _plain(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        """Read a value without objects, or any value inside an object that is trusted."""
+        """Read a value without objects; inside an object of a trusted class, read any value."""
         inner = _ANYTHING if form.value else _PLAIN
         if node is None or type(node) in (bool, int, float, str):
             return node
@@ -129,10 +127,7 @@ class Reader:
         if kind == "tuple":
             return tuple(self.read(item, inner, place, sizes) for item in _items(node, place))
         if kind == "dict":
-            return {
-                key: self.read(v, inner, place, sizes)
-                for key, v in _items(node, place, dict).items()
-            }
+            return self._dict(node, Alternative("dict", parts=(inner,)), place, sizes)
         if kind == "pandas" and node.get("name") in ("NA", "NaT"):
             return getattr(import_module("pandas"), node["name"])
         if kind == "objects":
@@ -146,7 +141,7 @@ class Reader:
         return _scalar(node, "biufU")
 
     def _key(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        """Read a plain value that can be a key of a dictionary, unlike lists and arrays."""
+        """Read a hashable plain value, which a dictionary can have as a key."""
         value = self._plain(node, form, place, sizes)
         try:
             hash(value)
@@ -157,16 +152,12 @@ class Reader:
     def _list(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> list[Any]:
         if type(node) is not list:
             raise _MismatchError
-        if form.sizes:
-            _bind(sizes, form.sizes[0], len(node), place)
-        (item,) = form.parts
-        return self._read_items(node, item, place, sizes)
+        _bind(sizes, form, [len(node)][: len(form.sizes)], place)
+        return self._read_items(node, form.parts[0], place, sizes)
 
     def _tuple(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if _kind(node) != "tuple":
-            raise _MismatchError
-        items = _items(node, place)
-        if len(items) != len(form.parts):
+        items = _items(node, place) if _kind(node) == "tuple" else None
+        if items is None or len(items) != len(form.parts):
             raise _MismatchError
         parts = zip(items, form.parts, strict=True)
         return tuple(
@@ -174,14 +165,12 @@ class Reader:
         )
 
     def _dict(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        if _kind(node) != "dict":
+        items = _items(node, place, dict) if _kind(node) == "dict" else None
+        if items is None or (items and not form.parts):
             raise _MismatchError
-        items = _items(node, place, dict)
-        if items and not form.parts:
-            raise _MismatchError
-        item = form.parts[0] if form.parts else _PLAIN
         return {
-            key: self.read(v, item, f"{place}[{brief(key)}]", sizes) for key, v in items.items()
+            key: self.read(v, form.parts[0], f"{place}[{brief(key)}]", sizes)
+            for key, v in items.items()
         }
 
     def _any_array(self, node: Json) -> NDArray[Any]:
@@ -205,8 +194,7 @@ class Reader:
         )
         if not fits or not array.dtype.isnative or array.ndim != len(form.sizes):
             raise _MismatchError
-        for name, size in zip(form.sizes, array.shape, strict=True):
-            _bind(sizes, name, size, place)
+        _bind(sizes, form, array.shape, place)
         if letter == "f" and node["member"] not in self._known_finite:
             self.pay(array.nbytes)
             self._known_finite.add(node["member"])
@@ -231,7 +219,7 @@ class Reader:
     def _read_items(
         self, nodes: list[Json], spec: Spec, place: str, sizes: dict[str, int]
     ) -> list[Any]:
-        """Read the values of a list; a long list of texts or numbers takes one step."""
+        """Read the values of a list; long lists of texts or numbers are read in one step."""
         kinds = _AT_ONCE.get(spec[0].kind, set()) if len(nodes) > 8 else set[type]()
         if kinds and kinds.issuperset(map(type, nodes)):
             self.pay(_VALUE * len(nodes))
@@ -264,12 +252,11 @@ class Reader:
 
     def _sparse(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value = self._any_sparse(node, place)
-        for name, size in zip(form.sizes, value.shape, strict=True):
-            _bind(sizes, name, size, place)
+        _bind(sizes, form, value.shape, place)
         return value
 
     def _earlier(self, node: Json) -> Any:
-        """Return a record that was read before; an object cannot contain itself."""
+        """Return the earlier record to which a node refers; an object cannot contain itself."""
         index = node.get("object")
         if type(index) is not int or not 0 <= index < len(self._records):
             raise ModelFileError(
@@ -280,18 +267,12 @@ class Reader:
     def _object(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         if type(node) is Trusted:
             return node
-        if type(node) is Record:
-            record = node
-        elif _kind(node) == "object":
-            record = self._read_record(node, form, place)
-        else:
+        record = self._read_record(node, form, place) if _kind(node) == "object" else node
+        if type(record) is not Record or not _is_one(record.entry, form):
             raise _MismatchError
-        if not _is_one(record.entry, form):
-            raise _MismatchError
-        for name in form.sizes:
-            if name not in record.sizes:
-                raise ModelFileError(f"{place}, a {record.entry.name}, is not fitted.")
-            _bind(sizes, name, record.sizes[name], place)
+        if not record.sizes.keys() >= set(form.sizes):
+            raise ModelFileError(f"{place} is a {record.entry.name} that is not fitted.")
+        _bind(sizes, form, [record.sizes[name] for name in form.sizes], place)
         return record
 
     def _read_record(self, node: Json, form: Alternative, place: str) -> Record:
@@ -307,39 +288,35 @@ class Reader:
         if entry.module.startswith("sklearn."):
             self.sklearn_classes.add(entry.name)
         specs = entry.attributes
-        unknown = sorted(nodes.keys() - specs.keys())
-        if unknown:
-            reason = f"has the attribute {brief(unknown[0])}, which is not allowed"
-            raise ModelFileError(f"{place}, a {name}, {reason}. {OTHER_VERSION}")
         record, before = Record(entry, {}, {}), self._n_trusted
-        for key, part in nodes.items():
-            record.state[key] = self.read(part, specs[key], f"{name}.{key}", record.sizes)
-        lacks = entry.lacks(set(nodes))
-        if lacks:
-            reason = f"has no attribute {lacks[0]!r}"
-            raise ModelFileError(f"{place}, a {name}, {reason}. {OTHER_VERSION}")
-        if self._n_trusted == before:
-            try:
+        try:
+            for unknown in sorted(nodes.keys() - specs.keys()):
+                reason = f"has the attribute {brief(unknown)}, which is not allowed"
+                raise Wrong(f"{reason}. {OTHER_VERSION}")
+            for key, part in nodes.items():
+                record.state[key] = self.read(part, specs[key], f"{name}.{key}", record.sizes)
+            for lacking in entry.lacks(set(nodes)):
+                raise Wrong(f"has no attribute {lacking!r}. {OTHER_VERSION}")
+            if self._n_trusted == before:
                 check_requests(record.state.get("_metadata_request"))
                 for check in CHECKS.get(name, ()) if entry.is_fitted(set(nodes)) else ():
                     check(record)
-            except Wrong as wrong:
-                raise ModelFileError(f"{place}, a {name}, {wrong}.") from None
+        except Wrong as wrong:
+            raise ModelFileError(f"{place}, a {name}, {str(wrong).rstrip('.')}.") from None
         self._records.append(record)
         return record
 
     def _read_trusted(self, node: Json, place: str) -> Trusted:
-        """Read an object whose class is not in the table, without a check of its parts."""
+        """Read an object of a class outside the table; its attributes are not checked."""
         name = node.get("name")
         if type(name) is not str or not _NAME.fullmatch(name):
             raise ModelFileError(f"{place} has a class with the malformed name {brief(name)}.")
         if name not in self._trusted:
             self.untrusted.add(name)
         self._n_trusted += 1
-        value = Trusted(name)
-        for key in ("new", "arguments", "state", "items"):
-            if key in node:
-                value.parts[key] = self.read(node[key], _ANYTHING, f"{place}.{key}", {})
+        given = [key for key in ("new", "arguments", "state", "items") if key in node]
+        parts = {key: self.read(node[key], _ANYTHING, f"{place}.{key}", {}) for key in given}
+        value = Trusted(name, parts)
         self._records.append(value)
         return value
 
@@ -360,7 +337,7 @@ def _scalar(node: Json, kinds: str, *types: type) -> Any:
     if dtype.kind not in kinds or type(value) not in (bool, int, float, str):
         raise _MismatchError
     try:
-        # Older versions of numpy only warn about an integer that does not fit.
+        # Older versions of numpy only warn if an integer is too large for the dtype.
         if dtype.kind in "iu" and (
             type(value) is not int or not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
         ):
@@ -371,7 +348,7 @@ def _scalar(node: Json, kinds: str, *types: type) -> Any:
 
 
 def _simple(node: Json, form: Alternative) -> Any:
-    """Read a value without parts."""
+    """Read a value that is not a container, such as a number, a text or a dtype."""
     kind = _kind(node)
     match form.kind:
         case "none" | "bool" | "str":
@@ -407,15 +384,17 @@ def _is_one(entry: Entry, form: Alternative) -> bool:
     return form.value in (entry.name, "Anything") or form.value in entry.groups
 
 
-def _bind(sizes: dict[str, int], name: str, size: int, place: str) -> None:
-    wanted = int(name) if name.isdigit() else sizes.setdefault(name, size)
-    if name != "..." and wanted != size:
-        raise ModelFileError(f"{place} has size {size}, but the other arrays require {wanted}.")
+def _bind(sizes: dict[str, int], form: Alternative, found: Sequence[int], place: str) -> None:
+    """Check sizes against the known dimensions of an object, and record new dimensions."""
+    for name, size in zip(form.sizes, found, strict=True):
+        wanted = int(name) if name.isdigit() else sizes.setdefault(name, size)
+        if name != "..." and wanted != size:
+            raise ModelFileError(f"{place} has size {size}, but the other arrays require {wanted}.")
 
 
 def _read_dtype(name: Any) -> np.dtype[Any]:
     try:
-        # numpy reads a long name as a list of dtypes, which takes long.
+        # numpy parses a long name as a list of dtypes, which is slow.
         dtype = np.dtype(name) if type(name) is str and len(name) <= _LONGEST_DTYPE else None
     except (TypeError, ValueError):
         dtype = None
@@ -438,7 +417,7 @@ def _items(node: dict[str, Any], place: str, expected: type = list) -> Any:
 
 
 def _described(node: Any) -> str:
-    """Describe a value for a message."""
+    """Return a short description of a value for an error message."""
     if isinstance(node, Record):
         return f"a {node.entry.name}"
     if isinstance(node, dict) and node.get("kind") == "object":

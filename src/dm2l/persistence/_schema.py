@@ -1,21 +1,20 @@
-"""The language of :mod:`dm2l.persistence._allowed`, which lists what a model file may contain.
+"""Parse the table :mod:`dm2l.persistence._allowed`, which lists what a model file may contain.
 
 A block of the table describes one or more classes::
 
-    StandardScaler sklearn.preprocessing._data: Estimator
+    StandardScaler sklearn.preprocessing._data: Estimator Data
       copy with_mean: bool
-      fitted
-      n_features_in_: size[d]
       mean_ var_: f[d] | none
 
-The first line names the classes, their module and their groups. The parameters follow, and after
-``fitted`` the fitted attributes. All parameters must be present. Either all fitted attributes are
-present, or none of them is. A name that ends in ``?`` may be absent, and a name that ends in ``-``
-is never stored. ``include NAME`` inserts the lines of another block. A block without a module is
-only for inclusion.
+The first line names the classes and their module, then their groups and the earlier blocks that
+they extend. A block without a module only serves as a base of other blocks. The other lines list
+attributes. An attribute is fitted if its name begins or ends with ``_`` and its type is not
+``setting``, or if a ``+`` follows its name; all others are parameters. All parameters must be
+present. Fitted attributes must be all present or all absent. An attribute with ``?`` may be absent.
+An attribute with ``-`` is never stored.
 
 ==================  =================================================================
-none bool str       these types of Python, or the corresponding scalars of numpy
+none bool str       a value of this Python type, or the corresponding numpy scalar
 int number float    an integer; a finite number; a number, NaN or infinity
 int[1:9] 'a'        an integer from 1 to 9, both included; this text
 size[d]             an integer that is the size of dimension d of this object
@@ -32,7 +31,7 @@ setting             a parameter that only fit reads: plain, a random state or a 
 Name Name[d]        an object of this class or group; a fitted one with the same size d
 ==================  =================================================================
 
-A letter for a dimension stands for the same size in the whole object, and ``...`` for any size.
+A letter stands for the same size in all attributes of an object, and ``...`` for any size.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ Spec = tuple[Alternative, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """A class that model files may contain, and its attributes."""
+    """A class that model files may contain, with the allowed types of its attributes."""
 
     name: str
     module: str
@@ -75,16 +74,16 @@ class Entry:
 
     @property
     def attributes(self) -> dict[str, Spec]:
-        """Return parameters and fitted attributes."""
+        """Return the types of all attributes, both parameters and fitted ones."""
         return self.parameters | self.fitted
 
     def is_fitted(self, names: set[str]) -> bool:
-        """Whether an object with these attributes is fitted, or has nothing to fit."""
+        """Return whether an object with these attributes is fitted or never needs fitting."""
         found = names & self.fitted.keys()
         return not self.fitted or any(n.endswith("_") or n not in self.optional for n in found)
 
     def lacks(self, names: set[str]) -> list[str]:
-        """Return the required attributes that are missing."""
+        """Return the required attributes that are missing from ``names``."""
         needed = self.attributes if self.is_fitted(names) else self.parameters
         return sorted(needed.keys() - self.optional - names)
 
@@ -98,35 +97,26 @@ class Record:
     sizes: dict[str, int]
 
 
-def _entry(
-    name: str, block: str, module: str, groups: frozenset[str], lines: dict[str, list[str]]
-) -> Entry:
+def _entry(name: str, module: str, groups: frozenset[str], lines: list[str]) -> Entry:
+    found: dict[str, tuple[str, str]] = {}
+    for line in lines:
+        names, _, text = line.partition(":")
+        found |= {marked.rstrip("+?-"): (marked, text.strip()) for marked in names.split()}
     parts: tuple[dict[str, Spec], dict[str, Spec]] = ({}, {})
-    marked: dict[str, set[str]] = {"": set(), "?": set(), "-": set()}
-
-    def read(block: str, fitted: bool) -> None:
-        for line in re.sub(r"\n +\|", " |", "\n".join(lines[block])).splitlines():
-            line = line.strip()
-            if line.startswith("include "):
-                read(line.split()[1], fitted)
-            elif line == "fitted":
-                fitted = True
-            elif line:
-                names, _, text = line.replace("setting", _SETTING).partition(":")
-                for part in names.split():
-                    plain = part.rstrip("?-")
-                    for mark, those in marked.items():
-                        (those.add if part == plain + mark else those.discard)(plain)
-                    if not part.endswith("-"):
-                        parts[fitted][plain] = parse(text.strip())
-
-    read(block, False)
-    return Entry(name, module, groups, *parts, frozenset(marked["?"]), frozenset(marked["-"]))
+    for one, (marked, text) in found.items():
+        if text:
+            fitted = "+" in marked or ("_" in (one[0], one[-1]) and text != "setting")
+            parts[fitted][one] = parse(text.replace("setting", _SETTING))
+    optional, dropped = (
+        frozenset(one for one, (marked, _) in found.items() if marked.endswith(mark))
+        for mark in "?-"
+    )
+    return Entry(name, module, groups, *parts, optional, dropped)
 
 
 @cache
 def parse(text: str) -> Spec:
-    """Return the forms that a text of the table allows."""
+    """Return the alternatives that a type expression of the table allows."""
     return _forms(ast.parse(text.strip(), mode="eval").body)
 
 
@@ -136,10 +126,8 @@ def _forms(node: ast.expr) -> Spec:
             return _forms(left) + _forms(right)
         case ast.Constant(str(text)):
             form = Alternative("text", text)
-        case ast.List([ast.Name(size), item]):
-            form = Alternative("list", "", (size,), (_forms(item),))
-        case ast.List([item]):
-            form = Alternative("list", "", (), (_forms(item),))
+        case ast.List([*sizes, item]):
+            form = Alternative("list", "", tuple(map(ast.unparse, sizes)), (_forms(item),))
         case ast.Tuple(items):
             form = Alternative("tuple", "", (), tuple(map(_forms, items)))
         case ast.Set([item]):
@@ -148,10 +136,10 @@ def _forms(node: ast.expr) -> Spec:
             form = Alternative("dict")
         case ast.Subscript(ast.Name("int"), bounds):
             form = Alternative("range", ast.unparse(bounds))
-        case ast.Subscript(ast.Name(name), sizes):
+        case ast.Subscript(ast.Name(name), size):
             other = "array" if len(name) <= 2 else "object"
             kind = name if name in ("size", "sparse") else other
-            form = Alternative(kind, name, tuple(ast.unparse(sizes).strip("()").split(", ")))
+            form = Alternative(kind, name, tuple(ast.unparse(size).strip("()").split(", ")))
         case ast.Name(name) if name.lstrip("_")[0].isupper():
             form = Alternative("object", name)
         case ast.Name(name):
@@ -162,13 +150,19 @@ def _forms(node: ast.expr) -> Spec:
 
 
 def _entries() -> Iterator[Entry]:
-    blocks = [block.splitlines() for block in re.split(r"\n(?=\S)", TABLE.strip())]
-    lines = {head.split()[0]: rest for head, *rest in blocks}
-    for head, *_ in blocks:
-        named, _, groups = head.partition(":")
-        *names, module = named.split()
-        for name in names:
-            yield _entry(name, names[0], module, frozenset(groups.split()), lines)
+    blocks: dict[str, tuple[frozenset[str], list[str]]] = {}
+    for block in re.split(r"\n+(?=\S)", TABLE.strip()):
+        head, *lines = re.sub(r"\n +\|", " |", block).splitlines()
+        names, _, listed = head.partition(":")
+        *classes, module = names.split()
+        groups = frozenset(listed.split())
+        for base in sorted(groups & blocks.keys()):
+            groups |= blocks[base][0]
+            lines = blocks[base][1] + lines
+        groups -= blocks.keys()
+        blocks[names.split()[0]] = groups, lines
+        for name in classes:
+            yield _entry(name, module, groups, lines)
 
 
 # The table is parsed on import, so that loading a file parses only this file.

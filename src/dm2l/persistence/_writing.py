@@ -1,7 +1,7 @@
 """Describe a model as JSON and arrays.
 
-``None``, booleans, numbers, texts and lists stand for themselves. Everything else is a JSON object
-with its ``kind``; arrays are members of the archive.
+``None``, booleans, finite numbers, texts and lists are written as JSON values. Every other value
+becomes a JSON object with a ``kind``; arrays are stored as separate members of the archive.
 """
 
 import math
@@ -21,16 +21,16 @@ from dm2l.persistence._schema import BY_CLASS
 
 
 class Writer:
-    """Turn a model into JSON, and collect its arrays."""
+    """Turns a model into JSON, and collects its arrays."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
-        # Objects are kept with their nodes, because the id of a deleted object can be used again.
+        # Objects are kept alive with their nodes, because Python reuses the ids of deleted objects.
         self._seen: dict[int, tuple[Any, Json]] = {}
         self._count = 0
 
     def write(self, value: Any, place: str, *, inside: bool = False) -> Json:
-        """Return the JSON of a value; ``inside`` an object to be trusted, any object is allowed."""
+        """Return a value as JSON; with ``inside``, any object is allowed, as it must be trusted."""
         if id(value) in self._seen:
             return self._seen[id(value)][1]
         if value is None or type(value) in (bool, int, str):
@@ -53,11 +53,10 @@ class Writer:
         if type(value) is tuple:
             return {"kind": "tuple", "items": self.write(list(value), place, inside=inside)}
         if type(value) is dict:
-            wrong = [key for key in value if type(key) is not str]
-            if wrong:
-                raise TypeError(
-                    f"{place} has the key {wrong[0]!r}, but only dicts with text keys can be saved."
-                )
+            for key in value:
+                if type(key) is not str:
+                    fault = f"{place} has the key {key!r}"
+                    raise TypeError(f"{fault}, but only dicts with text keys can be saved.")
             items = {k: self.write(v, f"{place}[{k!r}]", inside=inside) for k, v in value.items()}
             return {"kind": "dict", "items": items}
         entry = BY_CLASS.get((type(value).__module__, type(value).__name__))
@@ -88,7 +87,7 @@ class Writer:
         return node
 
     def _keep(self, value: Any, node: Json) -> Json:
-        """Number an object that is complete, so that its next occurrence refers to this one."""
+        """Give a completed object a number, to which later occurrences of it refer."""
         self._seen[id(value)] = value, {"kind": "same", "object": self._count}
         self._count += 1
         return node
@@ -124,14 +123,14 @@ class Writer:
             return self._trusted(value, place)
         if callable(value):
             raise TypeError(
-                f"{place} is {value!r}, and a function cannot be saved: a model file holds data, "
-                "not code. Use one of the names that the parameter takes, or for a kernel pass "
-                "its matrix with kernel='precomputed'."
+                f"{place} is {value!r}, but a model file cannot contain functions. Use one of the "
+                "names that this parameter accepts. To save a model with your own kernel, fit it "
+                "to the kernel matrix with kernel='precomputed'."
             )
         raise _unable(value, place)
 
     def _trusted(self, value: Any, place: str) -> Json:
-        """Describe an object like pickle; it only loads if its class is listed as trusted."""
+        """Describe an object like pickle; loading it requires that its class is trusted."""
         if callable(value) and hasattr(value, "__qualname__"):
             return self._keep(value, {"kind": "trusted", "name": _name(value, place)})
         node: Json = {"kind": "trusted"}
@@ -160,7 +159,7 @@ def _name(value: Any, place: str) -> str:
     name = f"{value.__module__}.{value.__qualname__}"
     if "<" in name or "." in value.__qualname__ or named(name) is not value:
         raise TypeError(
-            f"{place} is {value!r}, which is not a name of a module. It cannot be saved."
+            f"{place} is {value!r}, which cannot be saved. Define it at the top level of a module."
         )
     return name
 
@@ -168,6 +167,6 @@ def _name(value: Any, place: str) -> str:
 def _unable(value: Any, place: str) -> TypeError:
     detail = f" of dtype {value.dtype}" if hasattr(value, "dtype") else ""
     return TypeError(
-        f"{place} is of type {type(value).__module__}.{type(value).__qualname__}{detail}, which "
-        "cannot be saved in a model file."
+        f"The model cannot be saved: {place} is of type "
+        f"{type(value).__module__}.{type(value).__qualname__}{detail}, which is not supported."
     )

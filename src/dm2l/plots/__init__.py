@@ -1,12 +1,12 @@
-"""Displays of labels with missing entries, of models and of searches.
+"""Displays of labels with missing entries, of models and of hyperparameter searches.
 
 Displays follow scikit-learn: a ``from_...`` method computes the numbers and draws them, the
-constructor takes the numbers themselves, and ``plot`` draws them again. These methods return the
-display. They draw into the axes ``ax``, or into a new pyplot figure if ``ax`` is None; the
-attributes ``ax_`` and ``figure_`` are the axes and the figure.
+constructor takes computed numbers, and ``plot`` draws them again. These methods return the display.
+They draw into the axes ``ax``, or into a new pyplot figure if ``ax`` is None. The attributes
+``ax_`` and ``figure_`` are the axes and the figure.
 
-Labels are NaN-coded arrays or data frames. Use a :class:`dm2l.labels.LabelMatrix` for labels with
-other marks of missing entries. Displays need the extra ``plot``.
+Labels are arrays or data frames in which NaN is a missing label. If another value marks missing
+labels, pass a :class:`dm2l.labels.LabelMatrix`. Displays need the extra ``plot``.
 """
 
 from dm2l.plots._labels import CooccurrenceDisplay, MissingnessDisplay, SingularValuesDisplay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +16,20 @@ from dm2l.labels._matrix import parse_labels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Ax: TypeAlias = "Axes | None"  # axes to draw into; None means new ones
+Names = Sequence[str] | None
 Numbers = NDArray[np.float64]
 
 WIDTH = 7.0  # inches: the column of a web page
 FONT, SMALL_FONT = 9.0, 8.0  # points
 
-# The distances in CIELAB are at least 20, also with colour blindness. In grey, the first four are
-# dark, light, medium and black.
+# Any two colours have a CIELAB distance of at least 20, also with colour blindness. In greyscale,
+# the first four colours are dark, light, medium and black.
 COLOURS = ("#00518A", "#DB9400", "#C8442A", "#000000", "#56B4E9", "#0B8A63", "#B86FA0")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "h")
 LINES = ("-", "--", (0, (5, 1, 1, 1)), (0, (1, 1)), (0, (7, 1.5, 2, 1.5)))
 
-# Names of metrics, with an arrow in the direction of better values.
+# Names of metrics; an arrow shows whether higher or lower values are better.
 METRIC_NAMES = {
     "ranking_loss": "ranking loss ↓",
     "instance_auc": "AUC per instance ↑",
@@ -43,13 +45,13 @@ _LONGEST_NAME = 28  # characters
 
 
 class Display:
-    """Base class of all displays; ``ax_`` and ``figure_`` are set by drawing."""
+    """Base class of all displays; drawing sets the attributes ``ax_`` and ``figure_``."""
 
     ax_: Axes
     figure_: Any
 
-    def _axes(self, ax: Axes | None, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
-        """Return the given axes, or those of a new pyplot figure of this size in inches."""
+    def _axes(self, ax: Ax, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
+        """Return ``ax``, or the axes of a new pyplot figure of this size in inches."""
         if ax is None:
             plt = require("matplotlib.pyplot", "plot")
             size = {"figsize": (width, height), "layout": "constrained"}
@@ -59,7 +61,7 @@ class Display:
 
 
 def tidy(ax: Any, x: str, y: str, *, grid: bool = True) -> None:
-    """Label the axes, and replace their frame by a grid of thin lines."""
+    """Set the names of both axes, and replace the frame by a grid of thin lines."""
     ax.set_xlabel(x, fontsize=FONT)
     ax.set_ylabel(y, fontsize=FONT)
     ax.tick_params(labelsize=SMALL_FONT)
@@ -70,9 +72,9 @@ def tidy(ax: Any, x: str, y: str, *, grid: bool = True) -> None:
 
 
 def write_names(ax: Any, names: Sequence[str], axes: str = "x") -> int:
-    """Write every n-th name at the positions 0, 1, ... of axes, as many as fit, and return n."""
+    """Label the positions 0, 1, ... with every n-th name so that the names fit; return n."""
     step = 1
-    for _ in range(2):  # twice, as long names make the axes smaller, so that fewer may fit
+    for _ in range(2):  # twice, because long names shrink the axes, where fewer names then fit
         extent = ax.get_window_extent()
         sides = {"x": extent.width, "y": extent.height}
         inches = min(sides[axis] for axis in axes) / ax.get_figure(root=True).dpi
@@ -89,7 +91,7 @@ def write_names(ax: Any, names: Sequence[str], axes: str = "x") -> int:
 
 
 def shorten(name: str) -> str:
-    """Return a name, shortened to leave space for the picture."""
+    """Return a name, truncated if it is too long for a figure."""
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
@@ -100,8 +102,8 @@ def legend(ax: Any, *args: Any, **options: Any) -> Any:
 
 
 def axes_above(ax: Any, height: float, *, gap: float = 0.0, **options: Any) -> Any:
-    """Return axes of the same width, ``gap`` inches above ``ax`` and ``height`` inches high."""
-    # They are children of ``ax``, so that a title of ``ax`` is drawn above them.
+    """Return new axes of the same width, ``gap`` inches above ``ax`` and ``height`` inches high."""
+    # The new axes are children of ``ax``, so that a title of ``ax`` is drawn above them.
     from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
     inches = ax.get_figure(root=True).dpi_scale_trans
@@ -110,10 +112,8 @@ def axes_above(ax: Any, height: float, *, gap: float = 0.0, **options: Any) -> A
     return ax.inset_axes((0.0, gap, 1.0, height), transform=place, **options)
 
 
-def legend_above(
-    ax: Any, handles: Sequence[Any], names: Sequence[str], *, columns: int, gap: float = 0.0
-) -> Any:
-    """Draw a legend ``gap`` inches above the axes, where it covers nothing."""
+def legend_above(ax: Any, handles: Any, names: Any, *, columns: int, gap: float = 0.0) -> Any:
+    """Draw a legend ``gap`` inches above the axes, so that it does not cover any data."""
     height = 1.15 * LINE * math.ceil(len(names) / columns) + 0.06
     holder = axes_above(ax, height, gap=gap)
     holder.set_axis_off()
@@ -132,14 +132,12 @@ def heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
 
 def marks_of(estimator: Any) -> dict[str, Any]:
     """Return the parameters with which an estimator marks missing labels."""
-    return {
-        "missing_label": getattr(estimator, "missing_label", np.nan),
-        "missing_as": getattr(estimator, "missing_as", None),
-    }
+    usual = {"missing_label": np.nan, "missing_as": None}
+    return {name: getattr(estimator, name, mark) for name, mark in usual.items()}
 
 
-def read_labels(Y: Any, label_names: Sequence[str] | None) -> tuple[Signs, list[str]]:
-    """Return labels as signs, and the names of their columns."""
+def read_labels(Y: Any, label_names: Names) -> tuple[Signs, list[str]]:
+    """Return labels as 1, -1 and 0 (missing), and the names of their columns."""
     labels = parse_labels(Y)
     names: Any = labels.names if label_names is None else label_names
     if label_names is None and labels.classes is not None:
@@ -161,7 +159,7 @@ def check_names(names: Any, n: int) -> list[str]:
 
 
 def series_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return options of ``Axes.plot`` for each series; repeated colours get open markers."""
+    """Return the ``Axes.plot`` options of each series; if a colour repeats, markers are open."""
     styles = {}
     for i, name in enumerate(names):
         turn, place = divmod(i, len(COLOURS))

@@ -1,10 +1,8 @@
-"""Displays of missing labels, of the co-occurrence of labels and of their singular values."""
-
-from __future__ import annotations
+"""Displays of missing labels, label co-occurrence and singular values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,39 +14,21 @@ from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
 from dm2l.labels._structure import Cooccurrence, Implication, Spectrum
 from dm2l.metrics._reading import check_scores
-from dm2l.plots._canvas import (
-    COLOURS,
-    FONT,
-    LINE,
-    Display,
-    Numbers,
-    axes_above,
-    check_names,
-    heat_map,
-    legend_above,
-    marks_of,
-    read_labels,
-    series_styles,
-    shorten,
-    tidy,
-    write_names,
-)
+from dm2l.plots import _canvas as canvas
+from dm2l.plots._canvas import Ax, Display, Names, Numbers
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-# Dark, medium and white, also when printed in grey.
-YES, NO, MISSING = COLOURS[0], COLOURS[4], "#FFFFFF"
+# These colours stay distinct in greyscale: dark, medium and white.
+YES, NO, MISSING = canvas.COLOURS[0], canvas.COLOURS[4], "#FFFFFF"
 _MAP, _MARGIN, _GAP = 3.6, 0.8, 0.06  # heights in inches
 _HATCH = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////"}
 
 
 @dataclass(eq=False, repr=False)
 class MissingnessDisplay(Display):
-    """Map of positive, negative and missing entries, below their shares per label.
+    """Map of positive, negative and missing entries, below a bar chart of their shares per label.
 
-    Rows with similar missing entries are drawn next to each other, the most complete rows on top.
-    Labels that were observed together therefore appear as blocks.
+    Rows with similar missing entries are drawn next to each other, with the most complete rows on
+    top. Labels that were observed together therefore appear as blocks.
 
     Parameters
     ----------
@@ -87,23 +67,23 @@ class MissingnessDisplay(Display):
         cls,
         Y: Any,
         *,
-        label_names: Sequence[str] | None = None,
+        label_names: Names = None,
         sort: Literal["pattern"] | None = "pattern",
         max_rows: int = 500,
-        ax: Axes | None = None,
+        ax: Ax = None,
     ) -> Self:
         """Draw the map of labels.
 
         By default, ``label_names`` are the columns of the data frame, or y0, y1, ... ``sort=None``
-        keeps the order of the rows. At most ``max_rows`` evenly spaced rows are drawn.
+        keeps the order of the rows. At most ``max_rows`` rows are drawn, at equal distances.
         """
         if sort not in ("pattern", None):
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
         check_count("max_rows", max_rows)
-        T, names = read_labels(Y, label_names)
+        T, names = canvas.read_labels(Y, label_names)
         order = np.arange(len(T)) if sort is None else _order_by_pattern(T)
         if len(T) > max_rows:
-            # The middle rows of max_rows equal parts.
+            # Split the rows into max_rows equal parts, and draw the middle row of each part.
             order = order[((np.arange(max_rows) + 0.5) * len(T) / max_rows).astype(np.intp)]
         return cls(
             T[order],
@@ -114,11 +94,11 @@ class MissingnessDisplay(Display):
             rows=order,
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the map and the bars."""
         c = self.signs.shape[1]
-        names = check_names(self.label_names, c)
-        width = float(np.clip(1.2 + 1.6 * LINE * c, 3.6, 8.0))
+        names = canvas.check_names(self.label_names, c)
+        width = float(np.clip(1.2 + 1.6 * canvas.LINE * c, 3.6, 8.0))
         panel: Any = self._axes(ax, width, _MAP + _MARGIN + 1.5)
         from matplotlib.colors import ListedColormap
         from matplotlib.patches import Patch
@@ -127,9 +107,9 @@ class MissingnessDisplay(Display):
         look: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest"}
         self.image_ = panel.imshow(self.signs, cmap=colours, vmin=-1, vmax=1, **look)
         drawn = "" if len(self.signs) == self.n_rows else f"{len(self.signs):,} of "
-        tidy(panel, "", f"{drawn}{self.n_rows:,} rows", grid=False)
+        canvas.tidy(panel, "", f"{drawn}{self.n_rows:,} rows", grid=False)
         panel.set_yticks([])
-        self.margin_ax_ = margin = axes_above(panel, _MARGIN, gap=_GAP, sharex=panel)
+        self.margin_ax_ = margin = canvas.axes_above(panel, _MARGIN, gap=_GAP, sharex=panel)
         few = c <= 60  # with more labels, gaps and edges would hide the bars
         thin = {"width": 0.9 if few else 1.0, "edgecolor": "#444444", "linewidth": 0.4 * few}
         yes, no = 100 * np.asarray(self.share_positive), 100 * np.asarray(self.share_negative)
@@ -137,35 +117,33 @@ class MissingnessDisplay(Display):
             margin.bar(range(c), yes, color=YES, **thin),
             margin.bar(range(c), no, bottom=yes, color=NO, **thin),
         )
-        tidy(margin, "", "% of\nrows")
+        canvas.tidy(margin, "", "% of\nrows")
         margin.grid(visible=False, axis="x")
         margin.set_ylim(0, 100)
         margin.set_yticks([0, 50, 100])
         margin.tick_params(labelbottom=False, bottom=False)
-        patches = [
-            Patch(facecolor=colour, edgecolor="#444444", linewidth=0.6)
-            for colour in (YES, NO, MISSING)
-        ]
+        edge: dict[str, Any] = {"edgecolor": "#444444", "linewidth": 0.6}
+        patches = [Patch(facecolor=colour, **edge) for colour in (YES, NO, MISSING)]
         gap = 2 * _GAP + _MARGIN
-        legend_above(panel, patches, ["yes", "no", "missing"], columns=3, gap=gap)
+        canvas.legend_above(panel, patches, ["yes", "no", "missing"], columns=3, gap=gap)
         panel.set_xlim(-0.5, c - 0.5)
-        step = write_names(panel, names)
+        step = canvas.write_names(panel, names)
         if step > 1:
-            panel.set_xlabel(f"{c} labels, one in {step} is named", fontsize=FONT)
+            panel.set_xlabel(f"{c} labels, one in {step} is named", fontsize=canvas.FONT)
         return self
 
 
 def _order_by_pattern(T: Signs) -> NDArray[np.intp]:
-    """Return an order of the rows by their missing entries, then by their labels."""
+    """Return an order that sorts the rows by their missing entries, then by their labels."""
     seen = T != 0
     _, first, pattern = np.unique(seen, axis=0, return_index=True, return_inverse=True)
-    # Equal patterns get the component of one row, as rounding may differ between equal rows.
+    # Rounding may differ between rows of equal patterns, so all get the component of the first one.
     difference = _first_component(seen)[first][pattern]
     return np.lexsort([_first_component(T), pattern, difference])
 
 
 def _first_component(matrix: NDArray[Any]) -> Numbers:
-    """Return the first principal component of the rows, smallest where most entries are 1."""
+    """Return the first principal component of the rows; it falls with the number of ones."""
     centred: Numbers = matrix - matrix.mean(axis=0)
     direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
     component = centred @ direction
@@ -174,20 +152,20 @@ def _first_component(matrix: NDArray[Any]) -> Numbers:
 
 @dataclass(eq=False, repr=False)
 class CooccurrenceDisplay(Display):
-    r"""Co-occurrence of pairs of labels, and implications that hold in one direction only.
+    r"""Heat map of label co-occurrence, with arrows for implications in only one direction.
 
     .. math:: P(k \mid j) = \frac{\text{rows with both}}
         {\text{rows with } j \text{ in which } k \text{ was observed}}
 
-    An arrow shows an implication that does not hold in the other direction, such as "a 4 is even":
-    P(k | j) is at least 0.9 and at least 0.2 above the base of k, and P(j | k) is below 0.9 or
-    unknown.
+    An arrow shows an implication that only holds in one direction, such as "a 4 is even": P(k | j)
+    is at least 0.9 and exceeds the share of positives of k by at least 0.2, while P(j | k) is below
+    0.9 or unknown.
     :func:`dm2l.tables.inspect_table` lists all implications.
 
     Parameters
     ----------
     probability, count : ndarray of shape (n_labels, n_labels)
-        In row j and column k: P(k | j), and the number of rows with j in which k was observed.
+        Row j and column k hold P(k | j), and the number of rows with j in which k was observed.
     base : ndarray of shape (n_labels,)
         Share of positives among the observed entries of each label.
     label_names : sequence of str
@@ -224,23 +202,21 @@ class CooccurrenceDisplay(Display):
         cls,
         Y: Any,
         *,
-        label_names: Sequence[str] | None = None,
+        label_names: Names = None,
         min_rows: int = 10,
         max_labels: int = 40,
-        ax: Axes | None = None,
+        ax: Ax = None,
     ) -> Self:
         """Draw the co-occurrence of the observed entries of two or more labels.
 
-        By default, ``label_names`` are the columns of the data frame, or y0, y1, ... At most
-        ``max_labels`` labels are drawn, those with the most positives. The other parameters are
-        described in the constructor.
+        By default, ``label_names`` are the columns of the data frame, or y0, y1, ... Only the
+        ``max_labels`` labels with the most positives are drawn. The other parameters are those of
+        the constructor.
         """
-        T, names = read_labels(Y, label_names)
+        T, names = canvas.read_labels(Y, label_names)
         if T.shape[1] < 2 or max_labels < 2:
-            raise ValueError(
-                f"Co-occurrence needs two labels or more, got {T.shape[1]} and "
-                f"max_labels={max_labels}."
-            )
+            what = "Co-occurrence needs at least two labels,"
+            raise ValueError(f"{what} got {T.shape[1]} and max_labels={max_labels}.")
         frequent = np.sort(np.argsort(-(T > 0).sum(axis=0), kind="stable")[:max_labels])
         found = Cooccurrence.of(T[:, frequent])
         return cls(
@@ -259,41 +235,41 @@ class CooccurrenceDisplay(Display):
         self._found = Cooccurrence(self.probability, self.count, self.base)
 
     def _pairs(self) -> list[tuple[int, int]]:
-        # Comparisons with NaN are False.
-        reverse = self._found.told(self.min_rows).T >= 0.9
+        reverse = self._found.told(self.min_rows).T >= 0.9  # False for NaN
         pairs = np.argwhere(self._found.implied(self.min_rows) & ~reverse)
         return [(int(j), int(k)) for j, k in pairs]
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the heat map, with an arrow for each implication that holds in one direction."""
-        check_names(self.label_names, len(self.probability))
+    def plot(self, ax: Ax = None) -> Self:
+        """Draw the heat map, with an arrow for each implication in :meth:`one_way`."""
+        canvas.check_names(self.label_names, len(self.probability))
         c = len(self.probability)
-        side = float(np.clip(1.5 * LINE * c, 2.2, 6.5))
+        side = float(np.clip(1.5 * canvas.LINE * c, 2.2, 6.5))
         panel: Any = self._axes(ax, side + 2.6, side + 1.9)
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         panel.patch.set(**_HATCH)  # pairs that are not shown are hatched
         shown = 100 * self._found.told(self.min_rows)
-        self.image_, self.colorbar_ = heat_map(
+        self.image_, self.colorbar_ = canvas.heat_map(
             panel, shown, r"$P(k \mid j)$, %", cmap="Blues", vmin=0, vmax=100
         )
-        tidy(panel, "… how many also have label $k$?", "of the rows with label $j$ …", grid=False)
+        question = "… how many also have label $k$?"
+        canvas.tidy(panel, question, "of the rows with label $j$ …", grid=False)
         mark = {"marker": r"$\rightarrow$", "markersize": 9, "color": "black"}
         arrow = Line2D([], [], linestyle="none", **mark)
         few = f"fewer than {self.min_rows} rows, or the same label"
         words = ["$j$ implies $k$, $k$ does not imply $j$", few]
-        legend_above(panel, [arrow, Patch(**_HATCH)], words, columns=1)
-        write_names(panel, self.label_names, "xy")
+        canvas.legend_above(panel, [arrow, Patch(**_HATCH)], words, columns=1)
+        canvas.write_names(panel, self.label_names, "xy")
         cell = 72 * panel.get_window_extent().height / panel.get_figure(root=True).dpi / c  # points
-        look = {"color": "white", "fontsize": min(FONT, 0.7 * cell), "ha": "center"}
+        look = {"color": "white", "fontsize": min(canvas.FONT, 0.7 * cell), "ha": "center"}
         self.arrows_ = [panel.text(k, j, "→", va="center", **look) for j, k in self._pairs()]
         return self
 
 
 @dataclass(eq=False, repr=False)
 class SingularValuesDisplay(Display):
-    """Singular values of all rows, and of the rows that share a label.
+    """Singular values of scores or labels: of all rows, and of the rows with each label.
 
     The objective of DM2L makes the nuclear norm (the sum of the singular values) small for the
     scores ``F_k`` of the rows in which label k is an observed positive, and large for all rows
@@ -303,9 +279,9 @@ class SingularValuesDisplay(Display):
     Parameters
     ----------
     whole, groups : ndarray, and mapping of str to ndarray
-        Singular values of all rows, and of the rows of each label, in descending order.
+        Singular values of all rows, and of the rows with each label, in descending order.
     n_rows, group_rows, n_labels : int, mapping of str to int, and int
-        Number of all rows, numbers of rows of the groups, and number of labels.
+        Number of all rows, number of rows of each group, and number of labels.
 
     Attributes
     ----------
@@ -340,49 +316,38 @@ class SingularValuesDisplay(Display):
 
     @classmethod
     def from_labels(
-        cls,
-        Y: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        ax: Axes | None = None,
-        **options: Any,
+        cls, Y: Any, *, label_names: Names = None, ax: Ax = None, **options: Any
     ) -> Self:
-        """Draw the singular values of labels coded +1, -1, and 0 for missing entries.
+        """Draw the singular values of the label matrix with entries +1, -1 and 0 (missing).
 
         By default, ``label_names`` are the columns of the data frame, or y0, y1, ... ``options``
         are passed to :meth:`plot`.
         """
-        T, names = read_labels(Y, label_names)
+        T, names = canvas.read_labels(Y, label_names)
         return cls._of(T.astype(np.float64), T, names).plot(ax, **options)
 
     @classmethod
     def from_predictions(
-        cls,
-        Y: Any,
-        scores: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        ax: Axes | None = None,
-        **options: Any,
+        cls, Y: Any, scores: Any, *, label_names: Names = None, ax: Ax = None, **options: Any
     ) -> Self:
         """Draw the singular values of scores, grouped by the observed positives in ``Y``.
 
         ``scores`` are the result of ``decision_function``. The other parameters are described in
         :meth:`from_labels`.
         """
-        T, names = read_labels(Y, label_names)
+        T, names = canvas.read_labels(Y, label_names)
         scores = check_scores(LabelMatrix.of_signs(T), scores, "scores")
         return cls._of(scores, T, names).plot(ax, **options)
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, Y: Any, *, ax: Axes | None = None, **options: Any
+        cls, estimator: Any, X: Any, Y: Any, *, ax: Ax = None, **options: Any
     ) -> Self:
         """Draw the singular values of the scores of a fitted estimator.
 
         ``Y`` is coded like the training labels. ``options`` are passed to :meth:`from_predictions`.
         """
-        labels = parse_labels(Y, **marks_of(estimator))
+        labels = parse_labels(Y, **canvas.marks_of(estimator))
         scores = to_numpy(estimator.decision_function(X))
         return cls.from_predictions(labels, scores, ax=ax, **options)
 
@@ -395,32 +360,32 @@ class SingularValuesDisplay(Display):
             return Spectrum((self.n_rows, self.n_labels), np.asarray(self.whole))
         return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
 
-    def plot(self, ax: Axes | None = None, *, highlight: Sequence[str] = ()) -> Self:
-        """Draw a line per group and a thick line of all rows, each as long as its rank.
+    def plot(self, ax: Ax = None, *, highlight: Sequence[str] = ()) -> Self:
+        """Draw a line for each group and a thick line for all rows, up to the rank of each.
 
-        Singular values are divided by the largest one. Labels in ``highlight`` get their own colour
-        and marker.
+        Each line is divided by its largest singular value. Labels in ``highlight`` get their own
+        colour and marker.
         """
         chosen = [highlight] if isinstance(highlight, str) else list(highlight)
         for name in chosen:
             if name not in self.groups:
                 known = ", ".join(map(str, self.groups))
-                raise ValueError(f"highlight has {name!r}, which is not a group. Groups: {known}.")
+                raise ValueError(f"highlight contains {name!r}, but the groups are {known}.")
         panel: Any = self._axes(ax, height=3.9)
         ranks = self.effective_ranks()
         plain = [name for name in self.groups if name not in chosen]
-        look: dict[str, Any] = {"color": COLOURS[4], "linewidth": 0.9, "alpha": 0.8}
+        look: dict[str, Any] = {"color": canvas.COLOURS[4], "linewidth": 0.9, "alpha": 0.8}
         self.group_lines_ = {}
         for i, name in enumerate(plain):
-            label = None if i else f"{shorten(name)}, effective rank {ranks[name]:.1f}"
+            label = None if i else f"{canvas.shorten(name)}, effective rank {ranks[name]:.1f}"
             if not i and len(plain) > 1:
                 mean = np.mean([ranks[other] for other in plain])
                 what = f"rows of one label: {len(plain)} groups"
                 label = f"{what}, effective rank {mean:.1f} on average"
             self.group_lines_[name] = self._draw(panel, name, label, **look)
-        for name, style in series_styles(chosen).items():
+        for name, style in canvas.series_styles(chosen).items():
             rows = f"{self.group_rows[name]:,} rows"
-            label = f"{shorten(name)}: {rows}, effective rank {ranks[name]:.1f}"
+            label = f"{canvas.shorten(name)}: {rows}, effective rank {ranks[name]:.1f}"
             some = {"markersize": 4.0, "markevery": max(1, len(self.groups[name]) // 8)}
             self.group_lines_[name] = self._draw(panel, name, label, **(style | some))
         rank = self._spectrum(None).effective_rank
@@ -428,8 +393,9 @@ class SingularValuesDisplay(Display):
         self.whole_line_ = self._draw(panel, None, label, color="black", linewidth=2.4)
         panel.set_yscale("log")
         panel.xaxis.get_major_locator().set_params(integer=True)
-        tidy(panel, "number of the singular value, largest first", "singular value / largest")
-        legend_above(panel, *panel.get_legend_handles_labels(), columns=1)
+        number = "number of the singular value, largest first"
+        canvas.tidy(panel, number, "singular value / largest")
+        canvas.legend_above(panel, *panel.get_legend_handles_labels(), columns=1)
         return self
 
     def _draw(self, ax: Any, name: str | None, label: Any, **look: Any) -> Any:

@@ -1,12 +1,10 @@
-"""Displays of convergence, of a search over ``lambda_d``, of calibration and of correlation."""
-
-from __future__ import annotations
+"""Displays of convergence, searches over ``lambda_d``, calibration and label correlation."""
 
 import fnmatch
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,30 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from dm2l._utils.arrays import to_numpy
 from dm2l._utils.inputs import check_choice, check_count
 from dm2l.metrics._reading import check_scores, read_labels
-from dm2l.plots._canvas import (
-    COLOURS,
-    FONT,
-    LINE,
-    METRIC_NAMES,
-    WIDTH,
-    Display,
-    Numbers,
-    axes_above,
-    check_names,
-    heat_map,
-    legend,
-    marks_of,
-    series_styles,
-    tidy,
-    write_names,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from dm2l.plots import _canvas as canvas
+from dm2l.plots._canvas import Ax, Display, Names, Numbers
 
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
-_MOST_NUMBERS = 8  # position of 0 on the axis
-# Horizontal shift between lines, and its maximum, relative to the distance between two lambda_d.
+_MOST_NUMBERS = 8  # values of lambda_d that are written at the axis
+# Horizontal shift between lines and its maximum, relative to the distance of neighbouring lambda_d.
 _DODGE, _MOST = 0.07, 0.35
 _HISTOGRAM_BINS = 20
 _CONFIDENCE = 0.95  # level of the intervals for shares
@@ -53,8 +33,8 @@ _PERFECT, _CURVE = "as predicted", "reliability"
 class ConvergenceDisplay(Display):
     """Difference between the objective after each iteration and its lowest known value.
 
-    The axis is logarithmic, so that a straight line means linear convergence. The lowest value
-    itself is not drawn.
+    The vertical axis is logarithmic, so a straight line means linear convergence. The lowest value
+    itself has a difference of 0 and is not drawn.
 
     Parameters
     ----------
@@ -83,25 +63,33 @@ class ConvergenceDisplay(Display):
     evaluations: Mapping[str, int] | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Ax = None) -> Self:
         """Draw the convergence of a fitted estimator, or of the last step of a pipeline."""
         return cls.from_estimators({type(_last_step(estimator)).__name__: estimator}, ax=ax)
 
     @classmethod
-    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Axes | None = None) -> Self:
+    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Ax = None) -> Self:
         """Draw the convergence of several fitted estimators that have ``objective_history_``.
 
-        Distances are from the lowest value of all estimators, which must have the same objective.
+        The estimators must minimize the same objective. Distances are from their lowest value.
         """
         if not hasattr(estimators, "items") or not estimators:
-            raise ValueError(
-                f"estimators must be a dict of names to fitted estimators, got {estimators!r}."
-            )
-        steps = {name: _last_step(estimator) for name, estimator in estimators.items()}
-        histories = {name: _history(step) for name, step in steps.items()}
+            what = f"a dict of names to fitted estimators, got {estimators!r}"
+            raise ValueError(f"estimators must be {what}.")
+        histories: dict[str, Numbers] = {}
+        evaluations: dict[str, int] = {}
+        for name, estimator in estimators.items():
+            step = _last_step(estimator)
+            check_is_fitted(step)
+            if not hasattr(step, "objective_history_"):
+                raise ValueError(
+                    f"{type(step).__name__} has no objective_history_. Pass a DM2LClassifier, a "
+                    "DM2LClassifierCV or an iterative model of dm2l.baselines."
+                )
+            histories[name] = np.asarray(step.objective_history_, dtype=np.float64)
+            if hasattr(step, "n_evaluations_"):
+                evaluations[name] = int(step.n_evaluations_)
         lowest = min(float(history.min()) for history in histories.values())
-        counted = {name: step for name, step in steps.items() if hasattr(step, "n_evaluations_")}
-        evaluations = {name: int(step.n_evaluations_) for name, step in counted.items()}
         return cls(histories, lowest=lowest, evaluations=evaluations).plot(ax)
 
     def distance(self, name: str) -> Numbers:
@@ -109,13 +97,13 @@ class ConvergenceDisplay(Display):
         history = np.asarray(self.histories[name], dtype=np.float64)
         return (history - self.lowest) / (abs(self.lowest) or 1.0)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw one line per model."""
         panel, self.lines_ = self._axes(ax), {}
-        for name, style in series_styles(list(self.histories)).items():
+        for name, style in canvas.series_styles(list(self.histories)).items():
             distance = self.distance(name)
             shown = distance > 0
-            # Each line has about ten markers.
+            # Draw about ten markers on each line.
             some = {"markersize": 4.5, "markevery": max(1, int(shown.sum()) // 10)}
             count = (self.evaluations or {}).get(name)
             label = name if count is None else f"{name}: {count:,} evaluations"
@@ -123,8 +111,8 @@ class ConvergenceDisplay(Display):
             self.lines_[name] = panel.plot(x, distance[shown], label=label, **(style | some))[0]
         panel.set_yscale("log")
         panel.xaxis.get_major_locator().set_params(integer=True)
-        tidy(panel, "iterations", "objective / lowest − 1")
-        legend(panel, loc="upper right")
+        canvas.tidy(panel, "iterations", "objective / lowest − 1")
+        canvas.legend(panel, loc="upper right")
         return self
 
 
@@ -132,34 +120,24 @@ def _last_step(estimator: Any) -> Any:
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
-def _history(estimator: Any) -> Numbers:
-    check_is_fitted(estimator)
-    if not hasattr(estimator, "objective_history_"):
-        raise ValueError(
-            f"{type(estimator).__name__} has no objective_history_. Pass a DM2LClassifier, a "
-            "DM2LClassifierCV or an iterative model of dm2l.baselines."
-        )
-    return np.asarray(estimator.objective_history_, dtype=np.float64)
-
-
 @dataclass(eq=False, repr=False)
 class PathDisplay(Display):
     """Cross-validated metric over ``lambda_d``, with one line per ``alpha`` and ``gamma``.
 
-    Error bars are one standard error of the mean over folds. A ring marks the selected
-    hyperparameters. The axis is logarithmic; ``lambda_d = 0`` (masked ridge) is drawn separately at
-    its left end.
+    Error bars show one standard error of the mean over folds. A ring marks the selected
+    hyperparameters. The horizontal axis is logarithmic; ``lambda_d = 0`` (masked ridge) is drawn
+    separately at its left end.
 
     Parameters
     ----------
     lambda_ds : ndarray of shape (n_lambdas,)
         Values of ``lambda_d`` in ascending order.
     means, errors : ndarray of shape (n_curves, n_lambdas)
-        Mean and standard error of the metric; NaN where a value is unknown.
+        Mean and standard error of the metric; NaN where they are unknown.
     settings : sequence of dict
         The other hyperparameters of each curve.
     chosen : tuple of int, default=None
-        The curve of the selected hyperparameters, and the position on that curve.
+        Number of the curve with the selected hyperparameters, and the position on that curve.
     metric, n_splits : str and int
         Name of the metric, and number of folds.
 
@@ -189,7 +167,7 @@ class PathDisplay(Display):
     n_splits: int | None = None
 
     @classmethod
-    def from_estimator(cls, search: Any, *, ax: Axes | None = None) -> Self:
+    def from_estimator(cls, search: Any, *, ax: Ax = None) -> Self:
         """Draw a fitted DM2LClassifierCV, or another grid search over ``lambda_d``."""
         check_is_fitted(search, "cv_results_")
         cv_results, best = search.cv_results_, getattr(search, "best_index_", None)
@@ -198,10 +176,8 @@ class PathDisplay(Display):
         params = fnmatch.filter(cv_results, "param_*")
         by_step = {key.removeprefix("param_").split("__")[-1]: key for key in params}
         if "lambda_d" not in by_step:
-            raise ValueError(
-                "cv_results_ has no param_lambda_d. Pass a search over lambda_d, such as "
-                "DM2LClassifierCV."
-            )
+            what = "cv_results_ has no param_lambda_d."
+            raise ValueError(f"{what} Pass a search over lambda_d, such as DM2LClassifierCV.")
         splits = fnmatch.filter(cv_results, "split*_test_score")
         if not splits:
             raise ValueError("cv_results_ has no split0_test_score. Pass a search with one metric.")
@@ -235,9 +211,9 @@ class PathDisplay(Display):
             n_splits=len(splits),
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the lines, the error bars and the ring."""
-        panel: Any = self._axes(ax, width=WIDTH)
+        panel: Any = self._axes(ax, width=canvas.WIDTH)
         lambdas = np.asarray(self.lambda_ds, dtype=np.float64)
         x, step = _positions(lambdas)
         names = [
@@ -249,8 +225,9 @@ class PathDisplay(Display):
         ]
         dodge = min(_DODGE, _MOST / max(len(names) - 1, 1))
         self.lines_ = []
-        for i, style in enumerate(series_styles([str(i) for i in range(len(names))]).values()):
-            aside = step ** (dodge * (i - (len(names) - 1) / 2))  # so that bars do not overlap
+        styles = canvas.series_styles([str(i) for i in range(len(names))]).values()
+        for i, style in enumerate(styles):
+            aside = step ** (dodge * (i - (len(names) - 1) / 2))  # error bars do not overlap
             look = style | {"elinewidth": 0.8, "capsize": 2.0, "markersize": 4.5}
             errors = np.nan_to_num(self.errors[i])
             drawn = panel.errorbar(x * aside, self.means[i], yerr=errors, label=names[i], **look)
@@ -268,13 +245,14 @@ class PathDisplay(Display):
         panel.set_xscale("log")
         _write_lambdas(panel, x, lambdas)
         ridge = r"$\lambda_d$ (0 is masked ridge)" if 0 in lambdas else r"$\lambda_d$"
-        tidy(panel, ridge, METRIC_NAMES.get(self.metric, self.metric.replace("_", " ")))
-        legend(panel, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=title)
+        metric = canvas.METRIC_NAMES.get(self.metric, self.metric.replace("_", " "))
+        canvas.tidy(panel, ridge, metric)
+        canvas.legend(panel, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=title)
         return self
 
 
 def _positions(lambdas: Numbers) -> tuple[Numbers, float]:
-    """Return positions on a logarithmic axis, also for 0, and the usual factor between them."""
+    """Return positions on a logarithmic axis (also of 0), and the median factor between them."""
     positive = lambdas[lambdas > 0]
     ratios = positive[1:] / positive[:-1]
     step = float(np.median(ratios)) if len(ratios) else 10.0
@@ -288,17 +266,17 @@ def _write_lambdas(ax: Any, x: Numbers, lambdas: Numbers) -> None:
     ax.set_xticks(x[::step], [f"{value:.3g}" for value in lambdas[::step]])
     ax.set_xticks([], minor=True)
     if lambdas[0] == 0 and len(x) > 1:
-        cut = {"ha": "center", "va": "center", "fontsize": FONT}
+        cut = {"ha": "center", "va": "center", "fontsize": canvas.FONT}
         ax.text(float(np.sqrt(x[0] * x[1])), 0, "//", transform=ax.get_xaxis_transform(), **cut)
 
 
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Display):
-    """Reliability diagram: share of positives among observed entries over their probability.
+    """Reliability diagram: observed share of positives over the predicted probability.
 
-    Calibrated probabilities lie on the diagonal; points below it mean that probabilities are too
-    high. Bars are Wilson's 95 % confidence intervals for independent entries. Missing entries are
-    ignored.
+    Calibrated probabilities lie on the diagonal. Points below it show that probabilities are too
+    high. Bars are Wilson's 95 % confidence intervals, which assume independent entries. Missing
+    entries are ignored.
 
     Parameters
     ----------
@@ -313,7 +291,7 @@ class ReliabilityDisplay(Display):
     Attributes
     ----------
     line_, perfect_line_, histogram_ax_, bars_ : objects of matplotlib
-        The shares with their intervals, the diagonal, and the histogram; None if not drawn.
+        The shares with their intervals, the diagonal, and the histogram (None if it is not drawn).
 
     Examples
     --------
@@ -342,7 +320,7 @@ class ReliabilityDisplay(Display):
         n_bins: int = 10,
         strategy: Literal["uniform", "quantile"] = "uniform",
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: Ax = None,
     ) -> Self:
         """Compare probabilities of class 1 with labels that the model was not trained on.
 
@@ -392,7 +370,7 @@ class ReliabilityDisplay(Display):
         Y: Any,
         *,
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: Ax = None,
         **options: Any,
     ) -> Self:
         """Compare the probabilities of a fitted estimator with the labels of held-out rows.
@@ -402,24 +380,25 @@ class ReliabilityDisplay(Display):
         """
         probabilities = estimator.predict_proba(X)
         if isinstance(probabilities, list):  # one array per label, as in sklearn.multioutput
-            probabilities = np.column_stack(
-                [_of_yes(*part) for part in zip(probabilities, estimator.classes_, strict=True)]
-            )
+            parts = zip(map(np.asarray, probabilities), estimator.classes_, strict=True)
+            # If no training label was 1, the probabilities have no column for class 1.
+            positive = [part[:, np.asarray(classes) == 1].sum(axis=1) for part, classes in parts]
+            probabilities = np.column_stack(positive)
         elif np.ndim(Y) == 1 and np.shape(probabilities)[1] == 2:  # both classes of one label
             probabilities = probabilities[:, 1:]
         return cls.from_predictions(
-            read_labels(Y, **marks_of(estimator)),
+            read_labels(Y, **canvas.marks_of(estimator)),
             to_numpy(probabilities),
             name=type(estimator).__name__ if name is None else name,
             ax=ax,
             **options,
         )
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw shares with their intervals, the diagonal, and a histogram of probabilities above.
+    def plot(self, ax: Ax = None) -> Self:
+        """Draw shares with intervals and the diagonal, below a histogram of probabilities.
 
-        Axes that already show a model keep their histogram; the new model gets another colour and
-        another marker.
+        If the axes already show a model, the histogram is kept and the new model gets another
+        colour and marker.
         """
         panel: Any = self._axes(ax, 4.2, 4.6)
         before = sum(line.get_gid() == _CURVE for line in panel.get_lines())
@@ -428,27 +407,27 @@ class ReliabilityDisplay(Display):
             plain = {"color": "#666666", "linewidth": 1.0, "linestyle": ":"}
             self.perfect_line_ = panel.plot([0, 100], [0, 100], label=_PERFECT, **plain)[0]
         x, y = 100 * np.asarray(self.probability), 100 * np.asarray(self.share)
-        # By rounding, a share of 0 or 1 may lie outside its interval.
+        # Because of rounding errors, a share of 0 or 1 may lie outside its interval.
         reach = np.maximum([y - 100 * np.asarray(self.low), 100 * np.asarray(self.high) - y], 0.0)
-        style = list(series_styles([str(i) for i in range(before + 1)]).values())[-1]
+        style = list(canvas.series_styles([str(i) for i in range(before + 1)]).values())[-1]
         named = f"{self.name}, " if self.name else ""
         label = f"{named}Brier score {self.brier:.3f}"
         look = style | {"elinewidth": 1.0, "capsize": 2.5}
         self.line_ = panel.errorbar(x, y, yerr=reach, label=label, **look)
         self.line_[0].set_gid(_CURVE)
-        tidy(panel, "predicted probability of yes, %", "observed share of yes, %")
+        canvas.tidy(panel, "predicted probability of yes, %", "observed share of yes, %")
         panel.set(xlim=(-2, 102), ylim=(-2, 102))
-        legend(panel, loc="best", title=f"bars: {100 * _CONFIDENCE:g} % intervals")
+        canvas.legend(panel, loc="best", title=f"bars: {100 * _CONFIDENCE:g} % intervals")
         self.histogram_ax_ = self.bars_ = None
         if not before:
             from matplotlib.ticker import LogLocator, NullFormatter
 
-            self.histogram_ax_ = margin = axes_above(panel, 0.8, gap=0.1, sharex=panel)
+            self.histogram_ax_ = margin = canvas.axes_above(panel, 0.8, gap=0.1, sharex=panel)
             width = 100 / len(self.histogram)
-            look = {"align": "edge", "color": COLOURS[4], "edgecolor": "#444444", "linewidth": 0.4}
+            look = {"align": "edge", "edgecolor": "#444444", "linewidth": 0.4, "width": width}
             left = width * np.arange(len(self.histogram))
-            self.bars_ = margin.bar(left, self.histogram, width=width, **look)
-            tidy(margin, "", "entries")
+            self.bars_ = margin.bar(left, self.histogram, color=canvas.COLOURS[4], **look)
+            canvas.tidy(margin, "", "entries")
             margin.set_yscale("log")
             margin.yaxis.set_major_locator(LogLocator(numticks=4))
             margin.yaxis.set_minor_formatter(NullFormatter())
@@ -456,16 +435,9 @@ class ReliabilityDisplay(Display):
         return self
 
 
-def _of_yes(probabilities: Any, classes: Any) -> Numbers:
-    """Return the column of class 1, or zeros if the label was never 1 in the training data."""
-    yes = np.flatnonzero(np.asarray(classes) == 1)
-    table = np.asarray(probabilities, dtype=np.float64)
-    return table[:, yes[0]] if len(yes) else np.zeros(len(table))
-
-
 @dataclass(eq=False, repr=False)
 class CouplingDisplay(Display):
-    r"""Heat map of the label correlation, which is the correlation of the residuals of labels.
+    r"""Heat map of the label correlation, which is the correlation between label residuals.
 
     .. math:: r_{jk} = S_{jk} / \sqrt{S_{jj} S_{kk}}
 
@@ -480,7 +452,7 @@ class CouplingDisplay(Display):
     Attributes
     ----------
     image_, colorbar_, order_ : matplotlib AxesImage and Colorbar, and ndarray of int
-        The heat map, and the positions of the labels in the order in which they were drawn.
+        The heat map, and the column numbers of the labels in the order in which they are drawn.
 
     Examples
     --------
@@ -497,28 +469,22 @@ class CouplingDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        label_names: Sequence[str] | None = None,
-        max_labels: int = 200,
-        ax: Axes | None = None,
+        cls, estimator: Any, *, label_names: Names = None, max_labels: int = 200, ax: Ax = None
     ) -> Self:
         """Draw the label correlation of an estimator that was fitted with ``coupling``.
 
-        By default, ``label_names`` are the names of the training labels. At most ``max_labels``
-        labels are drawn, those with the strongest correlations.
+        By default, ``label_names`` are the names of the training labels. Only the ``max_labels``
+        labels with the strongest correlations are drawn.
         """
         S = to_numpy(estimator.label_covariance_.matrix())
-        if len(S) < 2 or max_labels < 2:
-            raise ValueError(
-                f"The plot needs at least two labels, got {len(S)} and max_labels={max_labels}."
-            )
+        if (c := len(S)) < 2 or max_labels < 2:
+            raise ValueError(f"The plot needs at least two labels, got {c} and {max_labels=}.")
         spread = np.sqrt(np.diag(S))
         correlation = np.clip(S / (spread[:, None] * spread), -1.0, 1.0)
         strength = np.abs(correlation - np.diag(np.diag(correlation))).max(axis=1)
         kept = np.sort(np.argsort(-strength, kind="stable")[:max_labels])
-        names = check_names(estimator.label_names_ if label_names is None else label_names, len(S))
+        names = estimator.label_names_ if label_names is None else label_names
+        names = canvas.check_names(names, len(S))
         chosen = [names[k] for k in kept]
         return cls(correlation[np.ix_(kept, kept)], label_names=chosen).plot(ax)
 
@@ -530,23 +496,23 @@ class CouplingDisplay(Display):
         names = self.label_names
         return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Ax = None) -> Self:
         """Draw the heat map."""
-        names = check_names(self.label_names, len(self.correlation))
+        names = canvas.check_names(self.label_names, len(self.correlation))
         self.order_ = _together(np.asarray(self.correlation))
-        side = float(np.clip(1.5 * LINE * len(names), 2.2, 9.0))
+        side = float(np.clip(1.5 * canvas.LINE * len(names), 2.2, 9.0))
         panel: Any = self._axes(ax, side + 2.6, side + 1.6)
         picture = np.array(self.correlation, dtype=np.float64)[np.ix_(self.order_, self.order_)]
-        np.fill_diagonal(picture, np.nan)  # its ones would dominate the colours
-        # The scale is symmetric, so that white means uncorrelated.
+        np.fill_diagonal(picture, np.nan)  # ones would dominate the colour scale
+        # The colour scale is symmetric, so that white means uncorrelated.
         top = max(float(np.nanmax(np.abs(picture))), 0.05)
         panel.patch.set_facecolor("#bbbbbb")
         picture = np.ma.masked_invalid(picture)
-        self.image_, self.colorbar_ = heat_map(
+        self.image_, self.colorbar_ = canvas.heat_map(
             panel, picture, "correlation of residuals", cmap="RdBu_r", vmin=-top, vmax=top
         )
-        tidy(panel, "", "", grid=False)
-        write_names(panel, [names[k] for k in self.order_], "xy")
+        canvas.tidy(panel, "", "", grid=False)
+        canvas.write_names(panel, [names[k] for k in self.order_], "xy")
         return self
 
 

@@ -1,4 +1,4 @@
-"""Tables with answers: those of a review, and completed ones with a checked sample."""
+"""Write tables that contain the answers of a review, and completed tables with a checked sample."""
 
 import tempfile
 from collections.abc import Sequence
@@ -8,46 +8,47 @@ from pathlib import Path
 import numpy as np
 
 from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
+from dm2l.review._columns import Labels
 from dm2l.review._journal import Journal, table_digest
-from dm2l.review._question import Labels
 from dm2l.review._sample import FilledRate
 from dm2l.tables import Completion, Table, write_completion
+from dm2l.tables._reading import count_cells
 
 
 def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[FilledRate]]:
-    """Replace filled values by the answers of a journal; also return the error rates before."""
-    sample, made = journal.sample, journal.decisions
+    """Replace filled values by answers of a journal; return also the error rates without them."""
+    sample = journal.sample
     if sample is None:
         raise ValueError(
             f"{journal.path} has no random sample. Draw one with dm2l review --check 50, and "
             "answer its questions."
         )
-    if n_left := sum(key not in made for key in sample.entries):
+    said = {key: journal.answer(*key) for key in sample.entries}
+    if n_left := list(said.values()).count(""):
         raise ValueError(
             f"{journal.path}: {n_left} of {len(sample.entries)} entries of the sample are not "
-            "checked yet. Continue dm2l review and check or skip them, because an estimate from a "
-            "part of the sample would depend on when you stopped."
+            "checked yet. Continue dm2l review and check or skip them all. An estimate from a part "
+            "of the sample would be biased by when you stopped."
         )
     if not sample.matches(completion):
         raise ValueError(
-            f"{journal.path}: the sample was drawn from a table that was filled in another way. "
-            "Pass the model and the options with which it was drawn, or draw a new one with dm2l "
-            "review --check and a new file of answers."
+            f"{journal.path}: the sample was drawn from other filled entries. Pass the model and "
+            "the options with which it was drawn, or draw a new sample with dm2l review --check "
+            "and a new file of answers."
         )
-    rates = sample.rates({key: decision.answer for key, decision in made.items()})
     Y = journal.labels()
-    said = completion.missing & ~np.isnan(Y)
+    given = completion.missing & ~np.isnan(Y)
     return replace(
         completion,
-        positive=np.where(said, Y == 1, completion.positive),
-        look=completion.look & ~said,
-        probabilities=np.where(said, Y, completion.probabilities),
-        left=None if completion.left is None else completion.left & ~said,
-    ), rates
+        positive=np.where(given, Y == 1, completion.positive),
+        look=completion.look & ~given,
+        probabilities=np.where(given, Y, completion.probabilities),
+        left=None if completion.left is None else completion.left & ~given,
+    ), sample.rates(said)
 
 
 def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], digest: str) -> int:
-    """Write a table with the labels ``Y``; return the number of changed labels."""
+    """Write a table with the labels ``Y``; return the number of changed cells."""
     if not table.path.is_file():
         raise ValueError(f"{table.path} does not exist. Restore the table to export the answers.")
     if table_digest(table) != digest:
@@ -64,15 +65,15 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
         probabilities=np.zeros(given.shape),
         warnings=[],
     )
-    # Without a file for details, the table would get more columns.
+    # Details are written to a temporary file; otherwise the table would get additional columns.
     with tempfile.TemporaryDirectory() as folder:
         details = Path(folder, "details.csv")
         write_completion(completion, table, output, missing=marks, details=details)
-    return int(given.sum())
+    return count_cells(given, table.exclusive)
 
 
 def export_name(table: Table) -> str:
-    """Name of the file with the answers, whose suffix fits the format of the table."""
+    """Return the name of the file with the answers; its suffix is that of the table's format."""
     name = unpacked_name(table.path)
     suffix = name.suffix if suffix_of(name) in (*TEXT, *PARQUET, *EXCEL) else ".npz"
     return f"{name.stem}-reviewed{suffix}"

@@ -1,4 +1,4 @@
-"""The file of answers, to which each answer is written before it is confirmed."""
+"""The file of answers. Each answer is written to this file before it is confirmed."""
 
 import hashlib
 import json
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dm2l.labels._logic import RuleLogic
 from dm2l.labels._rules import LabelRules
-from dm2l.review._sample import Key, Sample
+from dm2l.review._columns import asked_columns
+from dm2l.review._sample import Key, Sample, kind_of
 from dm2l.tables import Table
 from dm2l.tables._measures import signs_of
 
@@ -24,7 +25,7 @@ _SEAL = "seal"
 
 
 def hold(file: IO[bytes]) -> bool:
-    """Lock a file, at its first byte, until it is closed; False if another process holds it."""
+    """Lock a file until it is closed; return False if another process has locked it."""
     try:
         if sys.platform != "win32":
             import fcntl
@@ -33,7 +34,7 @@ def hold(file: IO[bytes]) -> bool:
         else:
             import msvcrt
 
-            # Windows locks prevent reading, too, so lock a byte far behind the end of the file.
+            # On Windows, locked bytes cannot be read, so lock one far behind the end of the file.
             file.seek(1 << 62)
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
             file.seek(0)
@@ -43,14 +44,14 @@ def hold(file: IO[bytes]) -> bool:
 
 
 def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
-    """Return a line and its seal, a hash of this line and all lines before it."""
+    """Return a line of the file and its seal, a hash of this line and all earlier lines."""
     text = json.dumps(content, ensure_ascii=False)
     seal = _seal(previous, text)
     return f'{text[:-1]}, "{_SEAL}": "{seal}"}}\n'.encode(), seal
 
 
 def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, bytes]:
-    """Return the contents of a journal's lines, the last seal, and an incomplete last line."""
+    """Return the content of each line of a journal, the last seal, and an incomplete last line."""
     found: list[dict[str, Any]] = []
     seal, lines = "", data.splitlines(keepends=True)
     for number, raw in enumerate(lines, 1):
@@ -58,7 +59,7 @@ def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, byt
             with suppress(RecursionError):  # a journal never contains deep nesting
                 try:
                     json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
-                except json.JSONDecodeError:  # this is only the beginning of a line
+                except json.JSONDecodeError:  # the line is incomplete
                     return found, seal, raw
         content, seal = _read_line(path, number, raw, seal)
         found.append(content)
@@ -66,7 +67,7 @@ def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, byt
 
 
 def damaged(path: Path, number: int, why: str) -> ValueError:
-    """Return the error for a line that was changed."""
+    """Return the error for a damaged line."""
     return ValueError(
         f"{path}, line {number}: {why}. Restore the unchanged file, or start a new one. To change "
         "an answer, answer the question again."
@@ -76,7 +77,7 @@ def damaged(path: Path, number: int, why: str) -> ValueError:
 def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict[str, Any], str]:
     short = repr(raw[:40].decode(errors="replace"))
     try:
-        # An editor may change line ends, or remove the last one.
+        # An editor may change line ends or remove the last line end.
         content = json.loads(raw.decode().rstrip("\r\n"))
         seal = content.pop(_SEAL, None) if isinstance(content, dict) else None
         sealed = _seal(previous, json.dumps(content, ensure_ascii=False))
@@ -100,7 +101,7 @@ _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLO
 
 
 class Decision(NamedTuple):
-    """An answer, and the probability of a yes that the model predicted before it."""
+    """An answer, and the probability of a positive label that the model predicted before it."""
 
     answer: str
     probability: float | None = None
@@ -109,9 +110,9 @@ class Decision(NamedTuple):
 class Journal(AbstractContextManager["Journal"]):
     """Answers about one table, in a file of JSON lines that is only appended to.
 
-    When the file is opened, an incomplete last line (after a crash) is dropped. Opening raises a
-    ValueError if a line was changed or removed, or if the file belongs to another table. It raises
-    a BlockingIOError if another process has the file open.
+    Opening the file drops an incomplete last line, which a crash may leave. It raises a ValueError
+    if a line was changed or removed, or if the file belongs to another table, and a BlockingIOError
+    if another process has opened the file.
 
     Parameters
     ----------
@@ -123,15 +124,17 @@ class Journal(AbstractContextManager["Journal"]):
     Attributes
     ----------
     decisions : dict of (int, str) to Decision
-        The current decision by row (counted from 1) and label, in the order of the first decisions.
+        The current decision by row (counted from 1) and label, in the order of first decisions.
     checks : dict of (int, str) to Decision
         The current decision for each confirmed or corrected observed label.
     outputs : set of str
         Full paths of the files that the review writes.
+    columns : dict of str to AskedColumn
+        What questions ask for, by its name and by the names of its labels.
     sample : Sample or None
         The random sample from which error rates are estimated.
     dropped : str
-        Message about an incomplete last line that was dropped; otherwise blank.
+        Message about an incomplete last line that was dropped, or an empty string.
     digest : str
         SHA-256 hash of the table.
 
@@ -159,14 +162,15 @@ class Journal(AbstractContextManager["Journal"]):
     def __init__(self, path: str | Path, table: Table) -> None:
         self.path = Path(path)
         self.table = table
+        self.columns = asked_columns(table)
         self.digest = table_digest(table)
         self.decisions: dict[Key, Decision] = {}
         self.checks: dict[Key, Decision] = {}
         self.outputs: set[str] = set()
         self.sample: Sample | None = None
         self.dropped = ""
-        self._said = table.Y.copy()  # with the answers
-        self._labels = self._said  # with the labels that follow from them, too
+        self._said = table.Y.copy()  # labels with the answers
+        self._labels = self._said  # labels with the answers and with labels that follow from them
         self._logic: RuleLogic | None = None
         head = {
             "journal": "dm2l review",
@@ -195,8 +199,8 @@ class Journal(AbstractContextManager["Journal"]):
     ) -> None:
         """Save an answer ("yes", "no" or "skip") to disk; it replaces an earlier answer.
 
-        Rows are counted from 1. ``probability`` is the predicted probability of a yes. With
-        ``check``, the answer confirms or corrects an observed label.
+        Rows are counted from 1. ``probability`` is the predicted probability of a positive label.
+        With ``check``, the answer confirms or corrects an observed label.
         """
         self.check(row, label, answer, check)
         content: dict[str, Any] = {"row": row, "label": label, "answer": answer}
@@ -207,7 +211,7 @@ class Journal(AbstractContextManager["Journal"]):
         self._append(content)
 
     def owns(self, path: str | Path) -> bool:
-        """Whether the review has recorded a file as its output."""
+        """Return whether the review has recorded a file as its output."""
         return str(Path(path).resolve()) in self.outputs
 
     def own(self, path: str | Path) -> None:
@@ -234,7 +238,7 @@ class Journal(AbstractContextManager["Journal"]):
         if bool(self.observed(row, label)) != observed:
             raise ValueError(
                 f"Label {label!r} of row {row} is {'' if observed else 'not '}missing in "
-                f"{table.path}. Read the table with the same marks of missing labels as before."
+                f"{table.path}. Pass the same marks of missing labels (--missing) as before."
             )
 
     def observed(self, row: Any, label: Any) -> str:
@@ -243,22 +247,22 @@ class Journal(AbstractContextManager["Journal"]):
         return "" if np.isnan(value) else "yes" if value else "no"
 
     def labels(self, row: int | None = None) -> NDArray[np.float64]:
-        """Return the labels of the table, or of one row, including answers and what follows."""
+        """Return the labels of the table or of a row, with answers and labels implied by rules."""
         return (self._labels if row is None else self._labels[row - 1]).copy()
 
     @property
     def implied(self) -> NDArray[np.bool_]:
-        """Mask of the labels that are neither observed nor answered, but follow from others."""
+        """Return a mask of labels that are implied by other labels, not observed or answered."""
         return np.isnan(self._said) & ~np.isnan(self._labels)
 
     def obey(self, rules: LabelRules | None) -> None:
-        """Fill in the labels that follow from observed labels and answers, now and later."""
+        """From now on, fill in the labels that follow by rules from observed labels and answers."""
         if rules is not None:
             self._logic = RuleLogic(list(rules._rules()), self.table.label_names)
             self._labels = self._closed(self._said)
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> NDArray[np.float64]:
-        """Return the labels of a row given answers; refuse those that contradict the rules."""
+        """Return the labels of a row given answers; raise an error if answers contradict rules."""
         said = self._said[row - 1].copy()
         for label, answer in answers.items():
             k = self.table.label_names.index(label)
@@ -274,15 +278,22 @@ class Journal(AbstractContextManager["Journal"]):
         return self._closed(said[None])[0]
 
     def _closed(self, said: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Labels with those that follow from them; rows that contradict the rules stay."""
+        """Fill in labels that follow by rules, except in rows that contradict the rules."""
         if self._logic is None:
             return said
         signs = self._logic.propagate(signs_of(said)).signs
         return np.where(signs == 0, np.nan, signs > 0)
 
+    def answer(self, row: int, name: str) -> str:
+        """Return the current answer to a question: "skip" if it was skipped, "" if it is open."""
+        column, names = self.columns[name], self.table.label_names
+        made = self.checks if self.observed(row, names[column.labels[0]]) else self.decisions
+        words = {made[row, names[k]].answer for k in column.labels if (row, names[k]) in made}
+        return column.answer(self._labels[row - 1]) if words - {"skip"} else "".join(words)
+
     @property
     def made(self) -> dict[Key, Decision]:
-        """The current decisions about missing and about observed labels."""
+        """The current decisions on missing and on observed labels."""
         return self.decisions | self.checks
 
     def rows(self) -> list[int]:
@@ -306,7 +317,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _read(self, head: Mapping[str, Any]) -> str:
         if not hold(self._file):
             raise BlockingIOError(
-                f"{self.path} is open in another review. End that review, or use another file."
+                f"{self.path} is open in another review. Stop that review, or use another file."
             )
         first = write_line(head, "")[0]
         data = self._file.read()
@@ -315,7 +326,7 @@ class Journal(AbstractContextManager["Journal"]):
         known = data.startswith(b'{"journal"')
         lines, seal, torn = _read_lines(self.path, data) if known else ([], "", b"")
         if not lines:
-            raise ValueError(f"{self.path} is not a file of answers; name another file.")
+            raise ValueError(f"{self.path} is not a file of answers. Pass another file.")
         self._check_head(lines[0], head)
         for number, content in enumerate(lines[1:], 2):
             try:
@@ -332,15 +343,15 @@ class Journal(AbstractContextManager["Journal"]):
             self._file.truncate(self._size)
             os.fsync(self._file.fileno())
         self._file.seek(self._size)
-        if not torn and not data.endswith(b"\n"):  # an editor may remove the last line end
+        if not torn and not data.endswith(b"\n"):  # an editor may have removed the last line end
             self._write(b"\n")
         return seal
 
     def _check_head(self, found: Mapping[str, Any], head: Mapping[str, Any]) -> None:
         if found.get("format") != FORMAT:
             raise ValueError(
-                f"{self.path} has format {found.get('format')!r} of another version of dm2l, "
-                f"expected format {FORMAT}. Start a new file of answers."
+                f"{self.path} has format {found.get('format')!r} of another version of dm2l, but "
+                f"this version reads format {FORMAT}. Start a new file of answers."
             )
         if found.get("labels") != head["labels"]:
             raise ValueError(
@@ -350,12 +361,12 @@ class Journal(AbstractContextManager["Journal"]):
         if found.get("sha256") != head["sha256"]:
             raise ValueError(
                 f"{self.path} has answers for another table, {found.get('table')!r}, or "
-                f"{self.table.path} has changed. Continue with the unchanged table, or start a new "
-                "file of answers."
+                f"{self.table.path} has changed. Pass the unchanged table, or start a new file of "
+                "answers."
             )
 
     def _parsed(self, content: Any) -> Any:
-        """What a line says: a decision, a sample or an output; a ValueError if it is invalid."""
+        """Return the decision, sample or output in a line; raise a ValueError if it is invalid."""
         if "output" in content:
             if isinstance(content["output"], str):
                 return content["output"]
@@ -374,13 +385,16 @@ class Journal(AbstractContextManager["Journal"]):
         return (row, label), Decision(answer, p)
 
     def _sample_of(self, content: Mapping[str, Any]) -> Sample:
-        filled = {answer: content["filled"].get(answer) for answer in ("yes", "no")}
-        entries = {(row, label): answer for row, label, answer in content["sample"]}
-        for (row, label), answer in entries.items():
-            self.check(row, label, answer)
-        counts = Counter(entries.values())
+        values = any(column.group for column in self.columns.values())
+        kinds = ("yes", "no", "values") if values else ("yes", "no")
+        filled = {kind: content["filled"].get(kind) for kind in kinds}
+        entries = {(row, name): word for row, name, word in content["sample"]}
+        for (row, name), word in entries.items():
+            for label, answer in self.columns[name].answers(word).items():
+                self.check(row, label, answer)
+        counts = Counter(map(kind_of, entries.values()))
         if any(type(n) is not int or n < counts[answer] for answer, n in filled.items()):
-            raise ValueError("it samples more entries than were filled")
+            raise ValueError("it contains more entries than were filled")
         if counts["skip"] or len(entries) < len(content["sample"]):
             raise ValueError("it contains an entry twice or a skipped entry")
         return Sample(entries, filled)
@@ -398,7 +412,7 @@ class Journal(AbstractContextManager["Journal"]):
         row = slice(place[0], place[0] + 1)
         self._labels[row] = self._closed(self._said[row])
         made = self.checks if self.observed(*key) else self.decisions
-        # Keep the first probability, because a refit may have learned from the first answer.
+        # Keep the first probability, because a refit may have used the first answer.
         made[key] = decision._replace(probability=made.get(key, decision).probability)
 
     def _begin(self, first: bytes) -> bytes:
@@ -406,7 +420,7 @@ class Journal(AbstractContextManager["Journal"]):
         self._file.truncate()
         self._size = 0
         self._write(first)
-        if os.name == "posix":  # syncing the folder saves the name of a new file
+        if os.name == "posix":  # sync the folder to save the name of a new file
             folder = os.open(self.path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -425,7 +439,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _write(self, data: bytes) -> None:
         try:
             if self._file.write(data) != len(data):
-                raise OSError(f"{self.path}: the disk is full, so the answer was not saved.")
+                raise OSError(f"{self.path}: the disk is full. The answer was not saved.")
             os.fsync(self._file.fileno())
         except OSError:
             self._file.truncate(self._size)
@@ -435,7 +449,7 @@ class Journal(AbstractContextManager["Journal"]):
 
 
 def table_digest(table: Table) -> str:
-    """SHA-256 hash of a table's file, or of its columns and labels if it has no file."""
+    """Return the SHA-256 hash of a table's file, or of its columns and labels without a file."""
     if table.path.is_file():
         with table.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -4,28 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dm2l.io._label_columns import ColumnGroup, label_columns
+from dm2l.review._columns import AskedColumn, Labels, Mask
 from dm2l.review._journal import Journal
 from dm2l.review._sample import Key
 from dm2l.tables import Table, TableModel
 from dm2l.tables._explanation import column_weights
-from dm2l.tables._suggestion import row_values, table_values
-
-Labels = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from dm2l.tables._suggestion import one_per_cell, row_values, table_values
 
 
 class Prediction(NamedTuple):
-    """Prediction for an entry given the known labels of its row, and the value of an answer."""
+    """Prediction for an entry given known labels of its row, and the value of knowing it."""
 
     probability: float
-    value: float  # expected number of errors that an answer avoids, the sum of the last three
+    value: float  # expected number of errors that an answer avoids: own + row + others
     rank: int  # rank of the value, from 1
-    own: float  # errors in the entry
-    row: float  # errors in other entries of the row
-    others: float  # errors in other rows
+    own: float  # avoided errors in this entry
+    row: float  # avoided errors in other entries of the row
+    others: float  # avoided errors in other rows
 
 
 class TablePredictions:
@@ -35,12 +31,12 @@ class TablePredictions:
 
     def __init__(self, model: TableModel, table: Table, Y: Labels, old: Self | None = None) -> None:
         self.model = model
-        uses, self.columns = model.uses, asked_columns(table)
+        uses, self._exclusive = model.uses, table.exclusive
         self.used = None if uses is None else frozenset(use.name for use in uses if use.used)
         self.values, _, self.warnings = table_values(model, table, Y)
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
         self._sources = [feature.column for feature in model.features]
-        if old is not None:  # an answered entry keeps the prediction from before the answer
+        if old is not None:  # an answered entry keeps its prediction from before the answer
             self.identifiers = old.identifiers
             known = ~np.isnan(Y)
             for name in ("probability", "row"):
@@ -55,25 +51,25 @@ class TablePredictions:
         self.values.row[row, missing] = gains[0, missing]
 
     def supposing(self, row: int, cases: Labels) -> Labels:
-        """Probabilities of a row's labels for each row of known labels in ``cases``."""
+        """Return the probabilities of a row's labels for each set of known labels in ``cases``."""
         return row_values(self.model.classifier, self._X[[row] * len(cases)], cases, 0.0)[0]
 
     def entry(self, row: int, label: int, left: Mask) -> Prediction:
-        """Prediction for an entry, and its rank among the entries that are ``left``."""
+        """Return the prediction for an entry, with its rank among the open entries ``left``."""
         values, total = self.values, self.values.total
         numbers = (values.probability, total, values.own, values.row, values.others)
         p, value, own, gain, others = (float(number[row, label]) for number in numbers)
-        rank = 1 + int(np.sum(total > value, where=left))
+        rank = 1 + int(np.sum(total > value, where=one_per_cell(total, left, self._exclusive)))
         return Prediction(p, value, rank, own, gain, others)
 
     def rank_rows(self, left: Mask) -> list[int]:
-        """Rows with entries that are ``left``, the most valuable row first."""
+        """Return the rows with open entries (``left``), the most valuable row first."""
         value = np.sum(self.values.own + self.values.others, axis=1, where=left)
         rows = np.flatnonzero(left.any(axis=1))
         return [int(i) for i in rows[np.argsort(-value[rows], kind="stable")]]
 
     def column_weights(self, row: int, labels: list[int]) -> dict[str, float]:
-        """Contributions of the columns of a row to a label, or absolute sums for several labels."""
+        """Return contributions of columns to a label, or their absolute sums for several labels."""
         found = column_weights(self.model, self._sources, self._X, row, labels)
         if found is None:
             return {}
@@ -82,10 +78,10 @@ class TablePredictions:
         return dict(zip(names, one.tolist(), strict=True))
 
 
-# Maximum number of columns of a row and of characters of a value; the others are only counted.
+# Maximum number of columns and of characters per value in a question; others are only counted.
 MOST_COLUMNS, MOST_CHARACTERS = 300, 4000
-UNUSED, HEAVY = 2, 8  # unused columns (such as names) and most important columns at the top
-LONG = 60  # characters from which a value is a text; texts come first
+UNUSED, HEAVY = 2, 8  # numbers of unused (such as names) and most important columns at the top
+LONG = 60  # a value with so many characters is a text; texts come first
 
 
 class Column(NamedTuple):
@@ -99,64 +95,16 @@ class OtherLabel(NamedTuple):
     name: str
     state: str  # "observed", "answered", "implied" or "open"
     answer: str
-    probability: float | None  # probability of yes, for an open label
-    if_yes: float | None = None  # probability of yes after the answer yes
+    probability: float | None  # probability of "yes" for an open label
+    if_yes: float | None = None  # probability of "yes" after the answer "yes"
     if_no: float | None = None
     choices: Sequence[tuple[str, float]] = ()  # the values of a column, and their probabilities
-
-
-class AskedColumn(NamedTuple):
-    """What one question asks for: a label, or a column with several values."""
-
-    name: str
-    labels: list[int]
-    group: ColumnGroup | None  # None for a label
-
-    def answers(self, word: Any) -> dict[str, Any]:
-        """Answers by label for an answer, which is "skip", or "=" and a value of the column."""
-        if self.group is None:
-            return {self.name: word}
-        if word == "skip":
-            return dict.fromkeys(self.group.labels, "skip")
-        value = str(word)[1:]
-        if str(word)[:1] != "=" or value not in self.group.values:
-            known = ", ".join(self.group.values)
-            raise ValueError(f"{word!r:.40} is not a value of {self.name!r}, which has {known}.")
-        line = self.group.read([[value]], np.zeros(1, dtype=np.intp))[0]
-        return dict(zip(self.group.labels, np.where(line, "yes", "no").tolist(), strict=True))
-
-    def answer(self, known: Labels) -> str:
-        """The answer that labels of a row give; blank if some of them are missing."""
-        line = known[self.labels]
-        if np.isnan(line).any():
-            return ""
-        if self.group is not None:
-            return f"={self.group.cell(line == 1)}"
-        return "yes" if line[0] else "no"
-
-    def choices(self, p: Labels) -> list[tuple[str, float]]:
-        """The values and their probabilities, given those of the labels of a row."""
-        if self.group is None:
-            return []
-        return list(zip(self.group.values, self.group.shares(p[self.labels]).tolist(), strict=True))
-
-
-def asked_columns(table: Table) -> dict[str, AskedColumn]:
-    """What questions ask for, by its name and by the names of its labels."""
-    found: dict[str, AskedColumn] = {}
-    for name, (labels, group) in label_columns(table).items():
-        if group is None or group.kind == "tags":
-            names = [(table.label_names[k], k) for k in labels]
-            found |= {label: AskedColumn(label, [k], None) for label, k in names}
-        else:
-            found |= dict.fromkeys([name, *group.labels], AskedColumn(name, labels, group))
-    return found
 
 
 class Question(NamedTuple):
     """A question about an entry of the table, or about all missing labels of a row."""
 
-    row: int  # counted from 1, below the header
+    row: int  # row number, counted from 1 below the header
     name: str  # values of the columns that identify the row
     label: str  # blank for a whole row
     choices: Sequence[tuple[str, float]]  # the values of a column, and their probabilities
@@ -177,27 +125,26 @@ def make_question(
     prediction: Prediction | None = None,
     error_probability: float = 0.0,
 ) -> Question:
-    """Make the question about an entry, or about a row if the label is blank."""
+    """Make the question about an entry, or about a whole row if the label is blank."""
     row, label = key
-    mine = predictions.columns[label] if label else AskedColumn("", [], None)
+    mine = journal.columns[label] if label else AskedColumn("", [], None)
     known, names = journal.labels(row), journal.table.label_names
-    p, made = predictions.values.probability[row - 1], journal.made
-    asked = [names.index(label)] if label else np.flatnonzero(np.isnan(known)).tolist()
+    p = predictions.values.probability[row - 1]
+    asked = mine.labels if label else np.flatnonzero(np.isnan(known)).tolist()
     weights = predictions.column_weights(row - 1, asked or list(range(len(names))))
     columns = row_columns(journal.table, row, predictions.used, weights)
     moved = None
     if prediction is not None and mine.group is None:
         cases = np.tile(known, (2, 1))
-        cases[:, asked[0]] = 1, 0  # the row after the answers yes and no
+        cases[:, asked[0]] = 1, 0  # one case for the answer "yes", one for "no"
         moved = predictions.supposing(row - 1, cases).tolist()
     others = []
-    for name, other in predictions.columns.items():
+    for name, other in journal.columns.items():
         if name != other.name or name == mine.name:
             continue
         k, answer = other.labels[0], other.answer(known)
-        state = "observed" if journal.observed(row, names[k]) else "implied"
-        if (row, names[k]) in made and made[row, names[k]].answer != "skip":
-            state = "answered"
+        state = "implied" if journal.answer(row, name) in ("", "skip") else "answered"
+        state = "observed" if journal.observed(row, names[k]) and state != "answered" else state
         state = state if answer else "open"
         probability = float(p[k]) if not answer and other.group is None else None
         after = (None, None)
@@ -206,7 +153,6 @@ def make_question(
         others.append(OtherLabel(name, state, answer, probability, *after, other.choices(p)))
     if moved is not None:
         others.sort(key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))))
-    word = made[key].answer if key in made else None
     cells = {column.name: column.text for column in columns}
     shown = [column for column in columns if column.name not in predictions.identifiers]
     columns, n_first = arranged(shown or columns)
@@ -215,7 +161,7 @@ def make_question(
         name=" ".join(filter(None, (cells[name] for name in predictions.identifiers))),
         label=mine.name,
         choices=mine.choices(p),
-        answer=mine.answer(known) if word and word != "skip" else word,
+        answer=journal.answer(*key) or None if label else None,
         prediction=prediction,
         observed=mine.answer(journal.table.Y[row - 1]).removeprefix("=") if label else "",
         error_probability=error_probability,
@@ -227,7 +173,7 @@ def make_question(
 
 
 def arranged(columns: list[Column]) -> tuple[list[Column], int]:
-    """Put the most informative columns first; return their number, too."""
+    """Put the most informative columns first; also return how many these are."""
     unused = [column for column in columns if not column.used][:UNUSED]
     heavy = sorted((c for c in columns if c.weight), key=lambda column: -abs(column.weight))
     first = [*unused, *heavy[:HEAVY]] or columns[:HEAVY]
@@ -239,14 +185,14 @@ def arranged(columns: list[Column]) -> tuple[list[Column], int]:
 def row_columns(
     table: Table, row: int, used: frozenset[str] | None, weights: Mapping[str, float] | None = None
 ) -> list[Column]:
-    """Features of a row as text; for a sparse row, the nonzero features."""
+    """Return the features of a row as text; for a sparse row, only the nonzero features."""
     values: list[tuple[str, Any]] = []
     if table.frame is None:
         one = table.matrix.tocsr()[row - 1].tocoo()
         names = table.feature_names
         values = [(names[j], x) for j, x in zip(one.col.tolist(), one.data.tolist(), strict=True)]
     else:
-        # Read cell by cell: a whole row would have one type, in which long integers lose digits.
+        # Cells are read one by one. A row would have one type, in which long integers lose digits.
         for name in table.feature_names:
             cell = table.frame[name].iloc[row - 1 : row]
             values.append((name, "" if cell.isna().iloc[0] else cell.iloc[0]))

@@ -1,4 +1,4 @@
-"""The web server of the review page, and its base, which the Label Studio backend shares."""
+"""The web server of the review page, and a base class that the Label Studio backend also uses."""
 
 import io
 import json
@@ -28,10 +28,10 @@ from dm2l.review._session import Quality, ReviewSession
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._output import plain_values
 
-# Names of the interfaces that only this machine can reach, and their names in addresses.
+# Names of the loopback interfaces, which only this machine can reach, and their form in URLs.
 LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "[::1]"}
-MOST_DRAINED = 2**20  # bytes of a rejected request to read, so that its sender gets the reply
-# Maximum number and depth of JSON values: an empty object of 3 bytes takes 70 bytes in memory.
+MOST_DRAINED = 2**20  # bytes of a rejected request that are read, so that its sender gets a reply
+# Limits on JSON, because an empty object of 3 bytes takes 70 bytes in memory.
 MOST_VALUES = 2**21
 MOST_NESTED = 64
 MOST_WORKERS = 64  # requests that are handled at the same time; further connections wait
@@ -47,7 +47,7 @@ class Reply(NamedTuple):
 
 
 class AccessError(Exception):
-    """Error of a rejected request."""
+    """Error for a request that is rejected, with its HTTP status."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -55,12 +55,12 @@ class AccessError(Exception):
 
 
 def json_reply(content: Any, status: int = 200) -> Reply:
-    """Reply with values, arrays and dataclasses as JSON."""
+    """Return a reply with values, arrays and dataclasses as JSON."""
     return Reply(json.dumps(plain_values(content)).encode(), status=status)
 
 
 def measure_json(content: bytes) -> tuple[int, int]:
-    """Number of values and depth of nesting of JSON in UTF-8, without parsing it."""
+    """Return the number of values and the depth of JSON in UTF-8 without parsing it."""
     # Remove escaped quotes, which do not end a string.
     content = content.replace(b"\\\\", b"").replace(b'\\"', b"")
     n_values = n_quotes = depth = deepest = 0
@@ -68,7 +68,7 @@ def measure_json(content: bytes) -> tuple[int, int]:
         part = np.frombuffer(content[start : start + 2**20], np.uint8)
         quotes = n_quotes + np.cumsum(part == ord('"'))
         outside = quotes % 2 == 0
-        letter = part | 0x20  # maps [ to { and ] to }
+        letter = part | 0x20  # converts [ to { and ] to }
         opened = outside & (letter == ord("{"))
         closed = outside & (letter == ord("}"))
         depths = depth + np.cumsum(opened.astype(np.int64) - closed)
@@ -79,7 +79,7 @@ def measure_json(content: bytes) -> tuple[int, int]:
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads the bytes of a request, all of which must arrive before a deadline."""
+    """Reads the bytes of a request, which must all arrive before a deadline."""
 
     def __init__(self, connection: socket.socket, seconds: float) -> None:
         self._connection, self._end = connection, monotonic() + seconds
@@ -96,7 +96,7 @@ class _TimedReader(io.RawIOBase):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Handles a request, whose host, token and size are checked before its content."""
+    """Handles requests; host, token and size are checked before the content is read."""
 
     server: "LocalServer"
     timeout = 30  # seconds for receiving a request, and for sending a reply
@@ -106,9 +106,9 @@ class Handler(BaseHTTPRequestHandler):
         "Cache-Control": "no-store",
     }
 
-    # Return the name of a request; raise an AccessError if its token is wrong.
+    # Returns the name of a request; raises an AccessError if its token is wrong.
     admitted: Callable[[str], str]
-    # The replies to GET and POST requests; None if the name is unknown.
+    # Return the replies to GET and POST requests, or None if the name is unknown.
     get: Callable[[str, dict[str, str]], Reply | None]
     post: Callable[[str], Reply | None]
 
@@ -123,9 +123,9 @@ class Handler(BaseHTTPRequestHandler):
         self._length = int(length[:12]) if known else None
         self._read = False
         try:
-            # DNS rebinding: the name of another site may resolve to this machine.
+            # This prevents DNS rebinding, where the name of another site resolves to this machine.
             if self.server.hosts and self.headers.get_all("Host", []) not in self.server.hosts:
-                raise AccessError(403, "The host name is wrong. Use the address that was printed.")
+                raise AccessError(403, "The host name is wrong. Use the printed address.")
             parts = urlsplit(self.path)
             name = self.admitted(parts.path)
             if self.command == "GET":
@@ -133,7 +133,7 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 reply = self.post(name)
             if reply is None:
-                raise AccessError(404, "This address does not exist.")
+                raise AccessError(404, "This page does not exist. Use the printed address.")
         except AccessError as refusal:
             reply = Reply(f"{refusal}\n".encode(), "text/plain; charset=utf-8", refusal.status)
         except ValueError as error:
@@ -192,17 +192,17 @@ class Handler(BaseHTTPRequestHandler):
         return "dm2l"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing, because log lines would contain the token."""
+        """Log nothing, because a log line would contain the token."""
 
 
 class LocalServer(ThreadingHTTPServer):
-    """A web server on one interface; on a loopback interface, it checks host names."""
+    """A web server on one interface; on a loopback interface, it checks the host of requests."""
 
-    url: str  # with the token
+    url: str  # address with the token
     daemon_threads = True
-    # Maximum number of waiting connections; with the default of 5, many simultaneous ones time out.
+    # With the default of 5 waiting connections, some of many simultaneous connections time out.
     request_queue_size = 256
-    # On Windows, this would let another program use the same port.
+    # On Windows, True would allow another program to use the same port.
     allow_reuse_address = os.name == "posix"
 
     def __init__(self, handler: type[Handler], host: str, port: int) -> None:
@@ -228,7 +228,7 @@ class LocalServer(ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Handle a request in a new thread, once fewer than ``MOST_WORKERS`` are running."""
+        """Handle a request in a new thread when fewer than ``MOST_WORKERS`` threads are running."""
         self._workers.acquire()
         try:
             super().process_request(request, client_address)
@@ -237,7 +237,7 @@ class LocalServer(ThreadingHTTPServer):
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Handle a request, and then allow the next one."""
+        """Handle a request, and then release its slot for the next request."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -283,16 +283,16 @@ _HEADERS = {
 
 
 def check_host(host: str) -> None:
-    """Reject an interface that other machines can reach."""
+    """Raise an error if other machines can reach the interface."""
     if host not in LOOPBACK:
         raise ValueError(
-            f"A review serves this machine only: host must be 127.0.0.1 or ::1, got {host!r}. To "
-            "review from another machine, use 'ssh -L'."
+            f"host must be 127.0.0.1 or ::1, because a review only serves this machine, got "
+            f"{host!r}. To review from another machine, use 'ssh -L'."
         )
 
 
 class _Handler(Handler):
-    """Handles a request of the page."""
+    """Handles requests from the review page."""
 
     server: "ReviewServer"
     sent_headers = _HEADERS
@@ -300,9 +300,7 @@ class _Handler(Handler):
     def admitted(self, path: str) -> str:
         token, slash, name = path.removeprefix("/").partition("/")
         if not compare_digest(token.encode(), self.server.token.encode()) or not slash:
-            raise AccessError(
-                403, "The token is missing or wrong. Open the address that was printed."
-            )
+            raise AccessError(403, "The token is missing or wrong. Open the printed address.")
         return name
 
     def get(self, name: str, query: dict[str, str]) -> Reply | None:
@@ -316,7 +314,7 @@ class _Handler(Handler):
 
     def post(self, name: str) -> Reply | None:
         if self.headers.get_all("Origin", []) != [f"http://{self.headers['Host']}"]:
-            raise AccessError(403, "Answers are accepted only from the page of this server.")
+            raise AccessError(403, "Only the page of this server can send answers.")
         body, session, output = self.body(), self.server.session, self.server.output
         if name in ("answer", "suppose"):
             fields = ("row", "answers", *(["queue"] if name == "answer" else []))
@@ -342,7 +340,7 @@ class _Handler(Handler):
 
     def _state(self, at: int | None, queue: str, implied: Mapping[str, str] | None = None) -> Reply:
         session, output = self.server.session, self.server.output
-        # Read these states first: once a run has ended, its results are there.
+        # Read these states first, so that the results of a run that has ended are included.
         refit, label_errors = session.refit_state, session.label_errors_state
         progress, quality = session.progress, session.quality
         made = len(session.asked(queue))
@@ -373,7 +371,7 @@ class _Handler(Handler):
 
 
 class ReviewServer(LocalServer):
-    """Serves the page of a review to this machine, at an address ``url`` with a secret token."""
+    """Serves the review page to this machine at ``url``, which contains a secret token."""
 
     def __init__(
         self,
@@ -397,12 +395,11 @@ class ReviewServer(LocalServer):
 
 
 def _sample(journal: Journal) -> dict[str, Any] | None:
-    """Progress of the sample, and its error rates once all entries are checked."""
+    """Return the progress of the sample, and its error rates when all entries are checked."""
     if journal.sample is None:
         return None
-    said = {key: made.answer for key, made in journal.decisions.items()}
-    size = len(journal.sample.entries)
-    checked = sum(key in said for key in journal.sample.entries)
+    said = {key: journal.answer(*key) for key in journal.sample.entries}
+    size, checked = len(said), sum(map(bool, said.values()))
     rates = journal.sample.rates(said) if checked == size else []
     return {"size": size, "checked": checked, "rates": list(map(str, rates))}
 
@@ -443,9 +440,9 @@ def serve(
     port : int, default=0
         Port of the server; 0 selects a free port.
     output : str or Path, default=None
-        File to which the page exports the table with the answers; None offers a download only.
+        File for the table with the answers. If None, the page only offers a download.
     announce : callable, default=None
-        Function that is called with the address when the page can be opened.
+        Function that is called with the address as soon as the page can be opened.
     """
     with ReviewServer(session, host=host, port=port, output=output) as server:
         server.serve(session, announce)

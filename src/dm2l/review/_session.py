@@ -1,8 +1,9 @@
-"""The session of a review: its queues of questions, the answers, and refits of the model."""
+"""The session of a review: queues of questions, answers, and refits of the model."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from threading import RLock, Thread
 from typing import Any, NamedTuple
@@ -12,25 +13,34 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l.labels import ConstantLabelWarning
 from dm2l.model_selection import Interval
+from dm2l.review._columns import Labels
 from dm2l.review._export import export_answers
 from dm2l.review._journal import Journal
-from dm2l.review._question import Labels, Question, TablePredictions, make_question
+from dm2l.review._question import Question, TablePredictions, make_question
 from dm2l.review._sample import Key, Sample
 from dm2l.tables import FitOptions, Table, TableModel, audit_table, complete_table, save_bundle
-from dm2l.tables._measures import changes, hold_out, intervals, measure, predictions
+from dm2l.tables._measures import (
+    changes,
+    held_out_scores,
+    hold_out,
+    intervals,
+    measure,
+    predictions,
+)
 from dm2l.tables._model import score_correlation
 from dm2l.tables._options import fit_pipeline
 from dm2l.tables._preparation import unread_rows
+from dm2l.tables._reading import count_cells
 
-HELD_OUT, REPETITIONS = 0.2, 3  # share of held-out labels, and number of repetitions
+HELD_OUT, REPETITIONS = 0.2, 3  # share of labels held out, and number of repetitions
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Measures on held-out observed labels of models trained without and with the answers."""
+    """Quality of models trained without and with the answers, on held-out observed labels."""
 
-    n_answers: int  # answers yes or no
-    n_entries: int  # held-out labels per repetition
+    n_answers: int  # number of answers "yes" or "no"
+    n_entries: int  # number of held-out labels per repetition
     repetitions: int
     before: Mapping[str, Interval]
     after: Mapping[str, Interval]
@@ -38,13 +48,13 @@ class Quality:
 
 
 class Refit:
-    """Refits of a model with its columns and hyperparameters, without a new search."""
+    """Refits a model with the same columns and hyperparameters, without a new search."""
 
     def __init__(self, model: TableModel, table: Table) -> None:
         self.model, self.table = model, table
         self.inputs = model.inputs(table)[0]
         classifier, settings = model.classifier, model.settings
-        # For an automatic model, quick effort takes seconds.
+        # An automatic model is refitted with quick effort, which takes seconds.
         seed, rules = getattr(classifier, "random_state", 0), classifier.rules
         self._options = FitOptions(effort="quick", rules=rules, random_state=seed)
         if settings is not None:
@@ -61,7 +71,7 @@ class Refit:
         self._wrong = np.zeros(table.Y.shape, dtype=bool)
 
     def fit(self, Y: Labels) -> TableModel:
-        """Fit the model to other labels."""
+        """Fit the model to the labels ``Y``."""
         pipeline = self._pipeline(Y, self.model.label_names)
         scores = pipeline[-1].decision_function(pipeline[:-1].transform(self.inputs))
         correlation = score_correlation(scores)
@@ -73,19 +83,19 @@ class Refit:
         if not held_out:
             return None
         given = np.isnan(self.table.Y) & ~np.isnan(Y)
-        # Corrected labels are not evaluated, and are hidden from the model without answers.
+        # Corrected labels are not evaluated; the model without answers is trained without them.
         wrong = ~np.isnan(self.table.Y) & (self.table.Y != Y)
         held_out = [(left, np.where(wrong, np.nan, hidden)) for left, hidden in held_out]
         if not self._before or (wrong != self._wrong).any():
-            self._before = [self._measure(left, hidden) for left, hidden in held_out]
             self._wrong = wrong
+            self._before = [self._measure(left, hidden) for left, hidden in held_out]
         after = [
             self._measure(np.where(given | (wrong & ~np.isnan(left)), Y, left), hidden)
             for left, hidden in held_out
         ]
         return Quality(
-            n_answers=int((given | wrong).sum()),
-            n_entries=int((~np.isnan(held_out[0][1])).sum()),
+            n_answers=count_cells(given | wrong, self.table.exclusive),
+            n_entries=count_cells(~np.isnan(held_out[0][1]), self.table.exclusive),
             repetitions=len(held_out),
             before=intervals(self._before, HELD_OUT),
             after=intervals(after, HELD_OUT),
@@ -93,7 +103,7 @@ class Refit:
         )
 
     def _split(self) -> list[tuple[Labels, Labels]]:
-        """Training labels and held-out labels of each repetition, the same at every call."""
+        """Return training and held-out labels of each repetition, the same in every call."""
         found = []
         for seed in range(REPETITIONS):
             left, hidden = hold_out(self.table.Y, HELD_OUT, seed)
@@ -104,11 +114,16 @@ class Refit:
 
     def _measure(self, Y: Labels, hidden: Labels) -> dict[str, float]:
         pipeline = self._pipeline(Y)
-        return measure(hidden, *predictions(pipeline[-1], pipeline[:-1].transform(self.inputs)))
+        X = pipeline[:-1].transform(self.inputs)
+        answer = predictions(pipeline[-1], X)
+        # The labels of the table rank rows, except for corrected ones.
+        known = np.where(self._wrong, np.nan, self.table.Y)
+        ranked = known, held_out_scores(pipeline[-1], X, Y, hidden, answer.scores)
+        return measure(hidden, *answer, ranked=ranked)
 
     def _pipeline(self, Y: Labels, label_names: list[str] | None = None) -> Any:
         with warnings.catch_warnings():
-            # `dm2l fit` has shown these warnings, and the page cannot do anything about them.
+            # `dm2l fit` has already shown these warnings.
             warnings.simplefilter("ignore", ConstantLabelWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             uses = self.model.uses
@@ -117,7 +132,7 @@ class Refit:
 
 
 class State(NamedTuple):
-    """State of background work: whether it runs, the number of runs, and the last error."""
+    """State of background work: whether it is running, the number of runs, and the last error."""
 
     running: bool = False
     number: int = 0
@@ -125,7 +140,7 @@ class State(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Whether the last run ended without an error."""
+        """Whether there was a run and the last run ended without an error."""
         return self.number > 0 and not self.running and not self.error
 
 
@@ -138,7 +153,7 @@ class Background:
         self._thread: Thread | None = None
 
     def start(self, *arguments: Any) -> bool:
-        """Start a run; False if the function is running already."""
+        """Start a run; return False if the function is already running."""
         with self._lock:
             if self.state.running:
                 return False
@@ -152,7 +167,7 @@ class Background:
             self._thread.join(seconds)
 
     def _run(self, *arguments: Any) -> None:
-        error = "It ended unexpectedly; see the terminal for the error."
+        error = "It ended unexpectedly. See the terminal for the error."
         try:
             self._work(*arguments)
             error = ""
@@ -170,11 +185,11 @@ MOST_LABEL_ERRORS = 200  # maximum number of suspected label errors
 class Progress(NamedTuple):
     """Numbers of questions and answers of a review."""
 
-    suggested: int  # questions in total
-    answered: int  # questions answered with yes or no
+    suggested: int  # all questions
+    answered: int  # questions answered with "yes" or "no"
     skipped: int
     correct: int  # answers that the model predicted correctly
-    predicted: int  # answers that the model predicted
+    predicted: int  # answers for which the model had a prediction
     checked: int  # observed labels that were confirmed or corrected
     corrected: int
     implied: int = 0  # labels that follow from observed labels and answers
@@ -186,7 +201,7 @@ class Progress(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What saved answers change: the next position in their queue, and the labels that follow."""
+    """Result of saving answers: the next position in their queue, and labels implied by rules."""
 
     position: int
     implied: dict[str, str]
@@ -197,7 +212,7 @@ class ReviewSession:
 
     There are four queues of questions: "entries" (single missing labels), "rows" (all missing
     labels of a row), "label_errors" (suspected errors), and "sample" (a random sample of filled
-    entries). A position in a queue is counted from 0; None means the next open question. Rows are
+    entries). Positions in a queue are counted from 0; None means the next open question. Rows are
     counted from 1, below the header. Answers are "yes", "no" and "skip". All methods are
     thread-safe.
 
@@ -208,14 +223,14 @@ class ReviewSession:
     table : Table
         The table to review, read with the labels of the model.
     journal : Journal
-        File of the answers, which may have answers of earlier sessions.
+        File of answers, which may contain answers of earlier sessions.
     top : int, default=None
-        Maximum number of entries to ask about, including entries of earlier sessions; None means
+        Maximum number of entries to ask about, including entries of earlier sessions. By default,
         all.
     missing : sequence of str, default=()
         Further marks of missing labels with which the table was read.
     keep : sequence of str, default=()
-        Columns that identify the row in questions; by default, the first column of identifiers.
+        Columns that identify the row in questions. By default, the first column of identifiers.
     save_model : str or Path, default=None
         File to which each refitted model is saved, for :func:`dm2l.tables.load_bundle`.
 
@@ -224,11 +239,11 @@ class ReviewSession:
     model : TableModel
         The given model, or the model of the last refit.
     learnt : ndarray of shape (n_rows, n_labels)
-        The labels of the last refit or, before the first one, of the table.
+        The labels used by the last refit or, before the first refit, the labels of the table.
     quality : Quality or None
-        Measures of models without and with the answers, computed by the last refit.
+        Quality of models without and with the answers, measured by the last refit.
     measured : bool
-        Whether refits compute ``quality``, which takes several more fits.
+        Whether refits measure ``quality``, which takes several additional fits.
     saved, warnings : bool and list of str
         Whether a model was saved to ``save_model``, and warnings about the table.
 
@@ -265,57 +280,64 @@ class ReviewSession:
         self._label_errors: dict[Key, float] = {}
         journal.obey(model.classifier.rules)
         self._top = top
-        # Decided entries need a prediction, too, because a person can go back to them.
+        # Decided entries also need a prediction, because a person can return to them.
         self._predictions = TablePredictions(model, table, table.Y)
         self._predictions.identifiers = _identifiers(model, table, keep)
-        self._columns, self.warnings = self._predictions.columns, self._predictions.warnings
+        self._columns, self.warnings = journal.columns, self._predictions.warnings
         if not np.array_equal(self.labels(), table.Y, equal_nan=True):
             self._predictions = TablePredictions(model, table, self.labels(), self._predictions)
 
     @property
     def progress(self) -> Progress:
-        """Numbers of questions and answers so far."""
+        """Return the numbers of questions and answers so far."""
         with self._lock:
-            decisions, checks = self.journal.decisions, self.journal.checks
-            known = [
-                (answer == "yes", p)
-                for (_, label), (answer, p) in decisions.items()
-                if answer != "skip" and p is not None and self._columns[label].group is None
-            ]
-            checked = [(key, made.answer) for key, made in checks.items() if made.answer != "skip"]
-            asked, open_ = self.asked(), self.journal.left()
-            columns = {column.name: column.labels for column in self._columns.values()}
-            left = sum(int(open_[:, k].any(axis=1).sum()) for k in columns.values())
-            skipped = sum(decisions[key].answer == "skip" for key in asked)
+            journal, exclusive = self.journal, self.table.exclusive
+            asked, left = self.asked(), count_cells(self.journal.left(), exclusive)
+            answers = [(key, journal.answer(*key)) for key in asked]
+            skipped = sum(word == "skip" for _, word in answers)
+            right = [self._foreseen(*key, word) for key, word in answers if word != "skip"]
+            checked = [(key, journal.answer(*key)) for key in self.asked("label_errors")]
             most = len(asked) + left if self._top is None else max(self._top, len(asked))
             return Progress(
                 suggested=min(len(asked) + left, most),
                 answered=len(asked) - skipped,
                 skipped=skipped,
-                correct=sum((p > 0.5) == yes for yes, p in known),
-                predicted=len(known),
-                checked=len(self.asked("label_errors")),
-                implied=int(self.journal.implied.sum()),
-                corrected=sum(answer != self.journal.observed(*key) for key, answer in checked),
+                correct=right.count(True),
+                predicted=len(right) - right.count(None),
+                checked=len(checked),
+                implied=count_cells(journal.implied, exclusive),
+                corrected=sum(
+                    word not in ("skip", self._columns[name].answer(self.table.Y[row - 1]))
+                    for (row, name), word in checked
+                ),
             )
 
+    def _foreseen(self, row: int, name: str, word: str) -> bool | None:
+        """Return whether the model predicted an answer, or None without a stored prediction."""
+        column, names = self._columns[name], self.table.label_names
+        made = [self.journal.decisions.get((row, names[k])) for k in column.labels]
+        p = np.array([np.nan if one is None else one.probability for one in made], dtype=float)
+        return None if np.isnan(p).any() else column.predicted(p) == word
+
     def asked(self, queue: str = "entries") -> list[Key]:
-        """Return the row and label of each answered or skipped question of a queue, in order."""
+        """Return row and label of each answered or skipped question of a queue, in order."""
         with self._lock:
             made, sample = self.journal.decisions, self.journal.sample
             if queue not in QUEUES:
-                raise ValueError(f"queue must be one of {', '.join(QUEUES)}; got {queue!r:.40}.")
+                raise ValueError(f"queue must be one of {', '.join(QUEUES)}, got {queue!r:.40}.")
             keys: Iterable[Key] = self.journal.checks if queue == "label_errors" else made
             if queue == "sample":
-                keys = [key for key in (sample.entries if sample else ()) if key in made]
-            first: dict[Key, Key] = {}  # a column with several values is one question
-            for row, label in keys:
-                name = "" if queue == "rows" else self._columns[label].name
-                first.setdefault((row, name), (row, label if name else ""))
-            return list(first.values())
+                keys = [
+                    key for key in (sample.entries if sample else ()) if self.journal.answer(*key)
+                ]
+            # A column with several values is one question.
+            names = (
+                (row, "" if queue == "rows" else self._columns[label].name) for row, label in keys
+            )
+            return list(dict.fromkeys(names))
 
     def question(self, position: int | None = None, queue: str = "entries") -> Question | None:
-        """Return the question at a position, by default the most valuable; None if none is left."""
+        """Return the question at a position, by default the most valuable open one, or None."""
         with self._lock:
             asked = self.asked(queue)
             known = position is not None and 0 <= position < len(asked)
@@ -324,70 +346,78 @@ class ReviewSession:
                 return None
             prediction, error = None, 0.0
             if queue == "entries":
-                label = self.table.label_names.index(key[1])
+                labels, total = self._columns[key[1]].labels, self._predictions.values.total
+                label = labels[int(np.argmax(total[key[0] - 1, labels]))]
                 prediction = self._predictions.entry(key[0] - 1, label, self.journal.left())
             elif queue == "label_errors":
                 error = self._label_errors.get(key, 0.0)
             return make_question(self.journal, self._predictions, key, prediction, error)
 
     def _next(self, queue: str) -> Key | None:
-        """The row and label of the next open question of a queue; None if none is left."""
+        """Return row and label of the next open question of a queue; None if all are decided."""
         journal, left = self.journal, self.journal.left()
         if queue in ("label_errors", "sample"):
             found: Iterable[Key] = self._label_errors
             if queue == "sample":
                 found = journal.sample.entries if journal.sample else ()
-            return next((key for key in found if key not in journal.made), None)
+            return next((key for key in found if not journal.answer(*key)), None)
         if self.progress.decided >= self.progress.suggested:
             return None
         if queue == "rows":
             return self._predictions.rank_rows(left)[0] + 1, ""
         best = int(np.argmax(np.where(left, self._predictions.values.total, -1.0)))
         i, k = divmod(best, left.shape[1])
-        return i + 1, self.table.label_names[k]
+        return i + 1, self._columns[self.table.label_names[k]].name
 
-    def start_sample(self, size: int) -> None:
-        """Draw a random sample of the entries that the model fills, unless there is one."""
+    def start_sample(self, size: int, max_error_rate: float | None = None) -> None:
+        """Draw a random sample of the entries that the model fills, unless a sample exists."""
         with self._lock:
-            drawn = self.journal.sample
+            drawn, model = self.journal.sample, self._refit.model
+            completion = complete_table(model, self.table, max_error_rate=max_error_rate)
             if drawn is None:
-                completion = complete_table(self._refit.model, self.table)
                 seed = int(self.journal.digest[:16], 16)
                 self.journal.start_sample(Sample.draw(completion, size, seed))
-            elif len(drawn.entries) != min(size, sum(drawn.filled.values())):
+            elif len(drawn.entries) != min(size, sum(drawn.filled.values())) or not drawn.matches(
+                completion
+            ):
                 raise ValueError(
-                    f"{self.journal.path} has a sample of {len(drawn.entries)} entries, so {size} "
-                    "cannot be drawn. Continue with that sample, or start a new file of answers."
+                    f"{self.journal.path} has a sample of {len(drawn.entries)} entries that was "
+                    "drawn with another size, model or --max-error-rate (max_error_rate=). "
+                    "Continue with those, or start a new file of answers."
                 )
 
     def answer(self, row: int, answers: Mapping[str, str], queue: str = "entries") -> Saved:
         """Save answers to labels of a row, and update the predictions for the row.
 
-        They replace earlier answers. In the queue "label_errors", they confirm or correct observed
-        labels.
+        The answers replace earlier answers. In the queue "label_errors", they confirm or correct
+        observed labels.
         """
         with self._lock:
-            self.asked(queue)  # an error unless there is such a queue
+            self.asked(queue)  # raises an error for an unknown queue
             observed = queue == "label_errors"
             spread = self._checked(row, answers, observed)
             if not observed:
                 self.journal.suppose(row, spread)
             before = self.follow(row)
             self._save(row, spread)
-            asked, named = enumerate(self.asked(queue), 1), {"", *spread}
+            asked, named = enumerate(self.asked(queue), 1), {"", *answers}
             position = next((n for n, key in asked if key[0] == row and key[1] in named), 0)
             after = self.follow(row).items()
             return Saved(position, {name: word for name, word in after if before.get(name) != word})
 
-    def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, float]:
-        """Return the probabilities of the other missing labels given answers, without saving."""
+    def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, Any]:
+        """Return probabilities for other open questions given answers, which are not saved.
+
+        A label has the probability of "yes"; a column with several values has one per value.
+        """
         with self._lock:
             known = self.journal.suppose(row, self._checked(row, answers))
-            names, p = self.table.label_names, self._predictions.supposing(row - 1, known[None])[0]
-            return {names[k]: float(p[k]) for k in np.flatnonzero(np.isnan(known))}
+            p = self._predictions.supposing(row - 1, known[None])[0]
+            open_ = (one for one in self._columns.values() if not one.answer(known))
+            return {one.name: one.choices(p) or float(p[one.labels[0]]) for one in open_}
 
     def follow(self, row: int, answers: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the labels of a row that follow from its other labels, and from given answers."""
+        """Return the labels of a row that follow by rules from other labels and from answers."""
         with self._lock:
             spread = self._checked(row, answers) if answers else {}
             known, made = self.journal.suppose(row, spread), self.journal.decisions
@@ -402,7 +432,7 @@ class ReviewSession:
             return found
 
     def _checked(self, row: int, answers: Mapping[str, str], check: bool = False) -> dict[str, str]:
-        """Check answers and return them by label, also those to columns with several labels."""
+        """Check answers and return them by label; a column of several labels has one answer."""
         if not answers:
             raise ValueError("The request has no answer. Send an answer for at least one label.")
         found: dict[str, str] = {}
@@ -415,7 +445,7 @@ class ReviewSession:
         return found
 
     def _save(self, row: int, answers: Mapping[str, str]) -> None:
-        """Write answers by label; those to observed labels confirm or correct them."""
+        """Save answers by label; answers to observed labels confirm or correct these labels."""
         for label, answer in answers.items():
             check = bool(self.journal.observed(row, label))
             k = self.table.label_names.index(label)
@@ -430,7 +460,7 @@ class ReviewSession:
 
     @property
     def refit_state(self) -> State:
-        """State of the refits: whether one is running, their number, and the last error."""
+        """State of the refits: whether a refit is running, their number, and the last error."""
         return self._refits.state
 
     @property
@@ -439,12 +469,12 @@ class ReviewSession:
         return self._audit.state
 
     def start_refit(self) -> bool:
-        """Start a refit with the answers so far in the background; False if one is running."""
+        """Start a refit with all answers in the background; return False if a refit is running."""
         with self._lock:
             return self._refits.start(self.labels())
 
     def start_label_errors(self) -> bool:
-        """Start a search for label errors in the background; False if it is running or done."""
+        """Search for label errors in the background; return False if this is running or done."""
         with self._lock:
             return not self._audit.state.done and self._audit.start()
 
@@ -454,11 +484,13 @@ class ReviewSession:
         self._audit.wait(seconds)
 
     def _find_label_errors(self) -> None:
-        found = audit_table(self.model, self.table, MOST_LABEL_ERRORS)
-        keys = zip(found.row.tolist(), found.label, strict=True)
-        errors = dict(zip(keys, found.probability.tolist(), strict=True))
+        found = audit_table(self.model, self.table)
+        errors: dict[Key, float] = {}  # a cell with several values has its highest probability
+        for n in np.flatnonzero(found.contradicted & ~found.blank).tolist():
+            key = int(found.row[n]), self._columns[found.label[n]].name
+            errors.setdefault(key, float(found.probability[n]))
         with self._lock:
-            self._label_errors = errors
+            self._label_errors = dict(islice(errors.items(), MOST_LABEL_ERRORS))
 
     def _fit_again(self, Y: Labels) -> None:
         model = self._refit.fit(Y)
@@ -474,10 +506,10 @@ class ReviewSession:
             self._predictions = predictions
             if self._save_model is None or self._closed:
                 return
-            try:  # the lock makes close() wait until the file is complete
+            try:  # with this lock, close() waits until the file is complete
                 save_bundle(model, self._save_model)
             except OSError as error:
-                raise OSError(f"The model was fitted, but cannot be saved: {error}") from error
+                raise OSError(f"The model was refitted, but cannot be saved: {error}") from error
             self.saved = True
 
     def export(self, output: str | Path) -> int:
@@ -489,14 +521,14 @@ class ReviewSession:
         return export_answers(self.table, self.labels(), Path(output), self._marks, journal.digest)
 
     def close(self) -> None:
-        """Close the journal, once the current answer or model is saved."""
+        """Close the journal when the current answer or model has been saved."""
         with self._lock:
             self._closed = True
             self.journal.close()
 
 
 def _identifiers(model: TableModel, table: Table, keep: Sequence[str]) -> Sequence[str]:
-    """The columns that identify a row in questions."""
+    """Return the columns that identify a row in questions."""
     columns = [] if table.frame is None else list(table.frame.columns)
     for name in keep:
         if name not in columns:

@@ -104,7 +104,7 @@ function showAround({ table, progress, refit: refitting, label_errors: search, s
   } else text("count", `${progress.decided} of ${progress.suggested}: ${progress.answered} saved, ${progress.skipped} skipped` + (progress.implied ? `, ${progress.implied} by rules` : ""));
   document.querySelector("[data-queue=sample]").hidden = !sample;
   const further = "To continue, run the same command with a larger --top.";
-  const looking = search.running ? "Searching for label errors. You can continue in another mode." : search.error || `${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
+  const looking = search.running ? "Searching for label errors. You can continue in another mode." : search.error || `${search.done ? "The model contradicts no further label. " : ""}${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
   if (queue === "label_errors") text("end-text", looking);
   else if (queue === "sample" && sample) text("end-text", `The sample is complete. ${sample.rates.join(" ")}`);
   else text("end-text", `${many(progress.answered, "question", "questions")} answered, ${progress.skipped} skipped. You can go back to change an answer, refit the model, or download the table. ${further}`);
@@ -120,6 +120,12 @@ const optionsOf = ({ choices }) => [
   { word: "skip", says: "Skip" },
 ];
 const wordOf = (word) => (word.startsWith("=") ? word.slice(1) : word);
+// The probability of a yes, or the most probable value of a column with its probability.
+const chance = (p, choices) => {
+  if (!choices.length) return p === null ? "" : percent(p);
+  const [value, most] = choices.reduce((one, other) => (other[1] > one[1] ? other : one));
+  return `${value} ${percent(most)}`;
+};
 
 function showEntry(entry) {
   const whole = queue === "rows";
@@ -135,9 +141,9 @@ function showEntry(entry) {
   $("whole").hidden = !whole;
   $("blind").hidden = !blind;
   $("prediction").hidden = whole || blind || (entry.choices.length > 0 && !entry.observed);
-  $("prediction").classList.toggle("plain", entry.choices.length > 0);
+  $("prediction").classList.toggle("plain", !entry.prediction);
   $("value").hidden = whole || blind || !entry.prediction;
-  if (entry.prediction) showPrediction(entry.prediction);
+  if (entry.prediction) showPrediction(entry.prediction, entry.choices.length > 0);
   else if (!whole) showLabelError(entry);
   showAnswers(entry, blind);
   showColumns(entry, blind);
@@ -168,32 +174,33 @@ function showAnswers(entry, blind) {
   if (focused >= 0) $("answers").children[Math.min(focused, $("answers").children.length - 1)].focus();
 }
 
-// The bar and the percentage are the probability of a yes, in every mode.
-function showYes(p) {
+function showPrediction({ probability: p, value, rank, own, row, others }, several) {
   $("yes").style.width = `${100 * p}%`;
   text("probability", `The model predicts yes with ${percent(p)}.`);
-}
-
-function showPrediction({ probability, value, rank, own, row, others }) {
-  showYes(probability);
   text("observed", "");
-  text("why", `Rank ${rank} among the open questions. An answer is expected to avoid ${number(value, 2)} wrong labels: ${number(own, 2)} here, ${number(row, 2)} in other missing labels of this row, ${number(others, 2)} in other rows.`);
+  // An answer to a column with several values settles all its labels, so they are one sum.
+  const parts = several ? `${number(own + row, 2)} in this row` : `${number(own, 2)} here, ${number(row, 2)} in other missing labels of this row`;
+  text("why", `Rank ${rank} among the open questions. An answer is expected to avoid ${number(value, 2)} wrong labels: ${parts}, ${number(others, 2)} in other rows.`);
 }
 
 function showLabelError({ observed, error_probability: p }) {
-  showYes(observed === "yes" ? 1 - p : p);
   text("observed", `The table says ${observed}.`);
+  text("probability", p ? `The model contradicts it. Probability that the table is wrong: ${percent(p)}.` : "");
 }
 
-function showColumns({ columns, n_first: first, n_left_out: left, label }, blind) {
+function showColumns({ columns, n_first: first, n_left_out: left, label, choices }, blind) {
+  const one = label && !choices.length;
   const lines = columns.map(({ name, text: words, used, weight }) => {
     const head = make("dt", "");
     head.append(named(name));
-    const speaks = label ? `${weight > 0 ? "for yes" : "for no"}: ${number(Math.abs(weight), 2)}` : `weight ${number(weight, 2)}`;
+    const speaks = one ? `${weight > 0 ? "for yes" : "for no"}: ${number(Math.abs(weight), 2)}` : `influence: ${number(weight, 2)}`;
     const note = blind ? "" : !used ? "not used by the model" : weight ? speaks : "";
-    if (note) head.append(make("small", note, label && used ? (weight > 0 ? "good" : "bad") : ""));
+    if (note) head.append(make("small", note, one && used ? (weight > 0 ? "good" : "bad") : ""));
     return [head, make("dd", words || "blank", words ? "" : "quiet")];
   });
+  const told = !blind && columns.some(({ weight }) => weight);
+  const moves = "how far the value, compared with the mean of its column, moves the";
+  text("weights", !told ? "" : one ? `For yes, for no: ${moves} score of the label.` : `Influence: ${moves} scores of the ${label ? "values" : "missing labels"}.`);
   $("columns").replaceChildren(...lines.slice(0, first).flat());
   $("more").replaceChildren(...lines.slice(first).flat());
   $("rest").hidden = lines.length <= first;
@@ -206,11 +213,11 @@ function showOthers(others, blind) {
   const open = blind ? [] : others.filter(({ state: kind }) => kind === "open");
   const moves = open.some(({ if_yes: yes }) => yes !== null);
   text("settles", moves ? "Missing labels show the probability of a yes: now → if you answer yes / no." : "");
-  const chip = ({ name, state: kind, answer: word, probability: p, if_yes: yes, if_no: no }) => {
+  const chip = ({ name, state: kind, answer: word, probability: p, if_yes: yes, if_no: no, choices }) => {
     const item = make("li", "", kind === "open" ? "open" : `${word} ${kind === "implied" ? "follows" : ""}`);
     const after = kind === "open" && yes !== null ? ` → ${percent(yes)} / ${percent(no)}` : "";
-    item.append(named(name), make("b", kind === "open" ? (p === null ? "missing" : percent(p) + after) : kind === "implied" ? `${wordOf(word)}, by rules` : wordOf(word)));
-    item.title = { observed: "observed", answered: "answered by you", implied: "follows from other labels of the row", open: "missing; probability of a yes" }[kind];
+    item.append(named(name), make("b", kind === "open" ? chance(p, choices) + after : kind === "implied" ? `${wordOf(word)}, by rules` : wordOf(word)));
+    item.title = { observed: "observed", answered: "answered by you", implied: "follows from other labels of the row", open: choices.length ? "missing; the most probable value" : "missing; probability of a yes" }[kind];
     return item;
   };
   $("open").replaceChildren(...open.map(chip));
@@ -237,7 +244,7 @@ function showMissing(asked) {
       button.addEventListener("click", () => { here = place; mark(word); });
       buttons.append(button);
     }
-    line.append(head, make("td", p === null ? "" : percent(p), "quiet"), buttons);
+    line.append(head, make("td", chance(p, choices), "quiet"), buttons);
     return line;
   }));
   showGiven({});
@@ -270,7 +277,7 @@ const mark = (word) => during(async () => {
   showGiven(found.implied);
   for (const line of lines) {
     const p = found.probabilities[line.dataset.name];
-    line.children[1].textContent = p === undefined ? "" : percent(p);
+    line.children[1].textContent = p === undefined ? "" : Array.isArray(p) ? chance(null, p) : percent(p);
   }
 });
 
@@ -299,17 +306,18 @@ function showRefit({ running, number: times, error, quality }) {
   $("measures").replaceChildren(...quality.measures.map(({ words, higher_is_better: up, before, after, change }) => {
     const line = document.createElement("tr");
     const better = (change.mean > 0) === up;
-    const sure = change.low !== null && (change.low > 0 || change.high < 0);
-    const size = Math.abs(change.mean).toFixed(3);
-    const sign = size === "0.000" ? "" : change.mean < 0 ? "−" : "+";
+    const size = Math.abs(change.mean).toFixed(2);
+    // A change that rounds to 0 is no better or worse, even if it is the same in all repetitions.
+    const sure = size !== "0.00" && change.low !== null && (change.low > 0 || change.high < 0);
+    const sign = size === "0.00" ? "" : change.mean < 0 ? "−" : "+";
     const moved = make("td", sign + size, sure ? (better ? "good" : "bad") : "");
     if (change.low !== null) moved.title = `95% interval: ${change.low.toFixed(3)} to ${change.high.toFixed(3)}`;
     const head = make("th", `${words} ${up ? "↑" : "↓"}`);
     head.scope = "row";
-    line.append(head, make("td", before.toFixed(3)), make("td", after.toFixed(3)), moved);
+    line.append(head, make("td", before.toFixed(2)), make("td", after.toFixed(2)), moved);
     return line;
   }));
-  text("quality-text", `Models without and with ${many(quality.n_answers, "answer", "answers")}, evaluated on ${quality.n_entries} held-out labels, mean of ${quality.repetitions} repetitions. Coloured changes have a 95% interval that excludes 0.`);
+  text("quality-text", `Models without and with ${many(quality.n_answers, "answer", "answers")}, evaluated on ${quality.n_entries} held-out labels, mean of ${quality.repetitions} repetitions. Changes are coloured if they are at least 0.01 and their 95% interval excludes 0.`);
 }
 
 // --------------------------------------------------------------------------------------- doing

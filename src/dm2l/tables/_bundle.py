@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncod
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._auto._score_classifier import ScoreClassifier
 from dm2l._classifier import DM2LClassifier
-from dm2l.chemistry import ABSENT, MorganFingerprints, has_rdkit
+from dm2l.chemistry import ABSENT, MoleculeDescriptors, MorganFingerprints, has_rdkit
 from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.tables._kinds import DATES, KINDS
 from dm2l.tables._measures import MEASURES
@@ -35,6 +35,7 @@ _STEPS: dict[str, tuple[type, ...]] = {
     "text": (TfidfVectorizer,),
     "letters": (TfidfVectorizer,),
     "smiles": (MorganFingerprints,),
+    "descriptors": (Pipeline,),
     "score": (SimpleImputer, FunctionTransformer, str),
 }
 
@@ -227,16 +228,18 @@ def _prepares(transformer: Any, model: TableModel) -> bool:
             continue
         kind = name.rstrip("0123456789")
         form = _FORMS.get(kind, kind)
-        one = form in ("text", "letters", "smiles")
+        one = form in ("text", "letters", "smiles", "descriptors")
         if isinstance(columns, str) is not one or type(part) not in _STEPS.get(form, ()):
             return False
-        if type(part) is Pipeline and type(part.steps[0][1]) is not SimpleImputer:
+        first = MoleculeDescriptors if form == "descriptors" else SimpleImputer
+        if type(part) is Pipeline and type(part.steps[0][1]) is not first:
             return False
         # scikit-learn replaces "passthrough" by a transformer without a function.
         if type(part) is FunctionTransformer and part.func is not None:
             return False
         named = [columns] if one else list(columns)
-        if any(kinds.get(column) != ("text" if form == "letters" else form) for column in named):
+        main = {"letters": "text", "descriptors": "smiles"}.get(form, form)
+        if any(kinds.get(column) != main for column in named):
             return False
-        seen += named if form != "letters" else []
+        seen += named if form == main else []
     return sorted(seen) == sorted(kinds) == sorted(transformer.feature_names_in_)

@@ -1,15 +1,18 @@
 """Imputation of the missing labels of a table, and suspected label errors."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._utils.html import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.completion._errors import CompletionSummary
+from dm2l.io._label_columns import ColumnGroup
+from dm2l.labels._entries import Signs
 from dm2l.tables._measures import impute
 from dm2l.tables._model import TableModel, constant_warnings, no_positive_warnings
-from dm2l.tables._reading import Table
+from dm2l.tables._reading import Table, count_cells
 
 MARGIN = 0.2
 
@@ -33,8 +36,9 @@ class Completion:
         Missing entries that are not filled, because the error rate would be too high, the SMILES
         are invalid, or the label has a single class; None if all are filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
-        Expected error rates of the filled entries, and of those filled with yes and with no; NaN
-        without ``max_error_rate``. Entries that follow from rules are not counted.
+        Expected error rates of the filled entries, and of those filled with yes and with no: upper
+        bounds with ``max_error_rate``, and otherwise means of the error probabilities. Entries that
+        follow from rules count as right. NaN for positive-unlabelled labels.
     lowest_bound : float
         Lowest ``max_error_rate`` that fills any entry; NaN without ``max_error_rate``.
     expected_wrong_values : float
@@ -42,8 +46,10 @@ class Completion:
         entry each in ``expected_wrong``.
     n_implied : int
         Number of missing entries that follow from rules.
-    cells : list of list of int
+    exclusive : list of (list of int, ColumnGroup)
         The labels of each column with several values, which are counted by cell.
+    lowest_bounds : dict of str to float
+        Lowest ``max_error_rate`` that fills an entry of each label, or column with several values.
     """
 
     label_names: list[str]
@@ -59,12 +65,12 @@ class Completion:
     lowest_bound: float = np.nan
     expected_wrong_values: float = np.nan
     n_implied: int = 0
-    cells: list[list[int]] = field(default_factory=list)
+    exclusive: list[tuple[list[int], ColumnGroup]] = field(default_factory=list)
+    lowest_bounds: dict[str, float] = field(default_factory=dict)
 
     def count(self, entries: NDArray[np.bool_]) -> int:
         """Return the number of entries, of which those in the same cell count once."""
-        twice = (np.sum(entries[:, labels].sum(axis=1).clip(1) - 1) for labels in self.cells)
-        return int(entries.sum() - sum(twice))
+        return count_cells(entries, self.exclusive)
 
     @property
     def filled(self) -> NDArray[np.bool_]:
@@ -72,19 +78,18 @@ class Completion:
         return self.missing if self.left is None else self.missing & ~self.left
 
     def _repr_html_(self) -> str:
-        filled, rows = self.filled, []
-        for k, label in enumerate(self.label_names):
-            missing, given = int(self.missing[:, k].sum()), int(filled[:, k].sum())
-            yes, n = int(self.positive[:, k].sum()), max(missing, 1)
-            parts = ((yes / n, YES), ((given - yes) / n, NO), ((missing - given) / n, OPEN))
-            counts = (missing, yes, given - yes, missing - given, int(self.look[:, k].sum()))
-            rows.append((label, *counts, Bar(parts, "yes, no, not filled")))
-        expected: list[str] = []
-        if self.lowest_bound == self.lowest_bound and self.missing.any():
-            expected = [expected_rates(self) or nothing_filled(self.lowest_bound)]
+        rows = []
+        for one in counted_columns(self):
+            yes, n = one["positive"], max(one["missing"], 1)
+            counts = ("", "") if yes is None else (yes, one["filled"] - yes)
+            shares = (one["filled"], 0) if yes is None else counts
+            parts = zip((*shares, one["left"]), (YES, NO, OPEN), strict=True)
+            bar = Bar(tuple((k / n, colour) for k, colour in parts), "yes, no, not filled")
+            rows.append((one["label"], one["missing"], *counts, one["left"], one["look"], bar))
+        first, *more = completion_summary(self)
         return block(
-            f"{self.count(filled):,} of {self.count(self.missing):,} missing labels filled",
-            lines(expected),
+            first,
+            lines(more),
             grid(("label", "missing", "yes", "no", "not filled", "to check", "shares"), rows),
             lines(f"warning: {line}" for line in self.warnings),
         )
@@ -135,9 +140,9 @@ def complete_table(
     left = missing & ~(answered & found.chosen)
     p = np.where(missing & ~answered, np.nan, found.probabilities)
     near = missing & (np.abs(p - 0.5) <= margin)
-    positive, lowest_bound = found.positive & ~left, np.nan
+    positive, names = found.positive & ~left, table.label_names
     alone = np.ones(missing.shape[1], dtype=bool)  # labels that have a column of their own
-    unsure, filled, n_implied = np.zeros(0), np.zeros(0, dtype=bool), 0
+    unsure, filled, n_implied, bounds = np.zeros(0), np.zeros(0, dtype=bool), 0, {}
     for labels, group in table.exclusive:
         alone[labels], given = False, implied[:, labels].all(axis=1)
         n_implied += int(given.sum())
@@ -145,65 +150,97 @@ def complete_table(
         likely = group.probability(found.probabilities[:, labels], found.positive[:, labels])
         unsure = np.append(unsure, 1 - likely[open_])
         filled = np.append(filled, found.chosen[open_][:, labels].any(axis=1))
+        bounds[group.column] = float(np.min(1 - likely[open_], initial=1.0))
+    single, expected = missing & alone, found.expected_wrong
+    wrong = np.where(found.positive, 1 - found.probabilities, found.probabilities)
+    rated = getattr(classifier, "missing_as", None) != "unlabelled"
     if max_error_rate is not None:
-        confidence = np.where(found.positive, found.probabilities, 1 - found.probabilities)
-        bound = classifier._completer.correlation.error_rates
-        lowest_bound = bound.least(confidence, found.positive, answered & alone)
-        lowest_bound = min(lowest_bound, float(np.min(unsure, initial=1.0)))
+        rates = classifier._completer.correlation.error_rates
+        lowest, _ = rates._bounds(1 - wrong, found.positive, answered & alone, (1.0, 1.0))
+        bounds |= {names[k]: float(lowest[:, k].min()) for k in np.flatnonzero(alone)}
         warnings = [*warnings, *_constant_warnings(table.Y[:, alone], max_error_rate)]
     else:
-        warnings = [*warnings, *no_positive_warnings(table.label_names, ~left & missing, positive)]
-    single = missing & alone
-    parts = single, single & ~left, found.positive, found.expected_wrong, found.implied
-    summary = CompletionSummary.of(*parts)
-    wrong, n = found.expected_wrong.sum(), summary.n_yes + summary.n_no
-    of_values = np.nan
-    if max_error_rate is not None and filled.any():
-        of_values = float(unsure[filled].mean())
-        wrong, n = wrong + unsure[filled].sum(), n + int(filled.sum())
+        open_ = single & ~left & ~implied
+        sides = [open_ & ~found.positive, open_ & found.positive]
+        expected = np.array([wrong[side].sum() if rated else np.nan for side in sides])
+        warnings = [*warnings, *no_positive_warnings(names, ~left & single, positive)]
+    summary = CompletionSummary.of(single, single & ~left, found.positive, expected, implied)
+    n_values = int(filled.sum()) if rated else 0
+    n = summary.n_yes + summary.n_no + summary.n_implied + n_values
     stay = ": {n} missing entries were not filled because {lack} in the training table"
     return Completion(
-        label_names=table.label_names,
+        label_names=names,
         missing=missing,
         positive=positive,
         look=near if max_error_rate is None else left,
         probabilities=p,
-        warnings=[*warnings, *constant_warnings(classifier, table.label_names, stay, missing)],
+        warnings=[*warnings, *constant_warnings(classifier, names, stay, missing)],
         left=left if left.any() or max_error_rate is not None else None,
-        expected_wrong=float(wrong) / n if n else np.nan,
+        expected_wrong=float(expected.sum() + unsure[filled].sum()) / n if n else np.nan,
         expected_wrong_yes=summary.expected_wrong_yes,
         expected_wrong_no=summary.expected_wrong_no,
-        lowest_bound=lowest_bound,
-        expected_wrong_values=of_values,
+        lowest_bound=np.nan if max_error_rate is None else min([1.0, *bounds.values()]),
+        expected_wrong_values=float(unsure[filled].mean()) if n_values else np.nan,
         n_implied=summary.n_implied + n_implied,
-        cells=[labels for labels, _ in table.exclusive],
+        exclusive=table.exclusive,
+        lowest_bounds=bounds,
     )
 
 
-def expected_rates(found: Completion) -> str:
-    """Sentence on the expected error rates; empty without a bound or if nothing was filled."""
+def counted_columns(found: Completion) -> list[dict[str, Any]]:
+    """Counts of the entries of each label, and of the cells of each column with several values."""
+    masks = {"missing": found.missing, "filled": found.filled, "positive": found.positive}
+    masks |= {"left": found.missing & ~found.filled, "look": found.look}
+    cells = {labels[0]: (group.column, labels) for labels, group in found.exclusive}
+    later = {k for labels, _ in found.exclusive for k in labels[1:]}
+    rows: list[dict[str, Any]] = []
+    for k, label in enumerate(found.label_names):
+        if k not in later:
+            name, labels = cells.get(k, (label, [k]))
+            counts = {what: int(mask[:, labels].any(axis=1).sum()) for what, mask in masks.items()}
+            rows.append({"label": name, **counts} | ({"positive": None} if k in cells else {}))
+    return rows
+
+
+def completion_summary(found: Completion, limit: float | None = None) -> list[str]:
+    """Sentences on how many entries are filled, their expected error rate, and blank columns."""
+    n_filled, n_missing = found.count(found.filled), found.count(found.missing)
+    bounded = found.lowest_bound == found.lowest_bound
+    if bounded and n_missing and not n_filled:
+        lowest = f"the lowest bound that fills anything is {_percent(found.lowest_bound)}"
+        some = found.lowest_bound < 1
+        return [f"Nothing was filled: {lowest if some else 'no bound fills anything'}."]
+    lines = [f"{n_filled} of {n_missing} missing labels were filled."]
     values, yes, no = found.expected_wrong_values, found.expected_wrong_yes, found.expected_wrong_no
     rates = {"yes": yes, "no": no, "values": values}
     parts = ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items() if rate == rate)
-    return f"Expected error rate: {found.expected_wrong:.1%} ({parts})." if parts else ""
+    if parts:
+        most, end = "at most " * bounded, "" if limit is None else f" Limit: {100 * limit:.4g}%."
+        lines.append(f"Expected error rate: {most}{found.expected_wrong:.1%} ({parts}).{end}")
+    blank = [one["label"] for one in counted_columns(found) if one["left"] and not one["filled"]]
+    rates = {name: found.lowest_bounds[name] for name in blank if bounded}
+    if needs := [f"{name} ({_percent(rate)})" for name, rate in rates.items() if rate < 1]:
+        lines.append(
+            "No cell is sure enough in these columns (in brackets: the lowest limit that fills "
+            f"one): {', '.join(needs)}."
+        )
+    return lines
 
 
-def nothing_filled(lowest_bound: float) -> str:
-    """Sentence for a bound that is too low to fill anything."""
-    # Rounded up, so that the printed bound can be passed.
-    lowest = f"the lowest bound that fills anything is {np.ceil(1e3 * lowest_bound) / 10:g}%"
-    return f"Nothing was filled: {lowest if lowest_bound < 1 else 'no bound fills anything'}."
+def _percent(bound: float) -> str:
+    """A limit in percent, rounded up so that it can be passed."""
+    return f"{np.ceil(1e3 * bound) / 10:g}%"
 
 
 def _constant_warnings(Y: NDArray[np.float64], rate: float) -> list[str]:
     """Warn if a constant answer has an error rate below the limit."""
     yes, no = int((Y == 1).sum()), int((Y == 0).sum())
     wrong, answer = min((yes, "no"), (no, "yes"))
-    if wrong > rate * (yes + no) or not Y.size:
+    if not yes + no or wrong > rate * (yes + no):
         return []
     return [
-        f"{answer} for every missing label already has an expected error rate of "
-        f"{wrong / max(yes + no, 1):.1%}, so the limit says little about the other answer; compare "
+        f"{wrong / (yes + no):.1%} of the {yes + no} known labels of the table differ from "
+        f"{answer}, so {answer} for every missing label would be within the limit, too; compare "
         "the error rates of yes and of no"
     ]
 
@@ -218,7 +255,13 @@ class Audit:
     blank: NDArray[np.bool_]
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
+    contradicted: NDArray[np.bool_]
     warnings: list[str]
+    test: tuple[int, int] | None = None
+
+
+# A test inverts this share of the observed labels this often, and looks at the first suspects.
+INVERTED, REPEATED, FIRST = 0.02, 5, 20
 
 
 def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audit:
@@ -237,8 +280,11 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     -------
     Audit
         Arrays ``row`` (1 is the first row below the header), ``label``, ``observed``, ``blank``
-        (for positive-unlabelled labels), ``probability`` of an error, and ``false_alarms``, the
-        expected share of correct labels among this entry and those before it.
+        (for positive-unlabelled labels), ``probability`` of an error, ``false_alarms``, the
+        expected share of correct labels among this entry and those before it, and
+        ``contradicted``, whether the prediction or a rule contradicts the label. ``test`` counts
+        inverted labels among the first suspects, and these suspects, in five tests that each
+        invert 2 % of the observed labels of yes/no columns; None without such labels.
 
     Examples
     --------
@@ -261,12 +307,33 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     # Suspected blanks include rows with invalid SMILES.
     first = np.flatnonzero(~unread[found.row])[:top]
     row, label = found.row[first], found.label[first]
+    blank = np.isnan(table.Y[row, label])
     return Audit(
         row=row + 1,
         label=[table.label_names[k] for k in label],
         observed=found.observed[first],
-        blank=np.isnan(table.Y[row, label]),
+        blank=blank,
         probability=found.probability[first],
         false_alarms=found.false_alarms[first],
+        contradicted=blank if found.contradicted is None else found.contradicted[first],
         warnings=warnings,
+        test=_test_audit(model.classifier, T, scores, refit=trained, together=cells),
     )
+
+
+def _test_audit(classifier: Any, T: Signs, scores: Any, **given: Any) -> tuple[int, int] | None:
+    """Invert some known labels; count these among the first suspects, and the first suspects."""
+    known = (T != 0) & classifier._learnable & np.isfinite(scores)
+    for labels in given["together"]:
+        known[:, labels] = False
+    places, rng, found = np.flatnonzero(known), np.random.default_rng(0), 0
+    n = round(INVERTED * len(places))
+    if not n or getattr(classifier, "missing_as", None) == "unlabelled":
+        return None
+    for _ in range(REPEATED):
+        inverted, signs = rng.choice(places, n, replace=False), T.copy()
+        signs.flat[inverted] *= -1
+        errors = classifier._completer.find_label_errors(signs, scores, **given)
+        suspects = (errors.row * T.shape[1] + errors.label)[: min(n, FIRST)]
+        found += int(np.isin(suspects, inverted).sum())
+    return found, REPEATED * min(n, FIRST)

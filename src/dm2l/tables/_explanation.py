@@ -11,6 +11,7 @@ from dm2l._auto._classifier import AutoClassifier
 from dm2l._auto._score_classifier import ScoreClassifier
 from dm2l._utils.arrays import to_numpy
 from dm2l.io._columns import ColumnRequestError
+from dm2l.io._label_columns import label_columns
 from dm2l.tables._measures import Floats
 from dm2l.tables._model import TableModel
 from dm2l.tables._options import Tell
@@ -39,21 +40,22 @@ def explain_model(
     random_state: int = 0,
     tell: Tell | None = None,
 ) -> list[Explanation]:
-    """List the important features and the correlated labels of each label.
+    """List the important features of each label, and the labels with correlated scores.
 
     In a linear model, the weight of a feature is its coefficient. In other models, the weight of a
     raw column is the root mean square change of the score when the column is shuffled among
     training rows. Only the 40 columns with the largest linear weights are shuffled. For the
     automatic model, the sign comes from its linear model; a category has no sign. With more than
     5000 features, such as words, the weight is the effect of one standard deviation of a feature in
-    the linear model. The weight of a label is the correlation of the scores on training rows.
+    the linear model. The weight of a label of another column is the correlation of the scores on
+    training rows, which come from the features alone: it is no correlation of residuals.
 
     Parameters
     ----------
     model : TableModel
         A fitted model.
     label : str, default=None
-        The label to explain; None explains all labels.
+        The label to explain, or a column with several values; None explains all labels.
     top : int, default=10
         Number of features and of labels to list for each label.
     random_state : int, default=0
@@ -78,14 +80,17 @@ def explain_model(
     >>> item.features[0][0], item.features[0][1] > 0
     ('mass', True)
     """
-    names = model.label_names
-    if label is not None and label not in names:
+    names, columns_of = model.label_names, label_columns(model)
+    if label is not None and label not in {*names, *columns_of}:
         raise ColumnRequestError(
-            f"The model has no label {label!r}. Choose one of {', '.join(names)}."
+            f"The model has no label {label!r}. Choose one of {', '.join(columns_of)}."
         )
     if isinstance(model.classifier, ScoreClassifier):
         raise ValueError("The model was fitted only to scores, so it has no features to explain.")
-    chosen = list(range(len(names))) if label is None else [names.index(label)]
+    chosen = list(range(len(names)))
+    if label is not None:
+        chosen = [names.index(label)] if label in names else columns_of[label][0]
+    same = {k: labels for labels, _ in columns_of.values() for k in labels}
     if getattr(model.classifier, "kernel", None) == "linear":
         weights = to_numpy(model.classifier.coef_)
         columns = [feature.name for feature in model.features]
@@ -95,7 +100,9 @@ def explain_model(
         Explanation(
             names[k],
             _strongest(columns, weights[k], top),
-            _strongest(np.delete(names, k).tolist(), np.delete(model.correlation[k], k), top),
+            _strongest(
+                np.delete(names, same[k]).tolist(), np.delete(model.correlation[k], same[k]), top
+            ),
         )
         for k in chosen
     ]

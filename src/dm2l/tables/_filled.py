@@ -17,6 +17,7 @@ from dm2l.io._columns import (
     LOOK,
     PROBABILITY,
     MissingMarkers,
+    added_columns,
     as_number,
     commonest_pair,
     cutoffs_of,
@@ -25,7 +26,7 @@ from dm2l.io._columns import (
 )
 from dm2l.io._label_columns import as_cell, json_list, label_columns, value_of
 from dm2l.io._table import Record, quote, records, unquote
-from dm2l.io._xlsx_file import MOST_COLUMNS, edit_sheet, write_sheet
+from dm2l.io._xlsx_file import MOST_COLUMNS, edit_sheet, mark_filled, write_sheet
 from dm2l.tables._completion import Completion
 from dm2l.tables._output import check_suffix, harmless, write_columns
 from dm2l.tables._reading import Table
@@ -133,16 +134,19 @@ def _shown(probability: float) -> float | None:
     return None if np.isnan(probability) else round(float(probability), 4)
 
 
-def _new_names(table: Table, present: Sequence[str]) -> list[str]:
+def _added_places(table: Table, present: Sequence[str]) -> dict[str, int]:
+    """Positions of the added columns by name; those of an earlier completion are used again."""
     names = [name + end for name in label_columns(table) for end in (PROBABILITY, LOOK)]
-    known = set(present)
-    both = [name for name in names if name in known]
+    places = {name: j for j, name in enumerate(present)}
+    both = [name for name in names if name in places.keys() - added_columns(present)]
     if both:
         raise ValueError(
             f"{table.path} already has a column {both[0]!r}. Write probabilities to a second file "
             "with --details, or rename the column."
         )
-    return names
+    new = (name for name in names if name not in places)
+    places |= {name: len(present) + j for j, name in enumerate(new)}
+    return {name: places[name] for name in names}
 
 
 def _answers(
@@ -185,9 +189,9 @@ def _answers(
                 value = group.cell(positive[i], chance[i], before)
                 values[i] = spelled[value] if value in spelled else write(value)
                 chance[i] = group.probability(chance[i], positive[i])
-            open_ = ~filled.any(axis=1)  # the most probable value, if it was not filled
-            tags = group.kind == "tags"
-            chance[open_, 0] = np.nan if tags else group.shares(chance[open_]).max(axis=1)
+            open_ = ~filled.any(axis=1)  # the value that would be filled
+            p = chance[open_]
+            chance[open_, 0] = np.nan if group.kind == "tags" else group.probability(p, p > 0.5)
         there, given, near = (np.any(mask, axis=1) for mask in (missing, filled, look))
         found.append(ColumnAnswers(name, there, given, values, chance[:, 0], near))
     return found
@@ -219,27 +223,29 @@ def _write_text(
     _check_rows(table, names, [lines[i] for i in rows], inline)
     columns = [[lines[i].cells[place] for i in rows] for place in places]
     answers = _answers(completion, table, columns, lambda value: quote(value, separator))
-    added = [[""] * (2 * len(places) if inline else 0) for _ in rows]
-    for k, (place, answer) in enumerate(zip(places, answers, strict=True)):
+    added = _added_places(table, names) if inline else {}
+    new = [name for name, place in added.items() if place >= len(names)]
+    quoted = all(cell.startswith('"') for cell in lines[header].cells)
+    lines[header].cells.extend(quote(name, separator, always=quoted) for name in new)
+    for i in rows:
+        lines[i].cells.extend([""] * len(new))
+    filled: set[tuple[int, int]] = set()
+    for place, answer in zip(places, answers, strict=True):
         for row in np.flatnonzero(answer.missing).tolist():
             cells = lines[rows[row]].cells
             _check_blank(table, row, answer.name, unquote(cells[place]), marks)
             if answer.filled[row]:
                 cells[place] = answer.values[row]
+                filled.add((row + 2, place))
             p = float(answer.probability[row])
             if inline and p == p:
                 number = f"{p:.4f}".replace(".", table.decimal)
-                look = "yes" if answer.look[row] else "no"
-                added[row][2 * k : 2 * k + 2] = quote(number, separator), look
-    for i, new in zip(rows, added, strict=True):
-        lines[i].cells.extend(new)
-    if inline:
-        quoted = all(cell.startswith('"') for cell in lines[header].cells)
-        new = _new_names(table, names)
-        lines[header].cells.extend(quote(name, separator, always=quoted) for name in new)
+                cells[added[answer.name + PROBABILITY]] = quote(number, separator)
+                cells[added[answer.name + LOOK]] = "yes" if answer.look[row] else "no"
     with atomic_write(path) as partial:
         if path.suffix.lower() in EXCEL:
-            write_sheet(partial, (_typed(lines[i].cells, table.decimal) for i in (header, *rows)))
+            typed = (_typed(lines[i].cells, table.decimal) for i in (header, *rows))
+            write_sheet(partial, typed, filled)
             return answers
         if safe:
             for record in lines:
@@ -324,18 +330,19 @@ def _write_sheet(
             _check_blank(table, i, answer.name, sheet.cell(rows[i], place).value, marks)
             if answer.filled[i]:
                 put(rows[i], place, answer.values[i])
-    added = _new_names(table, names) if inline else []
-    if len(names) + len(added) > MOST_COLUMNS:
+                mark_filled(sheet.cell(rows[i], place))
+    added = _added_places(table, names) if inline else {}
+    if max(added.values(), default=0) >= MOST_COLUMNS:
         raise ValueError(
             f"{table.path} has no room for {len(added)} more columns. Pass --details, which adds "
             "no columns."
         )
-    for j, name in enumerate(added):
-        answer, last = answers[j // 2], len(names) + j + 1
-        put(header, last, name)
+    for j, (name, place) in enumerate(added.items()):
+        answer = answers[j // 2]
+        put(header, place + 1, name)
         for i in np.flatnonzero(answer.missing & ~np.isnan(answer.probability)).tolist():
             look = "yes" if answer.look[i] else "no"
-            put(rows[i], last, look if j % 2 else _shown(answer.probability[i]))
+            put(rows[i], place + 1, look if j % 2 else _shown(answer.probability[i]))
     with atomic_write(path) as partial:
         book.save(partial)
     return answers
@@ -354,16 +361,19 @@ def _write_parquet(
         field = content.schema.field(place)
         if arrow.types.is_null(field.type):  # a column of nulls has no type of its own
             field = field.with_type(arrow.int64())
-        for i in np.flatnonzero(answer.filled):
+        for i in np.flatnonzero(answer.filled).tolist():
             values[i] = _of_type(answer.values[i], field.type, arrow)
         content = content.set_column(place, field, arrow.array(values, type=field.type))
-    if inline:
-        added = iter(_new_names(table, names))
-        for answer in answers:
-            known = answer.missing & ~np.isnan(answer.probability)
-            p = np.where(known, np.round(answer.probability, 4), 0.0)
-            content = content.append_column(next(added), arrow.array(p, mask=~known))
-            content = content.append_column(next(added), arrow.array(answer.look, mask=~known))
+    added = _added_places(table, names) if inline else {}
+    for j, (name, place) in enumerate(added.items()):
+        answer, old = answers[j // 2], place < len(names)
+        known = answer.missing & ~np.isnan(answer.probability)
+        values = content.column(place).to_pylist() if old else [None] * table.n_rows
+        for i in np.flatnonzero(known).tolist():
+            values[i] = bool(answer.look[i]) if j % 2 else _shown(answer.probability[i])
+        column = arrow.array(values, type=arrow.bool_() if j % 2 else arrow.float64())
+        put = content.set_column if old else content.add_column
+        content = put(place, name, column)
     with atomic_write(path) as partial:
         parquet.write_table(content, partial)
     return answers

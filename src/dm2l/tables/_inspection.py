@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from dm2l._utils.html import NO, OPEN, YES, Bar, Cell, block, grid, lines, percent
-from dm2l.io._columns import match_columns, parse_mark_or_boolean
+from dm2l.io._columns import PROBABILITY, added_columns, match_columns, parse_mark_or_boolean
 from dm2l.io._label_columns import label_columns
 from dm2l.labels._logic import RuleText
 from dm2l.labels._rules import LabelRules
@@ -19,7 +19,7 @@ from dm2l.labels._structure import Cooccurrence
 from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
 from dm2l.tables._measures import signs_of
 from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
-from dm2l.tables._reading import Table
+from dm2l.tables._reading import Table, count_cells
 
 _POSITIVES = 20  # a label with this many times more yes than no looks positive-unlabelled
 _BLANK = 2 / 3  # a label with a larger share of blanks and more yes than no is suspicious
@@ -73,6 +73,9 @@ class Inspection:
 
     n_rows: int
     n_columns: int
+    n_label_columns: int
+    n_entries: int  # label entries, of which those in one cell count once
+    n_missing: int
     uses: list[ColumnUse] | None
     labels: list[LabelCount]
     groups: list[str]
@@ -91,7 +94,7 @@ class Inspection:
             use.kind if use.used else f"{use.kind} (left out)" for use in self.uses or ()
         )
         return block(
-            f"{self.n_rows:,} rows, {self.n_columns} columns, {len(self.labels)} labels",
+            f"{self.n_rows:,} rows, {self.n_columns} columns, {self.n_label_columns} label columns",
             grid(("label", "yes", "no", "missing", "shares"), rows),
             lines(f"{number} columns: {kind}" for kind, number in kinds.items()),
             lines([f"Duplicate rows: {self.n_duplicates}."]),
@@ -143,9 +146,12 @@ def inspect_table(
     return Inspection(
         n_rows=table.n_rows,
         n_columns=len(table.feature_names) + len(label_columns(table)),
+        n_label_columns=len(label_columns(table)),
+        n_entries=count_cells(np.ones(T.shape, dtype=bool), table.exclusive),
+        n_missing=count_cells(T == 0, table.exclusive),
         uses=uses,
         labels=counts,
-        groups=[group.about for group in table.words.groups],
+        groups=[*(group.about for group in table.words.groups), *order_hints(table)],
         rules=_rule_candidates(T, table),
         n_duplicates=copies,
         warnings=[
@@ -156,7 +162,8 @@ def inspect_table(
             *_list_warnings(table),
             *_label_like_warnings(table, uses or [], kinds),
             *_leak_warnings(table, uses or []),
-            *_duplicate_warnings(copies, table.n_rows),
+            *_duplicate_warnings(copies, table.n_rows, uses),
+            *imputed_warnings(table),
         ],
     )
 
@@ -197,6 +204,31 @@ def rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
     return [f"{table.path}: {count} the rules; correct the labels ({'; '.join(some)}{more})"]
 
 
+def order_hints(table: Table) -> list[str]:
+    """How to declare the order of the values of each column that has none."""
+    names = [group.column for group in table.words.groups if group.kind == "values"]
+    pass_ = 'pass --values "{}=LOWEST<...<HIGHEST"'
+    return [f"If the values of {name!r} have an order, {pass_.format(name)}." for name in names]
+
+
+def imputed_warnings(table: Table) -> list[str]:
+    """Warn about labels that dm2l has filled in or predicted, which are read as observed."""
+    found, added = {}, added_columns(table.feature_names)
+    for name, (labels, _) in label_columns(table).items():
+        known = ~np.isnan(table.Y[:, labels]).all(axis=1)
+        stems = {name, *(table.label_names[k] for k in labels)}
+        for beside in {stem + PROBABILITY for stem in stems} & added:
+            known &= table.frame[beside].notna().to_numpy()
+            found[name] = int(known.sum())
+    if not any(found.values()):
+        return []
+    return [
+        f"{sum(found.values())} labels in {_some([name for name, n in found.items() if n])} were "
+        "filled in by dm2l (a probability stands beside them) and are read as observed; to learn "
+        "or measure from observed labels only, use the table from before"
+    ]
+
+
 def fit_warnings(
     table: Table,
     uses: list[ColumnUse] | None,
@@ -211,7 +243,8 @@ def fit_warnings(
     return [
         *_column_warnings(uses or []),
         *_label_like_warnings(table, uses or [], kinds),
-        *_duplicate_warnings(copies, table.n_rows),
+        *_duplicate_warnings(copies, table.n_rows, uses),
+        *imputed_warnings(table),
         *rule_warnings(table, rules),
         *(_positive_warnings(_label_counts(table)) if missing else []),
     ]
@@ -404,9 +437,10 @@ def _label_like_warnings(
     ]
 
 
-def _duplicate_warnings(n_duplicates: int, n_rows: int) -> list[str]:
-    """Warn about rows that occur more than once."""
-    if n_duplicates < 0.01 * n_rows or not n_duplicates:
+def _duplicate_warnings(n_duplicates: int, n_rows: int, uses: list[ColumnUse] | None) -> list[str]:
+    """Warn about rows that occur more than once; folds keep molecules together anyway."""
+    molecules = any(use.kind == "smiles" for use in uses or ())
+    if n_duplicates < 0.01 * n_rows or not n_duplicates or molecules:
         return []
     return [
         f"{n_duplicates} rows have the same features as an earlier row, so cross-validated "

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from dm2l.tables._options import (
     quiet,
 )
 from dm2l.tables._preparation import table_inputs
-from dm2l.tables._reading import Table
+from dm2l.tables._reading import Table, count_cells
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -94,7 +94,7 @@ def impute(
             cells[:, labels] &= ~implied[:, labels].all(axis=1, keepdims=True)
         p = np.where(cells, alone.probabilities, found.probabilities)
         positive = np.where(cells, alone.positive, found.positive)
-        least = 0.0 if bound is None else 1.0 - (bound if isinstance(bound, float) else bound[0])
+        least = 0.0 if bound is None else 1.0 - bound[0]
         chosen = found.chosen.copy()
         for labels, group in together:
             likely = group.probability(p[:, labels], positive[:, labels]) >= least
@@ -153,12 +153,13 @@ def measure(
     probabilities: Floats,
     positive: Mask,
     estimate: bool = True,
-    ranked: Floats | None = None,
+    ranked: tuple[Floats, Floats] | None = None,
 ) -> dict[str, float]:
     """Compute all metrics on observed entries; rankings of rows are estimated for full rows.
 
-    With ``estimate``, all metrics are estimated for complete labels. ``ranked`` holds the scores
-    that rank full rows, if they differ from ``scores``.
+    With ``estimate``, all metrics are estimated for complete labels. ``ranked`` holds all observed
+    labels of the rows, and scores that no model computed that was fitted to them. They rank rows,
+    because the few held-out labels of a row are easier to rank than all of its labels.
     """
     # A row without negatives would count as ranked perfectly; "published" leaves it out.
     labels, row_wise = LabelMatrix.of_signs(signs_of(Y)), "label_ranking_average_precision"
@@ -166,12 +167,13 @@ def measure(
     # Metrics that compare all pairs of labels would take minutes with hundreds of labels.
     only = ("label_auc", "f1_macro", "hamming_loss")
     found = evaluate(labels, scores, estimate=estimate, only=only, **options)
-    # The few held-out labels of a row are easier to rank than all of its labels.
-    found |= evaluate(labels, scores if ranked is None else ranked, only=(row_wise,), **options)
+    all_labels, all_scores = (Y, scores) if ranked is None else ranked
+    given = LabelMatrix.of_signs(signs_of(all_labels))
+    found |= evaluate(given, all_scores, only=(row_wise,), **options)
     known, precision = ~np.isnan(Y), by_label(Y, scores)["average_precision"]
     defined = ~np.isnan(precision)
     by_row = found[row_wise]
-    few = known.mean() < LOWEST or not by_row.standard_error <= MOST_ERROR
+    few = (~np.isnan(all_labels)).mean() < LOWEST or not by_row.standard_error <= MOST_ERROR
     unsure = by_row.kind == "estimate" and few
     return {
         "label_auc": found["label_auc"].value,
@@ -181,6 +183,13 @@ def measure(
         "accuracy": 1 - found["hamming_loss"].value,
         "brier": float(np.mean((probabilities[known] - Y[known]) ** 2)) if known.any() else np.nan,
     }
+
+
+def held_out_scores(model: Any, X: Any, Y: Floats, hidden: Floats, scores: Floats) -> Floats:
+    """Scores of hidden labels, and held-out scores of the labels ``Y`` of the fit."""
+    rows = model._completer.training_rows
+    known = scores if rows is None else rows.hold_out(model._check_X(X), signs_of(Y), scores)
+    return np.where(np.isnan(hidden), known, scores)
 
 
 def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -> dict[str, float]:
@@ -243,6 +252,23 @@ def hold_out(
     for labels in together:
         stays[:, labels] = stays[:, labels[:1]]
     return np.where(stays, Y, np.nan), np.where(stays, np.nan, Y)
+
+
+def cell_accuracy(
+    table: Table, left: Floats, hidden: Floats, answers: Mapping[str, Predictions]
+) -> dict[str, dict[str, float]]:
+    """Hidden cells of columns with several values, and accuracy of the majority and of methods."""
+    found: dict[str, dict[str, float]] = {}
+    for labels, group in table.exclusive:
+        at = np.ix_(~np.isnan(hidden[:, labels[0]]), np.asarray(labels))
+        seen, truth = left[~np.isnan(left[:, labels[0]])], group.place(hidden[at] == 1)
+        said = {"majority": np.bincount(group.place(seen[:, labels] == 1), minlength=1).argmax()}
+        for name, one in answers.items():
+            said[name] = group.place(one.positive[at], one.probabilities[at])
+        n = max(len(truth), 1)
+        rates = {name: float(np.sum(place == truth)) / n for name, place in said.items()}
+        found[group.column] = {"hidden": float(len(truth)), **rates}
+    return found
 
 
 def interval(
@@ -394,7 +420,8 @@ class TableEvaluation:
     """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model.
 
     For ``unlabelled`` blanks, ``n_hidden`` counts positive entries, and metrics that cannot be
-    estimated are NaN.
+    estimated are NaN. ``columns`` has for each column with several values the mean number of hidden
+    cells, the accuracy of the most frequent value (``majority``), and that of each method.
     """
 
     hide: float
@@ -405,6 +432,7 @@ class TableEvaluation:
     labels: list[LabelQuality]
     settings: list[Hyperparameters | None]
     unlabelled: bool = False
+    columns: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def main_metric(self) -> str:
@@ -491,6 +519,7 @@ def evaluate_table(
     names = (COUPLED, NEGATIVES) if options.unlabelled else METHODS
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in names}
+    accuracy: list[dict[str, dict[str, float]]] = []
     hidden_labels, chosen, prior = [], [], np.zeros(observed.shape[1])
     ours = AUTOMATIC if options.automatic else COUPLED
     called = {name: ours if name == COUPLED else name for name in names}
@@ -505,6 +534,7 @@ def evaluate_table(
         if options.unlabelled:  # hidden positives are compared with all unlabelled entries
             hidden = np.where(np.isnan(left), np.nan_to_num(hidden), np.nan)
         hidden_labels.append(hidden)
+        given: dict[str, Predictions] = {}
         for name, fixed in fits.items():
             tell(f"repetition {repetition + 1} of {repetitions}: {called[name]}")
             Y = np.nan_to_num(left) if name == NEGATIVES else left
@@ -520,25 +550,24 @@ def evaluate_table(
                 measured[name].append(means)
                 labels[name].append(each)
                 continue
-            # Known labels of a row are ranked by scores of models that were not fitted to them.
-            rows, held_out = model._completer.training_rows, answer.scores
-            if rows is not None:
-                held_out = rows.hold_out(model._check_X(X), signs_of(Y), held_out)
-            held_out = np.where(np.isnan(hidden), held_out, answer.scores)
+            held_out = held_out_scores(model, X, Y, hidden, answer.scores)
             answers = {ALONE if name == COUPLED else name: answer}
             if name == COUPLED:
                 filled = impute(model, X, left, together=table.exclusive)
-                answers[name] = Predictions(
-                    filled.probabilities, filled.probabilities, filled.positive
-                )
+                p = filled.probabilities
+                answers[name] = Predictions(p, p, filled.positive)
             for method, answer in answers.items():
                 ranked = held_out
                 if method == COUPLED:  # hidden labels are ranked by probabilities
                     ranked = model._completer.probabilities(held_out)
                     ranked = np.where(np.isnan(hidden), ranked, answer.scores)
-                measured[method].append(measure(hidden, *answer, estimate=False, ranked=ranked))
+                found = measure(hidden, *answer, estimate=False, ranked=(observed, ranked))
+                measured[method].append(found)
+                given[called[method]] = answer
                 labels[method].append(by_label(hidden, answer.scores))
+        accuracy.append({} if options.unlabelled else cell_accuracy(table, left, hidden, given))
     stacked, unlabelled = np.stack(hidden_labels), options.unlabelled
+    counted = stacked == 1 if unlabelled else ~np.isnan(stacked)
 
     def mean(method: str, measure: str, k: int) -> float:
         if method not in names:
@@ -548,13 +577,13 @@ def evaluate_table(
     return TableEvaluation(
         hide=hide,
         repetitions=repetitions,
-        n_hidden=int((stacked[0] == 1 if unlabelled else ~np.isnan(stacked[0])).sum()),
+        n_hidden=count_cells(counted[0], () if unlabelled else table.exclusive),
         methods={called[name]: intervals(values, hide) for name, values in measured.items()},
         gains={name: changes(measured[COUPLED], measured[name], hide) for name in names[1:]},
         labels=[
             LabelQuality(
                 label,
-                int((stacked[:, :, k] == 1 if unlabelled else ~np.isnan(stacked[:, :, k])).sum()),
+                int(counted[:, :, k].sum()),
                 int((stacked[:, :, k] == 1).sum()),
                 mean(COUPLED, "auc", k),
                 *(mean(name, "average_precision", k) for name in METHODS),
@@ -563,4 +592,8 @@ def evaluate_table(
         ],
         settings=chosen,
         unlabelled=unlabelled,
+        columns={
+            name: {key: float(np.mean([one[name][key] for one in accuracy])) for key in values}
+            for name, values in accuracy[0].items()
+        },
     )

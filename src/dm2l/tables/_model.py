@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from dm2l.tables._preparation import (
     typed_frame,
     unread_rows,
 )
-from dm2l.tables._reading import Table, made_up_names, read_table
+from dm2l.tables._reading import Table, count_cells, made_up_names, read_table
 from dm2l.tables._scores import add_scores
 
 SAMPLE = 200  # training rows that a model stores for explanations
@@ -184,7 +184,8 @@ def fit_table(
     groups : str or array-like of shape (n_rows,), default=None
         Rows to keep in the same fold, so that copies do not leak into the estimate: the name of a
         column, which is then not a feature; "duplicates" for rows with the same features;
-        "scaffold" for molecules with the same scaffold; or a value for every row.
+        "scaffold" for molecules with the same scaffold; or a value for every row. None keeps rows
+        of a compound together, if there are SMILES.
     estimate_folds : int, default=5
         Number of folds of the quality estimate. Hyperparameters are selected again in each fold. 0
         skips the estimate. :class:`dm2l.AutoClassifier` uses its own folds instead.
@@ -238,6 +239,9 @@ def fit_table(
         del classifier.held_out_, classifier.held_out_folds_
         order = np.random.default_rng(options.random_state).permutation(X.shape[0])
         sample = take_rows(X, np.sort(order[:SAMPLE]))
+    if estimate is not None:
+        n_entries = count_cells(~np.isnan(Y), table.exclusive)
+        estimate = replace(estimate, n_entries=n_entries)
     return TableModel(
         pipeline=pipeline,
         uses=uses,

@@ -15,11 +15,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from dm2l import chemistry
 from dm2l._auto._classifier import AutoClassifier
 from dm2l._auto._columns import FARTHEST, without_far_values
 from dm2l._utils import require
 from dm2l._utils.arrays import factorize
-from dm2l.chemistry import MorganFingerprints, scaffold_groups
 from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError
 from dm2l.tables._kinds import (
@@ -79,13 +79,19 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
             words.set_params(ngram_range=(1, 2), max_features=int(limits[0]))
             parts.append((f"letters{number}", letters, name))
     for number, name in enumerate(by_kind.get("smiles", []), 1):
-        parts.append((f"smiles{number}", MorganFingerprints(), name))
+        fingerprints = chemistry.MorganFingerprints(counts=True, salts=False)
+        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+        described = make_pipeline(chemistry.MoleculeDescriptors(), imputer, ClippedScaler())
+        parts += [
+            (f"smiles{number}", fingerprints, name),
+            (f"descriptors{number}", described, name),
+        ]
     if "score" in by_kind:  # the last columns; missing scores stay NaN in dense features
         sparse = by_kind.keys() & {"text", "smiles"}
         scores: Any = SimpleImputer(keep_empty_features=True) if sparse else "passthrough"
         parts.append(("score", scores, by_kind["score"]))
-    # Texts make the matrix sparse, and a dense one would be standardized.
-    dense = 1.0 if ngrams else 0.3
+    # Texts and molecules make the matrix sparse, and a dense one would be standardized.
+    dense = 1.0 if ngrams or "smiles" in by_kind else 0.3
     return ColumnTransformer(
         parts, remainder="drop", verbose_feature_names_out=False, sparse_threshold=dense
     )
@@ -137,7 +143,7 @@ def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
                 names = [f"{column}={v}" if v else f"{column} is missing" for v in known]
                 names += [] if rare is None else [f"{column} is rare"]
                 found += [Feature(column, name) for name in names]
-        elif isinstance(columns, str):  # words of a text, bits of molecules
+        elif isinstance(columns, str):  # words of a text, bits and descriptors of molecules
             words = fitted.get_feature_names_out()
             found += [Feature(columns, f"{columns}: {word}") for word in words]
     return found
@@ -223,9 +229,7 @@ def _row_groups(
     table: Table, inputs: Any, uses: Sequence[ColumnUse], groups: Any
 ) -> NDArray[np.intp] | None:
     """Number the groups of rows that folds keep together; None without groups."""
-    if groups is None:
-        return None
-    if not isinstance(groups, str):
+    if groups is not None and not isinstance(groups, str):
         values = np.asarray(groups)
         if values.shape != (table.n_rows,):
             raise ValueError(
@@ -236,8 +240,12 @@ def _row_groups(
     if groups == "duplicates":
         return duplicates(inputs, uses)
     molecules = [use.name for use in uses if use.kind == "smiles"]
-    if groups == "scaffold" and molecules:
-        return factorize(zip(*(scaffold_groups(inputs[name]) for name in molecules), strict=True))
+    if molecules and groups in (None, "scaffold"):
+        number = chemistry.scaffold_groups if groups else chemistry.compound_groups
+        found = factorize(zip(*(number(inputs[name]) for name in molecules), strict=True))
+        return found if groups or 1 < len(np.unique(found)) < len(found) else None
+    if groups is None:
+        return None
     lack = "column of SMILES" if groups == "scaffold" else "such column"
     raise ColumnRequestError(
         f"{table.path} cannot be grouped by {groups!r}: it has no {lack}. Pass the name of a "
@@ -246,14 +254,13 @@ def _row_groups(
 
 
 def duplicates(inputs: Any, uses: Sequence[ColumnUse]) -> NDArray[np.intp]:
-    """Group rows with the same features; molecules are equal if their fingerprints are equal."""
+    """Group rows with the same features; salts of a compound are equal."""
     if not hasattr(inputs, "iloc"):
         return duplicate_groups(inputs)
     frame = inputs
     for use in uses:
         if use.kind == "smiles":
-            bits = duplicate_groups(MorganFingerprints().fit_transform(inputs[use.name]))
-            frame = frame.assign(**{use.name: bits})
+            frame = frame.assign(**{use.name: chemistry.compound_groups(inputs[use.name])})
     hashes = require("pandas", "io").util.hash_pandas_object(frame, index=False)
     return factorize(hashes.tolist())
 
@@ -321,8 +328,9 @@ def make_table_pipeline(
     """Make a scikit-learn pipeline that prepares a data frame as ``dm2l fit`` prepares a table.
 
     Missing numbers are imputed and marked, and numbers are standardized. Yes and no become 1 and 0,
-    categories are one-hot encoded, text becomes TF-IDF, molecules become fingerprints, and dates
-    become year, month, weekday and days. Identifiers and constants are left out.
+    categories are one-hot encoded, text becomes TF-IDF, molecules become fingerprints with counts
+    and descriptors, and dates become year, month, weekday and days. Identifiers and constants are
+    left out.
     :func:`dm2l.persistence.save_model` can save the pipeline.
 
     Parameters

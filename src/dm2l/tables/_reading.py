@@ -221,6 +221,12 @@ def table_from_frame(
     return _split_columns(Path("data frame"), named, names, chosen, answers)
 
 
+def count_cells(entries: NDArray[np.bool_], exclusive: Sequence[tuple[list[int], Any]]) -> int:
+    """Number of label entries, of which those in one cell of ``exclusive`` labels count once."""
+    twice = (np.sum(entries[:, labels].sum(axis=1).clip(1) - 1) for labels, _ in exclusive)
+    return int(entries.sum() - sum(twice))
+
+
 def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
     """Read feature columns again with the text exactly as in the file."""
     frame = table.frame[list(names)]

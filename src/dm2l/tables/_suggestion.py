@@ -33,6 +33,7 @@ is the posterior correlation of the two scores, which is 1 for copies of a row. 
 then counts as observed, which updates :math:`H_k` to :math:`H_k + \phi_i \phi_i'`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,9 +114,9 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     Returns
     -------
     Suggestions
-        Arrays ``row`` (1 is the first row below the header), ``label``, ``probability`` of a
-        positive label, and ``value``, the expected number of wrong imputations that the answer
-        prevents.
+        Arrays ``row`` (1 is the first row below the header), ``label`` or column with several
+        values, ``probability`` of a positive label or of the likely value, and ``value``, the
+        expected number of wrong imputations that the answer prevents.
 
     Examples
     --------
@@ -129,16 +130,30 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     (3, True)
     """
     values, missing, warnings = table_values(model, table)
-    rows, labels = np.nonzero(missing)
-    found = suggested(values, missing)[rows, labels]
-    order = np.argsort(-found, kind="stable")[:top]
+    total, p, names = suggested(values, missing), values.probability.copy(), list(table.label_names)
+    for labels, group in table.exclusive:
+        p[:, labels] = group.probability(p[:, labels], p[:, labels] > 0.5)[:, None]
+        for k in labels:
+            names[k] = group.column
+    rows, columns = np.nonzero(one_per_cell(total, missing, table.exclusive))
+    order = np.argsort(-total[rows, columns], kind="stable")[:top]
+    rows, columns = rows[order], columns[order]
     return Suggestions(
-        row=rows[order] + 1,
-        label=[table.label_names[k] for k in labels[order]],
-        probability=values.probability[rows, labels][order],
-        value=found[order],
+        row=rows + 1,
+        label=[names[k] for k in columns],
+        probability=p[rows, columns],
+        value=total[rows, columns],
         warnings=warnings,
     )
+
+
+def one_per_cell(total: Floats, missing: Mask, exclusive: Sequence[tuple[list[int], Any]]) -> Mask:
+    """The missing entries, of those in a cell with several values only the most valuable one."""
+    found = missing.copy()
+    for labels, _ in exclusive:
+        best = np.argmax(np.where(missing, total, -1.0)[:, labels], axis=1)
+        found[:, labels] &= np.arange(len(labels)) == best[:, None]
+    return found
 
 
 def suggested(values: AnswerValues, missing: Mask) -> Floats:
@@ -177,7 +192,8 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Sug
     total = np.sum(values.own + values.others, axis=1, where=missing)
     rows = np.flatnonzero(missing.any(axis=1))
     order = rows[np.argsort(-total[rows], kind="stable")][:top]
-    return Suggestions(order + 1, total[order], warnings, n_open=missing.sum(axis=1)[order])
+    open_ = one_per_cell(values.total, missing, table.exclusive)
+    return Suggestions(order + 1, total[order], warnings, n_open=open_.sum(axis=1)[order])
 
 
 def table_values(

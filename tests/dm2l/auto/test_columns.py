@@ -1,6 +1,7 @@
 """From a user's table to features."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from dm2l import AutoClassifier
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 from dm2l.metrics import label_auc
+from dm2l.persistence import load_model, save_model
 
 FRAME = pd.DataFrame(
     {
@@ -128,3 +130,37 @@ def test_a_column_of_texts_is_read_as_a_category_with_a_warning_that_names_it():
         warnings.simplefilter("error")
         CategoryEncoder.of(frame, ["notes"])  # as asked
         CategoryEncoder.of(frame.assign(notes=[f"ward {day % 250}" for day in range(300)])[::2])
+
+
+def bits_and_numbers(n=80, bits=300, numbers=25):
+    """Sparse bits, and dense numbers of which the first two decide the labels."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(n, numbers))
+    X = sp.csr_array(np.hstack([rng.random((n, bits)) < 0.1, Z]).astype(np.float64))
+    return X, (Z[:, :2] > 0).astype(np.float64)
+
+
+def test_dense_numbers_beside_sparse_bits_are_found():
+    X, _ = bits_and_numbers()
+    found = FeatureEncoder.of(X, np.zeros(325, dtype=np.intp))
+    assert found.bits
+    assert found.numbers.tolist() == list(range(300, 325))
+    few = FeatureEncoder.of(X[:, :310], np.zeros(310, dtype=np.intp))
+    assert few.bits  # too few numbers for trees of their own
+    assert few.numbers is None
+    assert not FeatureEncoder.of(X[:, 290:], np.zeros(35, dtype=np.intp)).bits
+
+
+def test_trees_use_the_dense_numbers_also_from_a_file(tmp_path):
+    X, Y = bits_and_numbers()
+    model = AutoClassifier("normal", cv=2, random_state=0).fit(X, Y)
+    of_numbers = {name for name, inputs in model._inputs.items() if inputs == "numbers"}
+    assert of_numbers
+    assert of_numbers <= {"extra trees", "random forest", "boosted trees"}
+    assert all(model.models_[name].n_features_in_ == 25 for name in of_numbers)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    model._features = replace(model._features, numbers=np.arange(301, 326))
+    with pytest.raises(TypeError, match="do not match its features"):  # as in a file that is read
+        save_model(model, tmp_path / "model")

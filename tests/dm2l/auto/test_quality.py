@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import expit
+from scipy.stats import betabinom
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
@@ -107,9 +108,38 @@ def test_labels_of_rare_positives_count_with_their_rates():
     # Without its positive, the label has the rate of the other folds, and an AUC of one half.
     expected = 0.5 / ((~fold).sum() + 1)
     np.testing.assert_allclose(model.held_out_[fold][:, [1, 2]], expected)
-    assert model.label_quality_["auc"][1] == 0.5
-    both = [roc_auc_score(Y[r, 0], model.held_out_[r, 0]) for r in folds(model)]
-    assert model.estimate_["label_auc"].mean == pytest.approx((np.mean(both) + 0.5) / 2, abs=0.02)
+    assert np.isnan(model.label_quality_["auc"][1])
+    both = np.mean([roc_auc_score(Y[r, 0], model.held_out_[r, 0]) for r in folds(model)])
+    # 15 new rows show a positive of labels without any in 60 or 30 rows by these probabilities.
+    shown = [1 - betabinom.pmf(0, 15, 1, n + 1) for n in (60, 30)]
+    assert shown == pytest.approx([15 / 76, 15 / 46])
+    first = Y[:, 0].sum()
+    learnt = [1 - sum(betabinom.pmf(0, 15, k + 1, 61 - k) for k in (n, 60 - n)) for n in (first, 1)]
+    expected = np.average([both, both, 0.5, 0.5], weights=[*learnt, *shown])
+    assert model.estimate_["label_auc"].mean == pytest.approx(expected, abs=0.02)
+
+
+def test_intervals_cover_new_rows_if_most_labels_are_rare():
+    """Labels with few positives, which a fold may lack, of a model that folds fit to 67 rows."""
+    W, covered = np.random.default_rng(9).normal(size=(10, 30)) / 2, []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X, fold = rng.normal(size=(133, 10)), np.arange(100) % 3
+        T = np.where(rng.random((133, 30)) < expit(X @ W - 4.5), 1, -1)
+        eta, new = quality.rate_log_odds(T[:100], fold), np.zeros((33, 30))
+        for rows, here in [*((fold != k, fold == k) for k in range(3)), (fold >= 0, None)]:
+            learnt = (T[:100][rows] > 0).any(axis=0)
+            model = Ridge(10.0).fit(X[:100][rows], T[:100][rows][:, learnt])
+            if here is None:
+                new[:, learnt] = model.predict(X[100:])
+            else:
+                eta[np.ix_(here, learnt)] = model.predict(X[:100][here])
+        value = quality.label_auc(new, T[100:])[0].mean
+        found = quality.expected_auc(eta, T[:100], fold)
+        low, high = quality.on_new_rows(found, 3, 1.0)[1:]
+        covered.append(low <= value <= high)
+    # 0.66 if folds counted whose models have no positive of a label to learn from.
+    assert 0.9 <= np.mean(covered) < 1
 
 
 def folds(model):

@@ -11,10 +11,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
 from dm2l import ScoreClassifier
+from dm2l._auto._score_classifier import uncertainty_ratio
 from dm2l._base import FitResult
 from dm2l.active import EntrySampling
 from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
-from dm2l.completion._in_sample import uncertainty_ratio
 from dm2l.datasets import make_missing_multilabel
 from dm2l.deployment import to_onnx
 from dm2l.labels import ConstantLabelWarning

@@ -1,11 +1,14 @@
 """Weights and curves of a stack, against scikit-learn's logistic regression and by laws."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dm2l._auto import _stack
+from dm2l._auto import _leaderboard, _stack
 from dm2l._auto._stack import Stack
 
 
@@ -100,3 +103,46 @@ def test_without_rows_to_hold_out_a_least_squares_score_is_a_probability():
     scores = np.array([[[-1.0, 0.0, 0.5]]])
     p = expit(Stack.plain(3).log_odds(scores))
     assert np.allclose(p, (1 + np.tanh(scores[0])) / 2)
+
+
+def test_extreme_scores_of_labels_with_few_positives_are_not_trusted():
+    """Scores with heavy tails, as of rows with many words."""
+    rng = np.random.default_rng(0)
+    scores, rates = rng.standard_t(2, size=(1, 3000, 40)), np.append(np.full(39, 0.01), 0.4)
+    eta = np.log(rates / (1 - rates)) + 1.2 * np.clip(scores[0], -3, 3)
+    T = np.where(rng.random(eta.shape) < expit(eta), 1, -1)
+    stack, new, truth = Stack.fit(scores[:, :150], T[:150], SHARES[:1]), scores[:, 150:], T[150:]
+    plain, found = replace(stack, variance=0.0).log_odds(new), stack.log_odds(new)
+    assert log_loss(found, truth) < log_loss(plain, truth) - 0.01
+    sure = expit(plain)[:, :-1] > 0.9
+    assert expit(plain)[:, :-1][sure].mean() - (truth[:, :-1][sure] > 0).mean() > 0.5
+    assert (expit(found)[:, :-1] > 0.9).sum() < sure.sum() / 4
+    for label, order in enumerate(np.argsort(new[0], axis=0).T):  # AUC stays the same
+        assert (np.diff(found[order, label]) > -1e-9).all()
+
+
+@pytest.mark.parametrize("good", [0, 2, None])
+def test_weights_are_shrunk_to_the_best_model_if_equal_weights_are_worse(good):
+    rng = np.random.default_rng(1)
+    T = np.where(rng.random((900, 4)) < 0.3, 1, -1)
+    scores = 0.7 * T + rng.normal(size=(3, 900, 4))
+    if good is not None:  # the others have its information and large errors
+        best = 2.0 * T + rng.normal(size=T.shape)
+        scores = best + 2.0 * rng.normal(size=scores.shape) ** 3
+        scores[good] = best
+    few, rest, shares = slice(0, 100), slice(100, None), np.zeros(3, dtype=bool)
+    fold = np.arange(100) % 5
+    context = SimpleNamespace(T=T[few], fold=fold, weights=None)
+    board = {name: [np.nan] * 4 for name in _leaderboard.COLUMNS}
+    eta, prior = _leaderboard.weigh(board, context, scores[:, few], shares)
+    np.testing.assert_array_equal(board["log_loss"][3], _leaderboard.log_loss(eta, T[few]).mean)
+    loss = []
+    for start in (None, prior):
+        stack = Stack.fit(scores[:, few], T[few], shares, prior=start)
+        loss.append(log_loss(stack.log_odds(scores[:, rest]), T[rest]))
+    if good is None:  # all models are needed
+        assert prior is None
+        assert loss[0] < min(board["log_loss"][:3])
+    else:
+        np.testing.assert_array_equal(prior, np.eye(3)[good])
+        assert loss[1] < loss[0] - 0.005

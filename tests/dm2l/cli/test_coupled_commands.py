@@ -76,7 +76,10 @@ def test_without_a_bound_every_hole_is_filled(moods, tmp_path):
     both = (folder / "in.dm2l", folder / "in.csv", "-o", tmp_path / "o.csv")
     found = json.loads(run("complete", *both, "--json").stdout)
     assert (found["filled"], found["left"]) == ((~seen).sum(), 0)
-    assert found["max_error_rate"] is found["expected_wrong"] is None
+    assert found["max_error_rate"] is found["lowest_bound"] is None
+    probability = pd.read_csv(tmp_path / "o.csv").filter(like="__probability").to_numpy()
+    wrong = np.minimum(probability, 1 - probability)[~seen].mean()
+    assert found["expected_wrong"] == pytest.approx(wrong, abs=1e-3)
     assert "?" not in (tmp_path / "o.csv").read_text()
 
 

@@ -134,7 +134,8 @@ def test_rules_are_stored_and_wrong_ones_are_refused(form):
         ("stage=I => stage=II\n", "(rules.txt, line 1)"),
     ):
         rules.write_text(text)
-        assert message in run(*fit, rules, code=1)
+        for command in (fit, ("complete", model, path, "-o", folder / "no.csv", "--rules")):
+            assert message in run(*command, rules, code=1)
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,7 @@ def test_error_rates_of_cells_with_several_values_are_within_the_limit(graded, l
     table, truth, model = graded
     found = complete_table(model, table, max_error_rate=limit)
     wrong = found.filled & (found.positive != (truth.Y == 1))
-    columns = [[0], *found.cells]
+    columns = [[0], *(labels for labels, _ in found.exclusive)]
     for labels in columns:  # the labels of a cell are filled together
         cells = found.filled[:, labels]
         assert (cells.any(axis=1) == cells.all(axis=1)).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from dm2l.completion._correlation import LABEL_PENALTY, PAIRS, Combiner, LabelCorrelation
@@ -181,3 +181,24 @@ def test_a_label_without_scored_examples_of_a_class_uses_the_features_alone():
     found = LabelCorrelation.fit(T, F, calibrated=True).predict(T, 2 * p - 1)[1]
     np.testing.assert_allclose(found[:, 2], p[:, 2], atol=1e-6)
     assert np.abs(found - p)[:, 0].max() > 1e-3
+
+
+@pytest.mark.parametrize("known", [0.0, 0.6, 1.3])
+def test_what_scores_of_training_rows_know_of_other_labels_is_not_added_again(known):
+    """Scores of a model whose training rows leak: they hold a share of what labels add."""
+    Y, T, p = calibrated_labels(2000, together=0.7)
+    F, missing = 2 * p - 1, T == 0
+    held_out = LabelCorrelation.fit(T, F, calibrated=True)
+    assert held_out.added == 1
+    gain = logit(held_out.predict(T, F)[1]) - logit(p)
+    noise = np.random.default_rng(2).normal(size=T.shape)
+    own = np.tanh(0.5 * (logit(p) + known * gain + 0.3 * noise))
+    found = LabelCorrelation.fit(T, F, calibrated=True, overfit=(T, F, own))
+    assert found.added == pytest.approx(max(1 - known, 0), abs=0.05)
+    trained = np.arange(len(T)) < 1000
+    plain, filled = found.predict(T, own)[1], found.impute(T, own, trained)[1]
+    np.testing.assert_array_equal(filled[~trained], plain[~trained])
+    here = missing & trained[:, None]
+    assert loss(Y[here], filled[here]) < loss(Y[here], expit(logit(p) + 0.3 * noise)[here])
+    if known:  # counted twice, labels make probabilities too sure
+        assert loss(Y[here], filled[here]) < loss(Y[here], plain[here]) - 0.005

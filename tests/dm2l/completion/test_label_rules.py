@@ -56,7 +56,7 @@ def test_label_names_of_the_rules_name_plain_arrays():
 
 def test_a_model_with_rules_has_no_onnx_graph():
     X, _, Y = labelled()
-    with pytest.raises(ValueError, match="ONNX does not support its rules"):
+    with pytest.raises(ValueError, match="label rules are not supported"):
         to_onnx(DM2LClassifier(rules=RULES).fit(X, Y))
 
 
@@ -121,6 +121,41 @@ def test_a_bounded_error_rate_leaves_what_is_implied_filled():
     plain = DM2LClassifier().fit(X, Y)._completer.correlation.error_rates.n.sum()
     redundant = RULES._named(model._labels)._logic.redundant(np.nan_to_num(2 * Y - 1).astype(int))
     assert plain - count == redundant.sum() > 0
+
+
+def filled_with_bound(model, X, Y, truth, bound):
+    """Share of missing entries that are filled, and error rate of those with no and with yes."""
+    filled, summary = model.complete(X, Y, max_error_rate=bound, return_summary=True)
+    filled, hidden = np.asarray(filled), np.isnan(np.asarray(Y))
+    wrong = filled != np.asarray(truth)
+    sides = [hidden & (filled == value) for value in (0, 1)]
+    rates = [wrong[side].mean() if side.any() else 0.0 for side in sides]
+    assert not summary.expected_wrong > bound
+    return (hidden & ~np.isnan(filled)).sum() / hidden.sum(), *rates
+
+
+@pytest.mark.parametrize(("n", "bound"), [(200, 0.02), (200, 0.05), (1000, 0.05), (1000, 0.1)])
+def test_rules_fill_more_under_the_same_bound(n, bound):
+    found = []
+    for seed in range(8):
+        X, truth, Y = labelled(n, 0.5, seed)
+        models = (DM2LClassifier(rules=rules).fit(X, Y) for rules in (None, RULES))
+        found.append([filled_with_bound(model, X, Y, truth, bound) for model in models])
+    without, (share, *rates) = np.mean(found, axis=0)
+    assert share > without[0]
+    assert max(rates) <= bound
+
+
+def test_labels_of_a_group_that_are_known_together_do_not_weaken_the_bound():
+    rules, found = LabelRules(exactly_one=[["y0", "y1", "y2"]]), []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(600, 3))
+        scores = X + 0.8 * rng.normal(size=X.shape)
+        truth = (scores == scores.max(axis=1, keepdims=True)).astype(float)
+        Y = np.where(rng.random(600)[:, None] < 0.5, truth, np.nan)
+        found.append(filled_with_bound(DM2LClassifier(rules=rules).fit(X, Y), X, Y, truth, 0.1))
+    assert max(np.mean(found, axis=0)[1:]) <= 0.1
 
 
 def test_hidden_labels_have_no_effect():

@@ -83,8 +83,12 @@ def test_a_signed_column_is_a_label_and_a_mixed_one_is_not(write):
         ("", {"labels": 1}, "is empty. Add a header line"),
         ("f,y\n", {"labels": 1}, "no rows below the header"),
         (TABLE, {"labels": "skin_*"}, "no column 'skin_\\*'.*Columns: name, mass"),
-        (TABLE, {"labels": "tox_*", "drop": ["tox_skin"]}, "'tox_skin' is a label and in drop="),
-        ("f,y\n1,0\n", {"labels": "y", "drop": "f"}, "no features are left"),
+        (
+            TABLE,
+            {"labels": "tox_*", "drop": ["tox_skin"]},
+            "'tox_skin' is a label. Remove it from drop=",
+        ),
+        ("f,y\n1,0\n", {"labels": "y", "drop": "f"}, "Keep at least one feature"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_explained(write, text, options, message):

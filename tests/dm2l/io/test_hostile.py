@@ -118,7 +118,7 @@ def sparse_parts(**changes):
             },
             "indptr must rise",
         ),
-        ({"X_indices": None}, "neither X nor all of X_data, X_indices"),
+        ({"X_indices": None}, "needs X or all of X_data, X_indices"),
         ({"X_shape": np.array(3)}, "two integers"),
         ({"X_shape": np.array([2.0, 3.0])}, "two integers"),
         ({"X_data": np.array(1.0)}, "X_data, .* 0-D"),

@@ -70,8 +70,8 @@ def test_svmlight_columns_are_the_labels_asked_for(write):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("1,2 1:1\n", {"labels": [1]}, r"labels= lacks labels of the file: \[2.0\]"),
-        ("1,2 1:1\n", {"labels": [1, 2, 2]}, "has a label twice"),
+        ("1,2 1:1\n", {"labels": [1]}, r"must list all labels of the file, also \[2.0\]"),
+        ("1,2 1:1\n", {"labels": [1, 2, 2]}, "labels= must be distinct"),
         ("1,2 1:1\n", {"missing_as": "maybe"}, "got 'maybe'"),
         ("1:1\n2:1\n", {}, "no row has labels"),
         ("hello\n", {}, "line 1: .*could not convert"),

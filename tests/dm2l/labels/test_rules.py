@@ -110,7 +110,6 @@ def test_rules_that_are_refused_have_a_label_that_is_never_positive(parts):
     except ValueError as error:
         if "contradict" in str(error):
             rules = LabelRules()
-            object.__setattr__(rules, "_places", {})
             for field, value in parts.items():
                 object.__setattr__(rules, field, value)
             assert (models(rules) > 0).any(axis=0).sum() < len(NAMES)
@@ -154,12 +153,12 @@ def test_a_label_that_all_members_of_a_group_imply_is_always_positive():
         ),
         (
             {"implications": [("a", "b"), ("a", "c")], "exclusions": [("b", "c")]},
-            "'a' can never be positive: this would contradict 'a => c', 'a => b' and 'not",
+            "'a' can never be positive, as this contradicts 'a => c', 'a => b' and 'not",
         ),
         ({"implications": [("a", "a")]}, "'a => a' needs two different labels"),
         ({"exclusions": [("a", "b", "c")]}, "two different labels. Use 'at most one' for more"),
         ({"exactly_one": [("a",)]}, "at least two different labels"),
-        ({"exactly_one": [("a", "")]}, "an empty name"),
+        ({"exactly_one": [("a", "")]}, "an empty or multi-line label name"),
     ],
 )
 def test_contradictory_rules_are_refused(parts, message):
@@ -242,17 +241,17 @@ def test_csv_format(tmp_path):
     [
         ("a => b\nsnake", r"rules.txt, line 2: not a rule: 'snake'. Expected 'child => parent'"),
         ("a => b => c", "line 1: the rule 'a => b => c' needs two different labels"),
-        ("a => b, c", "line 1: unexpected ','"),
-        ("not both: a => b", "line 1: unexpected '=>'"),
-        ("\nexactly one: a", "line 2: the rule 'exactly one: a' needs at least two"),
-        ('"a => b', "line 1: not a rule|line 1: a name is empty or not quoted"),
-        ("a => ", "line 1: a name is empty or not quoted correctly: ''"),
-        ("child,parent\na,b,c", "line 2: expected a child and a parent, got 3 cells"),
         (
-            "child,parent\na,",
-            "line 2: expected a child and a parent, got an empty second cell: 'a,'",
+            "a => b, c",
+            "line 1: not a rule: 'a => b, c'. .* quotes around names that contain a comma",
         ),
-        ("child,parent\n,a", "got an empty first cell: ',a'"),
+        ("not both: a => b", "line 1: not a rule"),
+        ("\nexactly one: a", "line 2: the rule 'exactly one: a' needs at least two"),
+        ('"a => b', "line 1: not a rule: '\"a => b'"),
+        ("a => ", "line 1: not a rule: 'a =>'"),
+        ("child,parent\na,b,c", "line 2: expected the names of a child and a parent, got 'a,b,c'"),
+        ("child,parent\na,", "line 2: expected the names of a child and a parent, got 'a,'"),
+        ("child,parent\n,a", "got ',a'"),
         ("a => b\nb => a", r"'a => b' \(rules.txt, line 1\) and 'b => a' \(rules.txt, line 2\)"),
         ("a => b\nnot both: a, b", r"'not both: a, b' \(rules.txt, line 2\)"),
     ],

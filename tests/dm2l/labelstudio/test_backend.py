@@ -352,8 +352,8 @@ def test_tasks_go_out_and_their_annotations_come_back(case, session, tmp_path):
     [
         ("{", "JSON of Label Studio"),
         ("[" * 100_000, "JSON of Label Studio"),
-        ("{}", "not a list of tasks"),
-        ("[1]", "not a list of tasks"),
+        ("{}", "must contain a list of tasks"),
+        ("[1]", "must contain a list of tasks"),
         ('[{"annotations": [{"result": [{"from_name": "kind"}]}]}]', "with --config"),
         ('[{"annotations": [{"result": [{"from_name": ["kind"]}]}]}]', "with --config"),
         ('[{"annotations": [{"result": [{"from_name": "labels"}]}]}]', "must have a list"),

@@ -186,7 +186,7 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
         ({"y_score": (np.zeros((2, 2), int),)}, "a pair .* got 1 elements"),
         (
             {"y_score": (np.zeros((1, 2), int), np.zeros((1, 2)))},
-            r"2 rows and the same shape; got shapes \(1, 2\)",
+            r"2 rows and the same shape, got shapes \(1, 2\)",
         ),
         ({"y_score": (np.array([[0, 5], [0, 1]]), np.zeros((2, 2)))}, "from 0 to 2"),
         (
@@ -230,7 +230,7 @@ def test_a_mask_over_a_list_is_that_of_holes_over_all_scores(metric, sparse_mask
 @pytest.mark.parametrize(
     ("p", "message"),
     [
-        ([0.5, 0.5], r"shape \(3,\), one per label; got \(2,\)"),
+        ([0.5, 0.5], r"shape \(3,\), one per label, got \(2,\)"),
         ([0.5, 0.0, 1.0], "0.0 for label 1"),
     ],
 )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
@@ -15,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from crafted_models import save_unchecked
-from dm2l import DM2LClassifier
+from dm2l import DM2LClassifier, ScoreClassifier
 from dm2l.persistence import ModelFileError, load_model
 
 RNG = np.random.default_rng(0)
@@ -144,3 +145,26 @@ def test_a_depth_that_is_not_that_of_the_tree(tmp_path):
     except ModelFileError:
         return
     assert loaded[0].tree_.max_depth == depth
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("_cross", None, "lacks the fitted weights of its scores"),
+        ("_cross", np.zeros((3, 3)), "has size 3, but the other arrays require 2"),
+        ("columns", [0, 7], "must select one existing column for each label"),
+        ("columns", [0], "must select one existing column for each label"),
+    ],
+)
+def test_weights_of_scores_that_do_not_fit(name, value, reason, tmp_path):
+    """A model without them, or with others, raised an AttributeError or IndexError."""
+    model = ScoreClassifier().fit(X[:, :2], Y)
+    save_unchecked(model, tmp_path / "m.dm2l")
+    load_model(tmp_path / "m.dm2l")
+    if value is None:
+        delattr(model, name)
+    else:
+        setattr(model, name, value)
+    save_unchecked(model, tmp_path / "m.dm2l")
+    with pytest.raises(ModelFileError, match=reason):
+        load_model(tmp_path / "m.dm2l")

@@ -257,7 +257,7 @@ def test_of_many_labels_the_frequent_ones_are_drawn_in_their_order():
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (1, {}, "two labels or more, got 1"),
+        (1, {}, "at least two labels, got 1"),
         (5, {"max_labels": 1}, "max_labels=1"),
     ],
 )
@@ -354,7 +354,7 @@ def test_highlighted_groups_have_a_look_of_their_own():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"highlight": ["y9"]}, "highlight has 'y9', which is not a group"),
+        ({"highlight": ["y9"]}, "highlight contains 'y9', but the groups are"),
     ],
 )
 def test_wrong_options_of_the_singular_values(options, message):
@@ -364,6 +364,6 @@ def test_wrong_options_of_the_singular_values(options, message):
 
 def test_scores_of_another_shape_are_refused():
     with pytest.raises(
-        ValueError, match=r"scores must have the shape of the labels, \(80, 5\); got \(80, 4\)"
+        ValueError, match=r"scores must have the shape of the labels, \(80, 5\), got \(80, 4\)"
     ):
         SingularValuesDisplay.from_predictions(nan_coded(half()), np.zeros((80, 4)))

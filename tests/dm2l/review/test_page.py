@@ -234,12 +234,13 @@ def test_a_row_is_answered_in_one_go_and_a_label_error_is_corrected(review, page
     page.wait_for_selector("#observed:visible:has-text('The table says')")
     name, label = shown(page)
     said = "yes" if "yes" in page.inner_text("#observed") else "no"
-    # The bar is the probability of a yes in this mode, too.
-    wrong = running.session.question(
-        0 if journal.checks else None, "label_errors"
-    ).error_probability
-    bar = page.evaluate("() => parseFloat(document.getElementById('yes').style.width)")
-    assert bar == pytest.approx(100 * (1 - wrong if said == "yes" else wrong), abs=1e-3)
+    # No bar: the probability of an error is not that of a yes.
+    assert not page.locator(".scale").is_visible()
+    wrong = running.session.question(None, "label_errors").error_probability
+    found = page.inner_text("#probability")
+    assert found.startswith("The model contradicts it.")
+    assert wrong > 0.995
+    assert found.endswith("Probability that the table is wrong: over 99%.")
     page.keyboard.press("n" if said == "yes" else "y")
     wait_for(page, "said", f"Saved for \u2068{name}\u2069")
     ((key, made),) = journal.checks.items()
@@ -263,6 +264,83 @@ def test_a_sample_is_checked_without_seeing_predictions(review, page):
     page.keyboard.press("y")
     page.wait_for_selector("#end:visible")
     assert "The sample is complete. Filled with yes: " in page.inner_text("#end-text")
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A table with a yes/no label, columns with several values, and 30 columns of features."""
+    rng, n = np.random.default_rng(0), 90
+    x = rng.normal(size=(n, 30))
+    frame = pd.DataFrame(x.round(4), columns=[f"measured_quantity_{j}" for j in range(30)])
+    frame["child"] = np.where(x[:, 0] > 0.6, "yes", "no")
+    frame["size"] = np.array(["S", "M", "L"])[np.digitize(x[:, 1], [-0.5, 0.5])]
+    frame["place"] = np.array(["air", "land", "sea"])[np.digitize(x[:, 2], [-0.5, 0.5])]
+    names = ["child", "size", "place"]
+    frame[names] = frame[names].mask(rng.random((n, 3)) < 0.3)
+    path = tmp_path_factory.mktemp("graded") / "t.csv"
+    frame.to_csv(path, index=False)
+    table = read_table(path, names, values="size=S<M<L")
+    return table, fit_table(table, FitOptions("linear", 0.1, 1.0, cv=3), estimate_folds=0)
+
+
+def test_questions_with_several_values_show_values_and_explain_their_numbers(page, review, graded):
+    running = review(case=graded)
+    table = graded[0]
+    visit(page, running)
+    while page.inner_text("#asked").startswith("Does"):
+        before = page.text_content("#count")
+        page.keyboard.press("s")
+        page.wait_for_function(
+            "(before) => document.getElementById('count').textContent !== before", arg=before
+        )
+    notes = page.locator("dt small").all_inner_texts()
+    assert any(note.startswith("influence: ") for note in notes)
+    assert not any(note.startswith("for ") for note in notes)
+    assert "Influence: how far the value" in page.inner_text("#weights")
+    page.click("#value summary")
+    why = page.inner_text("#why")
+    assert " in this row, " in why
+    assert "other missing labels" not in why
+    question = running.session.question()
+    parts = question.prediction
+    assert f"{float(f'{parts.own + parts.row:.2g}'):g} in this row" in why
+    # In a whole row, and beside another question, the most probable value has its probability.
+    page.keyboard.press("2")
+    page.wait_for_selector("#whole:visible")
+    entry = running.session.question(queue="rows")
+    shown_p = dict(
+        zip(
+            page.locator("#missing th").all_inner_texts(),
+            page.locator("#missing tr td:nth-child(2)").all_inner_texts(),
+            strict=True,
+        )
+    )
+    several = [one for one in entry.others if one.state == "open" and one.choices]
+    assert several
+    for one in several:
+        value, p = max(one.choices, key=lambda choice: choice[1])
+        assert shown_p[one.name] == f"{value} {100 * p:.0f}%"
+    n_cells = sum(int(table.cells[name].isna().sum()) for name in table.cells)
+    assert f" of {n_cells}:" in page.inner_text("#count")
+
+
+@pytest.mark.parametrize("mode", ["1", "2", "3", "4"])
+def test_on_a_phone_the_question_and_its_buttons_are_on_the_first_screen(
+    page, review, graded, mode
+):
+    running = review(case=graded, sample=6)
+    page.set_viewport_size({"width": 390, "height": 844})
+    visit(page, running)
+    page.keyboard.press(mode)
+    page.wait_for_selector(f"[data-queue][aria-pressed=true][aria-keyshortcuts='{mode}']")
+    page.wait_for_selector("#question:visible")
+    place = "#missing button" if mode == "2" else "#answers button"
+    for element in (page.locator("#asked"), page.locator(place).first):
+        box = element.bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= 844
+    assert page.evaluate("window.scrollY") == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_values_are_buttons_and_what_follows_is_shown(page, review, tmp_path):

@@ -117,7 +117,9 @@ def test_a_checked_sample_estimates_the_error_rate_of_a_table_with_positives_onl
         assert "is open in another review" in no_sample.output
         session.start_sample(30)
         session.start_sample(30)
-        with pytest.raises(ValueError, match="has a sample of 30 entries, so 40 cannot be drawn"):
+        with pytest.raises(
+            ValueError, match="has a sample of 30 entries that was drawn with another size"
+        ):
             session.start_sample(40)
     assert "are not checked yet" in complete(folder, path).output
     said = {}
@@ -165,7 +167,7 @@ def test_a_sample_of_another_completion_and_a_damaged_one_are_refused(case, tmp_
     with Journal(path, table) as journal:
         journal.start_sample(Sample({key: "no"}, {"yes": 0, "no": n}))
         journal.add(*key, "no")
-    assert "filled in another way" in complete(folder, path).output
+    assert "drawn from other filled entries" in complete(folder, path).output
     with Journal(path, table) as journal:
         assert journal.sample == Sample({key: "no"}, {"yes": 0, "no": n})
         for sample, filled in (
@@ -181,3 +183,79 @@ def test_a_sample_of_another_completion_and_a_damaged_one_are_refused(case, tmp_
         ):
             with pytest.raises(ValueError, match="random sample is invalid"):
                 journal._parsed({"sample": sample, "filled": filled})
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A table with a yes/no label and columns with several values, its model, and its truth."""
+    folder, rng, n = tmp_path_factory.mktemp("graded"), np.random.default_rng(3), 240
+    X = rng.normal(size=(n, 3))
+    near = X + 0.5 * rng.normal(size=X.shape)
+    truth = pd.DataFrame({"old": np.where(near[:, 0] > 0, "yes", "no")})
+    truth["size"] = np.array(["S", "M", "L"])[np.digitize(near[:, 1], [-0.6, 0.6])]
+    truth["place"] = np.array(["air", "land", "sea"])[np.digitize(near[:, 2], [-0.6, 0.6])]
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).join(truth.mask(rng.random(truth.shape) < 0.4))
+    frame.to_csv(folder / "tags.csv", index=False)
+    table = read_table(folder / "tags.csv", list(truth), values="size=S<M<L")
+    model = fit_table(table, FitOptions("linear", 0.1, 1.0, cv=3), estimate_folds=0)
+    save_bundle(model, folder / "tags.dm2l")
+    return folder, table, model, truth
+
+
+@pytest.mark.parametrize("limit", [None, 0.15])
+def test_cells_with_several_values_are_sampled_and_rated_at_any_limit(graded, tmp_path, limit):
+    folder, table, model, truth = graded
+    path, bound = tmp_path / "a.jsonl", () if limit is None else ("--max-error-rate", str(limit))
+    with Journal(path, table) as journal:
+        session = ReviewSession(model, table, journal)
+        session.start_sample(18, limit)
+        session.start_sample(18, limit)
+        with pytest.raises(ValueError, match="drawn with another size, model or --max-error-rate"):
+            session.start_sample(18, 0.3)
+        n = 0
+        while (entry := session.question(queue="sample")) is not None:
+            value = truth[entry.label][entry.row - 1]
+            session.answer(
+                entry.row, {entry.label: f"={value}" if entry.choices else value}, "sample"
+            )
+            n += 1
+        assert n == 18
+        entries = journal.sample.entries
+        assert session.progress.answered == 18
+    if limit is not None:
+        assert "filled in another way" in complete(folder, path).output
+    output = complete(folder, path, "--json", *bound).output
+    found = json.loads(output[output.index("{") :])["verified"]
+    assert [line["answer"] for line in found] == ["yes", "no", "values"]
+    written = complete_table(model, table, max_error_rate=limit)
+    cells = written.filled.copy()
+    for labels, _ in written.exclusive:
+        cells[:, labels[1:]] = False
+    assert sum(line["filled"] for line in found) == cells.sum() == written.count(written.filled)
+    assert sum(line["checked"] for line in found) == 18
+    wrong = {
+        key: word.removeprefix("=") != truth[key[1]][key[0] - 1] for key, word in entries.items()
+    }
+    several = [bad for (_, name), bad in wrong.items() if name != "old"]
+    assert found[2]["wrong"] == sum(several)
+    assert found[2]["checked"] == len(several) > 3
+    assert sum(line["wrong"] for line in found) == sum(wrong.values())
+    assert "Filled with one of several values: " in complete(folder, path, "--force", *bound).output
+
+
+def test_a_sample_takes_values_equally_often_and_every_kind_of_answer(graded):
+    _, table, model, _ = graded
+    completion, counts = complete_table(model, table), {}
+    for seed in range(600):
+        sample = Sample.draw(completion, 12, seed)
+        assert len(sample.entries) == 12
+        assert sample.matches(completion)
+        for key, word in sample.entries.items():
+            if word.startswith("="):
+                counts[key] = counts.get(key, 0) + 1
+    n = sample.filled["values"]
+    assert n == sum(table.cells[name].isna().sum() for name in ("size", "place"))
+    assert len(counts) == n
+    assert abs(np.array([*counts.values()]) / 600 - 4 / n).max() < 5 * np.sqrt(4 / n / 600)
+    few = Sample.draw(completion, 10**6, 0)
+    assert len(few.entries) == sum(few.filled.values()) == completion.count(completion.filled)

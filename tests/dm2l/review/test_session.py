@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dm2l.completion import LabelErrors
 from dm2l.io import read_npz
 from dm2l.review import Journal, ReviewSession, _session
 from dm2l.review._export import export_answers
@@ -323,6 +324,29 @@ def test_when_every_hole_is_answered_the_session_still_opens_refits_and_exports(
     assert not np.isnan(read_table(tmp_path / "out.csv", ["y1", "y2"]).Y).any()
 
 
+def test_only_labels_that_the_model_contradicts_are_suspected(case, begin):
+    table, model, _, _ = case
+    session = begin()
+    session.start_label_errors()
+    session.wait(120)
+    found = audit_table(model, table)
+    expected = [
+        (int(row), label)
+        for row, label, wrong in zip(found.row, found.label, found.contradicted, strict=True)
+        if wrong
+    ]
+    assert 0 < len(expected) < len(found.label)
+    assert list(session._label_errors) == expected[:200]
+
+
+def test_contradicted_labels_are_those_on_the_other_side_of_one_half():
+    T = np.array([[1, -1, 0], [-1, 1, 1], [1, 1, -1]])
+    p = np.array([[0.9, 0.6, 0.5], [0.1, 0.8, 0.3], [0.2, 0.7, 0.4]])
+    found = LabelErrors.of(T, p)
+    places = zip(found.row[found.contradicted], found.label[found.contradicted], strict=True)
+    assert {(int(i), int(k)) for i, k in places} == {(0, 1), (1, 2), (2, 0)}
+
+
 def test_correct_counts_answers_on_the_models_side(begin):
     session = begin()
     expected = 0
@@ -389,7 +413,7 @@ def test_quality_is_measured_on_observed_labels_that_neither_model_saw(case, beg
         trained.append(Y.copy())
         return _refit_fit(inputs, uses, Y, options, **others)
 
-    def measure(hidden, *answer):
+    def measure(hidden, *answer, ranked):
         scored.append((trained[-1], hidden.copy()))
         return _refit_measure(hidden, *answer)
 
@@ -491,7 +515,7 @@ def test_a_model_that_cannot_be_saved_is_used_and_told(case, begin, tmp_path, un
     say(session, ["yes", "no"])
     session.start_refit()
     session.wait(60)
-    assert "was fitted, but cannot be saved" in session.refit_state.error
+    assert "was refitted, but cannot be saved" in session.refit_state.error
     assert n_learnt(session) == 2
     assert session.model is not case[1]
     assert not session.saved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -80,7 +81,8 @@ def test_surrogate_of_algorithm_1_is_minimised_to_the_optimum_of_cvxpy(shape, in
     problem = Problem(Features(X, intercept), Objective(T, 0.4), 0.3)
     preconditioner = Preconditioner(problem)
     V = np.zeros((d + intercept, c))
-    solution = solve_lbfgs(problem, preconditioner, V, **tight, linear=G)
+    evaluate = partial(problem.evaluate, linear=G)
+    solution = solve_lbfgs(problem, preconditioner, V, **tight, evaluate=evaluate)
     W, b = unstack(problem.features, solution.W)
     found = oracle.surrogate(X, W, b, T, G, **settings)
     best, _ = oracle.convex_optimum(X, T, **settings, intercept=intercept, G=G)

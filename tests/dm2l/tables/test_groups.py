@@ -6,7 +6,7 @@ import pytest
 
 from assays import LABELS, make_assays
 from dm2l import AutoClassifier
-from dm2l.chemistry import MorganFingerprints, is_valid_smiles, scaffold_groups
+from dm2l.chemistry import compound_groups, is_valid_smiles, scaffold_groups
 from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError
 from dm2l.model_selection import MultilabelKFold
@@ -118,14 +118,34 @@ def test_the_automatic_estimator_keeps_groups_together_without_rows_of_no_label(
         assert all(len(set(fold[seen & (groups == g)])) <= 1 for g in range(groups.max() + 1))
 
 
-def test_molecules_are_grouped_by_fingerprint_and_by_scaffold():
+def test_molecules_are_grouped_by_compound_and_by_scaffold():
     pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
     frame = pd.DataFrame(make_assays(150))
     frame = pd.concat([frame, frame[:30]], ignore_index=True)
     table = table_from_frame(frame, LABELS)
     known = is_valid_smiles(frame["smiles"])
-    X = MorganFingerprints().fit_transform(frame["smiles"][known])
-    assert inspect_table(table).n_duplicates == X.shape[0] - duplicate_groups(X).max() - 1
+    groups = compound_groups(frame["smiles"][known])
+    assert inspect_table(table).n_duplicates == len(groups) - groups.max() - 1 >= 28
     model = fit_table(table, FIXED, groups="scaffold")
     assert model.estimate.repetitions == 5
     assert scaffold_groups(frame["smiles"]).max() + 1 >= 5
+
+
+def test_salts_of_a_compound_are_in_one_fold_without_being_asked_for():
+    pytest.importorskip("rdkit", reason="molecules need the extra chem (RDKit)")
+    rng = np.random.default_rng(0)
+    chains = [f"{'C' * (i % 9 + 1)}{'NOS'[i % 3]}{'C' * (i // 9 + 1)}" for i in range(60)]
+    smiles = pd.Series(
+        [salt for chain in chains for salt in (chain, f"{chain}.Cl", f"[Na].{chain}")]
+    )
+    compounds = compound_groups(smiles)
+    labels = rng.integers(0, 2, (compounds.max() + 1, 2))[compounds]  # known from copies only
+    frame = pd.DataFrame({"smiles": smiles, "tox_1": labels[:, 0], "tox_2": labels[:, 1]})
+    table = table_from_frame(frame.sample(frac=1, random_state=0), "tox_*")
+    honest = fit_table(table, FIXED, estimate_folds=3)
+    naive = fit_table(table, FIXED, estimate_folds=3, groups=np.arange(len(frame)))
+    assert honest.estimate.values["label_auc"].mean < 0.7
+    assert naive.estimate.values["label_auc"].mean > 0.9
+    found = inspect_table(table)
+    assert found.n_duplicates == len(frame) - compounds.max() - 1
+    assert not any("--groups" in line for line in found.warnings)

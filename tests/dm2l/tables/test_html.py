@@ -107,7 +107,7 @@ def test_numbers_are_those_of_the_object(shown):
     yes = found.positive[:, 0].sum()
     expected = [n_missing, yes, filled - yes, n_missing - filled, found.look[:, 0].sum()]
     assert rows[1][1:6] == [str(number) for number in expected]
-    assert f"Expected error rate: {found.expected_wrong:.1%} (yes " in found._repr_html_()
+    assert f"Expected error rate: at most {found.expected_wrong:.1%} (yes " in found._repr_html_()
     auc = shown["evaluation"].methods["DM2L"]["label_auc"]
     assert Page(shown["evaluation"]._repr_html_()).rows[1][2] == f"{auc.mean:.3f}"
 

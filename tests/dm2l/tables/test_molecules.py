@@ -8,7 +8,7 @@ import pytest
 
 from assays import LABELS, make_assays
 from dm2l import chemistry
-from dm2l.chemistry import MorganFingerprints, is_valid_smiles
+from dm2l.chemistry import is_valid_smiles
 from dm2l.review import _question, _session
 from dm2l.tables import (
     FitOptions,
@@ -89,7 +89,7 @@ def test_rows_without_a_molecule_teach_nothing(frame, unread, table, model):
     again = fit_table(table_from_frame(other, LABELS), ONE, estimate_folds=0)
     inputs = model.inputs(table)[0]
     assert np.array_equal(again.answer(inputs).scores, model.answer(inputs).scores, equal_nan=True)
-    X = MorganFingerprints().fit_transform(frame["smiles"].drop(unread)).toarray()
+    X = model.pipeline[0].transform(inputs.drop(unread)).toarray()
     known = {row.tobytes() for row in X}  # a kernel model keeps one of rows that are the same
     assert {row.tobytes() for row in model.classifier.X_fit_.toarray()} == known
 
@@ -130,6 +130,8 @@ def test_the_preparation_is_in_the_file(table, model, tmp_path):
     assert again.pipeline[0].named_transformers_["smiles1"].get_params() == {
         "radius": 2,
         "n_bits": 2048,
+        "counts": True,
+        "salts": False,
     }
     new = table_from_frame(pd.DataFrame({"mol_id": ["a", "b"], "smiles": ["Oc1ccccc1", "C1C"]}))
     p = again.answer(again.inputs(new)[0]).probabilities
@@ -152,7 +154,7 @@ def test_the_automatic_model_takes_bits_as_bits_beside_other_columns(frame):
     assert model.estimate.values["label_auc"].mean > 0.7
     names = [name for name, _ in explain_model(model, "SR-p53", top=3)[0].features]
     assert len(set(names)) == 3
-    assert any(name.startswith("smiles: bit ") for name in names)
+    assert any(name.startswith("smiles: ") for name in names)
 
 
 def test_evaluation_and_inspection_go_by_readable_rows(frame, table, unread):
@@ -167,7 +169,25 @@ def test_evaluation_and_inspection_go_by_readable_rows(frame, table, unread):
 
 def test_a_review_refits_without_them(table, model, unread):
     refit = _session.Refit(model, table)
-    X = refit.fit(table.Y).classifier.X_fit_
+    X = refit.fit(table.Y).classifier.X_fit_[:, :2048]
     assert (X.sum(axis=1) > 0).all()
     predicted = _question.TablePredictions(model, table, table.Y)
     assert not predicted.values.total[unread].any()
+
+
+@pytest.mark.slow
+def test_trees_use_descriptors_also_from_a_file(frame, unread, tmp_path):
+    few = frame[["smiles", "NR-AR"]].drop(unread)[:80].reset_index(drop=True)
+    table = table_from_frame(few, "NR-AR")
+    model = fit_table(table, FitOptions(cv=2), estimate_folds=0)
+    described = model.pipeline[0].named_transformers_["descriptors1"]
+    width = (np.ptp(described.transform(table.frame["smiles"]), axis=0) > 0).sum()
+    trees = [name for name, kind in model.classifier._inputs.items() if kind == "numbers"]
+    assert trees
+    for name in trees:
+        assert 20 < model.classifier.models_[name].n_features_in_ <= width
+    assert "tanimoto kernel" in model.classifier.leaderboard_["model"]
+    save_bundle(model, tmp_path / "model.dm2l")
+    inputs = model.inputs(table)[0]
+    again = load_bundle(tmp_path / "model.dm2l").answer(inputs).probabilities
+    assert np.array_equal(again, model.answer(inputs).probabilities)

@@ -1,0 +1,64 @@
+"""Columns that questions ask for: labels, tags, and columns with several values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dm2l.io._label_columns import ColumnGroup, label_columns
+from dm2l.tables import Table
+
+Labels = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+class AskedColumn(NamedTuple):
+    """The column that a question asks for: a label, or a column with several values."""
+
+    name: str
+    labels: list[int]
+    group: ColumnGroup | None  # None for a label
+
+    def answers(self, word: Any) -> dict[str, Any]:
+        """Return the answer to each label; ``word`` is "skip", or "=" and a value of the column."""
+        if self.group is None:
+            return {self.name: word}
+        if word == "skip":
+            return dict.fromkeys(self.group.labels, "skip")
+        value = str(word)[1:]
+        if str(word)[:1] != "=" or value not in self.group.values:
+            known = ", ".join(self.group.values)
+            raise ValueError(f"{word!r:.40} is not a value of {self.name!r}, which has {known}.")
+        line = self.group.read([[value]], np.zeros(1, dtype=np.intp))[0]
+        return dict(zip(self.group.labels, np.where(line, "yes", "no").tolist(), strict=True))
+
+    def answer(self, known: Labels) -> str:
+        """Return the answer that the labels of a row imply, or "" if some labels are missing."""
+        line = known[self.labels]
+        return "" if np.isnan(line).any() else self.predicted(line)
+
+    def predicted(self, p: Labels) -> str:
+        """Return the answer that a model with these label probabilities predicts."""
+        if self.group is None:
+            return "yes" if p[0] > 0.5 else "no"
+        return f"={self.group.cell(p > 0.5, p)}"
+
+    def choices(self, p: Labels) -> list[tuple[str, float]]:
+        """Return the values of the column with their probabilities, given label probabilities."""
+        if self.group is None:
+            return []
+        return list(zip(self.group.values, self.group.shares(p[self.labels]).tolist(), strict=True))
+
+
+def asked_columns(table: Table) -> dict[str, AskedColumn]:
+    """Return the columns that questions ask for, by their name and by the names of their labels."""
+    found: dict[str, AskedColumn] = {}
+    for name, (labels, group) in label_columns(table).items():
+        if group is None or group.kind == "tags":
+            names = [(table.label_names[k], k) for k in labels]
+            found |= {label: AskedColumn(label, [k], None) for label, k in names}
+        else:
+            found |= dict.fromkeys([name, *group.labels], AskedColumn(name, labels, group))
+    return found

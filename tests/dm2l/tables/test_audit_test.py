@@ -1,0 +1,72 @@
+"""The test of an audit inverts known labels and counts them among the first suspects."""
+
+import numpy as np
+import pytest
+
+from dm2l import DM2LClassifier
+from dm2l.tables._completion import FIRST, INVERTED, REPEATED, _test_audit
+
+
+def audit_test(Y, X, *, together):
+    model = DM2LClassifier().fit(X, Y)
+    T, scores, refit = model._held_out_labels(X, Y)
+    before = T.copy(), scores.copy()
+    found = _test_audit(model, T, scores, refit=refit, together=together)
+    np.testing.assert_array_equal(T, before[0])
+    np.testing.assert_array_equal(scores, before[1])
+    return found
+
+
+def labels(noise, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, 4))
+    Y = (X @ rng.normal(size=(4, 5)) + noise * rng.normal(size=(600, 5)) > 0).astype(float)
+    return np.where(rng.random(Y.shape) < 0.7, Y, np.nan), X
+
+
+def test_predictable_labels_reveal_inverted_ones_and_random_labels_do_not():
+    found, suspects = audit_test(*labels(noise=0.0), together=[])
+    assert suspects == REPEATED * FIRST
+    assert found > 0.8 * suspects
+    found, suspects = audit_test(*labels(noise=1e6), together=[])
+    assert found < 5 * INVERTED * suspects  # chance is the share of inverted labels
+
+
+def test_labels_of_a_column_with_several_values_are_not_inverted():
+    Y, X = labels(noise=0.0)
+    assert audit_test(Y, X, together=[[0, 1, 2, 3, 4]]) is None
+    assert audit_test(Y, X, together=[[0, 1]])[0] > 0
+
+
+def test_few_labels_are_tested_with_as_many_suspects_as_were_inverted():
+    Y, X = labels(noise=0.0)
+    Y[60:] = np.nan
+    n = round(INVERTED * int((~np.isnan(Y)).sum()))
+    assert audit_test(Y, X, together=[])[1] == REPEATED * n < REPEATED * FIRST
+    model = DM2LClassifier().fit(X, Y)
+    T, scores, refit = model._held_out_labels(X, Y)
+    T[4:] = 0
+    assert _test_audit(model, T, scores, refit=refit, together=[]) is None
+
+
+def test_positives_only_have_no_test():
+    Y, X = labels(noise=0.0)
+    Y[Y == 0] = np.nan
+    model = DM2LClassifier(missing_as="unlabelled").fit(X, Y)
+    T, scores, refit = model._held_out_labels(X, Y)
+    assert _test_audit(model, T, scores, refit=refit, together=[]) is None
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_share_is_that_of_inverted_labels_that_were_really_there(seed):
+    Y, X = labels(noise=0.5, seed=seed)
+    share = np.divide(*audit_test(Y, X, together=[]))
+    rng = np.random.default_rng(seed)
+    known, found = np.flatnonzero(~np.isnan(Y)), 0
+    for _ in range(6):
+        wrong, flipped = rng.choice(known, round(INVERTED * len(known)), replace=False), Y.copy()
+        flipped.flat[wrong] = 1 - flipped.flat[wrong]
+        errors = DM2LClassifier().fit(X, flipped).find_label_errors(X, flipped)
+        first = errors.row[:FIRST] * Y.shape[1] + errors.label[:FIRST]
+        found += np.isin(first, wrong).mean() / 6
+    assert share == pytest.approx(found, abs=0.15)
