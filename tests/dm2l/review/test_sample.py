@@ -223,7 +223,7 @@ def test_cells_with_several_values_are_sampled_and_rated_at_any_limit(graded, tm
         entries = journal.sample.entries
         assert session.progress.answered == 18
     if limit is not None:
-        assert "filled in another way" in complete(folder, path).output
+        assert "drawn from other filled entries" in complete(folder, path).output
     output = complete(folder, path, "--json", *bound).output
     found = json.loads(output[output.index("{") :])["verified"]
     assert [line["answer"] for line in found] == ["yes", "no", "values"]
