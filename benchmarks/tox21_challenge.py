@@ -111,9 +111,7 @@ def compute(model: str, fold: int, seed: int, folder: Path) -> Row:
         inputs = fitted.inputs(new)[0]
         row["auc"] = auc(Y[test], fitted.answer(inputs).probabilities)
         row["base_models"] = base_models(fitted, inputs, Y[test])
-        board = fitted.classifier.leaderboard_
-        tried = zip(board["model"], board["settings"], board["label_auc"], strict=True)
-        row["board"] = [[name, words, round(value, 4)] for name, words, value in tried]
+        row["board"] = leaderboard(fitted.classifier)
     else:
         smiles = frame[["smiles"]]
         pipeline = classifier(model, smiles[train], seed)
@@ -122,6 +120,20 @@ def compute(model: str, fold: int, seed: int, folder: Path) -> Row:
         row["auc"] = auc(Y[test], pipeline.predict_proba(column[test]))
     row["versions"] = machine() | {name: version(name) for name in ("rdkit", "lightgbm")}
     return row
+
+
+def leaderboard(auto: Any) -> list[Row]:
+    """Models with their out-of-fold AUC and weight in the ensemble; None is not known."""
+    board = auto.leaderboard_
+    names = ("model", "settings", "label_auc", "weight", "note")
+    lines = zip(*(board[name] for name in names), strict=True)
+    return [
+        {
+            name: value if isinstance(value, str) else None if value != value else round(value, 4)
+            for name, value in zip(names, line, strict=True)
+        }
+        for line in lines
+    ]
 
 
 def base_models(fitted: Any, inputs: Any, Y: Any) -> dict[str, list[float]]:
@@ -145,10 +157,11 @@ def predict_test(folder: Path, out: Path, effort: str, seed: int) -> None:
     seconds, auto = time.perf_counter() - start, fitted.classifier
     quality = dict(zip(names, np.round(auto.label_quality_["auc"], 4).tolist(), strict=True))
     found: Row = {"effort": effort, "seed": seed, "rows": len(frame), "seconds": round(seconds)}
-    found |= {"rdkit": version("rdkit"), "auc": quality, "leaderboard": auto.leaderboard_}
-    write(out.with_suffix(".json"), json.loads(json.dumps(found, default=float)))
+    found |= {"rdkit": version("rdkit"), "auc": quality, "models": leaderboard(auto)}
+    write(out.with_suffix(".json"), found)
     inputs = fitted.inputs(table_from_frame(new[["smiles"]]))[0]
     p = pd.DataFrame(fitted.answer(inputs).probabilities.round(5), columns=names)
+    p = p.fillna(frame[names].mean().round(5))  # for molecules that cannot be read
     out.parent.mkdir(parents=True, exist_ok=True)
     pd.concat([new[["ID"]], p], axis=1).to_csv(out, index=False)
 

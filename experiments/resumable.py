@@ -125,8 +125,7 @@ def run(compute: Callable[..., Cell], cells: Sequence[Cell], options: argparse.N
             elif (row := future.result()) is not None:
                 file.write(json.dumps(row) + "\n")
                 file.flush()
-                finished += 1
-                if finished % 100 == 0:
+                if (finished := finished + 1) % 100 == 0:
                     print(f"{finished} of {len(todo)}", flush=True)
     if failed:
         raise FailedCells(f"{failed} cells failed; the same command computes them again")

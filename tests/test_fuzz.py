@@ -81,7 +81,7 @@ folder = Path(sys.argv[1])
 good = batch.seeds_of(target, folder)
 for number in range(9):
     NUMBER[0] = number
-    batch.WAIT = 5.0 if number == 7 else 120.0  # a case that sleeps is stopped by this limit alone
+    batch.WAIT = 2.0 if number == 7 else 120.0  # a case that sleeps is stopped by this limit alone
     for outcome in batch.run("planted", target, good, range(number, number + 1), 1.0, folder):
         print(outcome.number, outcome.result, bool(outcome.finding), outcome.finding, sep="\\t")
 """

@@ -242,9 +242,8 @@ def _kernel(graph: _Graph, X: str, model: Any) -> str:
     if kernel.kernel == "cosine":
         P = P / np.maximum(np.sqrt(squares), 1e-300)[:, None]
         X = graph("Div", X, graph("Max", graph("Sqrt", graph.squares(X)), 1e-300))
+        return graph("MatMul", X, np.ascontiguousarray(P.T))
     inner = graph("MatMul", X, np.ascontiguousarray(P.T))
-    if kernel.kernel == "cosine":
-        return inner
     if kernel.kernel == "rbf":
         apart = graph("Sub", graph("Add", graph.squares(X), squares), graph("Add", inner, inner))
         return graph("Exp", graph("Mul", graph("Max", apart, 0.0), -gamma))

@@ -58,10 +58,8 @@ def _strata(T: Signs) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
 def _deal(T: Signs, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
     """Return a fold for each row that spreads positives and negatives of labels over k folds."""
     # As in iterative stratification, rows are sorted by their rarest stratum. But k rows are placed
-    # at a time, one in each fold, by solving an assignment problem. Let e_gf be the number of rows
-    # of stratum g in fold f, minus an even share of the rows placed so far. A row in fold f then
-    # costs sum_g e_gf / n_g. This is half the derivative of sum_gf e_gf^2 / n_g, a chi-squared
-    # statistic in which rare strata have the largest weight.
+    # at a time, one in each fold, by solving an assignment problem, whose costs are half the
+    # derivatives of the sum that MultilabelKFold reduces.
     n, (member, size) = len(T), _strata(T)
     rarest = np.where(member.any(axis=1), member.argmax(axis=1), len(size))
     # The order within a stratum is random. Sorting by the second rarest stratum would not improve

@@ -257,10 +257,9 @@ def _keep(eligible: Mask, keys: NDArray[np.intp], rho: float | NDArray[np.float6
 def _hide(Y: Any, T: Signs, kept: Mask, return_mask: bool, hidden: int = 0) -> Any:
     """Replace entries that are not kept by ``hidden``; the result has the type of ``Y``."""
     signs = np.where(kept | (T == 0), T, hidden)
-    result: Any
     if sp.issparse(Y):
         csr = sp.csr_array if isinstance(Y, sp.sparray) else sp.csr_matrix
-        result = csr(signs.astype(np.float64))
+        result: Any = csr(signs.astype(np.float64))
     else:
         result = frame_like(np.where(signs == 0, np.nan, (signs > 0).astype(np.float64)), Y)
     return (result, kept) if return_mask else result

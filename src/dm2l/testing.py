@@ -7,6 +7,7 @@ General requirements, such as pickling and unchanged parameters, are tested by
 :func:`sklearn.utils.estimator_checks.check_estimator`.
 """
 
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterable
@@ -412,9 +413,10 @@ class _Trial:
 
 _CHECKS = [
     MissingLabelCheck(name, check.__doc__ or "", check)
-    for name, check in vars(_Trial).items()
+    for name, check in inspect.getmembers(_Trial, inspect.isfunction)
     if name.startswith("check_")
 ]
+_CHECKS.sort(key=lambda check: check._run.__code__.co_firstlineno)  # order of definition
 for name, what in {
     "predict": "one of the two codes",
     "decision_function": "a finite score",

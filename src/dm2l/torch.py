@@ -57,10 +57,9 @@ def masked_loss(
     if Z.shape != signs.shape:
         raise ValueError(f"scores must have the shape of y, {signs.shape}, got {tuple(Z.shape)}.")
     torch = require("torch", "torch")
-    T = torch.asarray(signs, dtype=Z.dtype, device=Z.device)
-    M = abs(T)
-    if entries.weights is not None:
-        M = torch.asarray(entries.weights, dtype=Z.dtype, device=Z.device)
+    like = {"dtype": Z.dtype, "device": Z.device}
+    T = torch.asarray(signs, **like)
+    M = abs(T) if entries.weights is None else torch.asarray(entries.weights, **like)
     each = (Z - T) ** 2 / 2 if loss == "squared" else torch.nn.functional.softplus(-T * Z)
     return (M * each).sum()
 

@@ -59,10 +59,10 @@ METRICS = (ranking_loss, label_ranking_average_precision)
 
 @pytest.fixture(scope="module")
 def published(arts):
-    """Truth and scores of the published linear model on five splits with complete labels."""
+    """Truth and scores of the published linear model on three splits with complete labels."""
     X, Y = arts
     found = []
-    for seed in range(5):
+    for seed in (1, 2, 3):
         order = np.random.RandomState(seed).permutation(len(Y))
         train, test = order[:3000], order[3000:]
         model = DM2LClassifier.published().fit(X[train], Y[train])
@@ -95,10 +95,7 @@ def test_kernel_model_beats_every_published_ranking_loss_on_arts_with_30_percent
 def test_reference_split_gives_the_figures_of_the_original_code(published):
     """Seed 1 to 3, complete labels: the released code's Rkl, Cvg and Ap, not only near them."""
     metrics = (ranking_loss, instance_auc, coverage_error, label_ranking_average_precision)
-    found = [
-        [metric(*published[seed], convention="published") for metric in metrics]
-        for seed in (1, 2, 3)
-    ]
+    found = [[metric(*pair, convention="published") for metric in metrics] for pair in published]
     rkl, auc, cvg, ap = np.mean(found, axis=0)
     assert rkl == pytest.approx(0.1421, abs=5e-4)
     assert auc == pytest.approx(0.8607, abs=5e-4)
@@ -111,7 +108,7 @@ def test_defaults_beat_label_frequencies_on_every_data_set(name):
     data = load_dataset(name)
     order = np.random.RandomState(0).permutation(len(data.target))
     cut = int(0.6 * len(order))
-    train, test = order[: ROWS.get(name, cut)], order[cut:]
+    train, test = order[: ROWS.get(name, cut)], order[cut:][:1000]
     Y = simulate_uniform(data.target[train], 0.3, random_state=0)
     frequency = np.nansum(Y, axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
     truth, plain = data.target[test], np.tile(frequency, (len(test), 1))
@@ -190,7 +187,7 @@ def test_the_compared_methods_have_the_figures_of_their_originals(reference, met
 
 
 def test_the_one_figure_of_mllrc_that_is_off_belongs_to_a_solver_that_was_stopped(reference):
-    """Alternating as the reference did: its figure after 200 rounds, ours after 2,000."""
+    """Alternating as the reference did: its figure after 200 rounds, ours after 1,000."""
     [row] = [
         row
         for row in reference.rows
@@ -205,20 +202,20 @@ def test_the_one_figure_of_mllrc_that_is_off_belongs_to_a_solver_that_was_stoppe
     gram, fitted = Y.T @ Y, Y.T @ X @ A
     L = (1 + lambda1) * np.linalg.norm(gram, 2)
     S, found = np.eye(Y.shape[1]), {}
-    for rounds in range(1, 2001):
+    for rounds in range(1, 1001):
         right, ahead, t = fitted @ S + lambda1 * gram, S, 1.0
         for _ in range(20):
             U, s, Vt = np.linalg.svd(ahead - ((1 + lambda1) * gram @ ahead - right) / L)
             fresh = (U * np.maximum(s - lambda3 / L, 0)) @ Vt
             t, before = (1 + np.sqrt(1 + 4 * t * t)) / 2, t
             ahead, S = fresh + (before - 1) / t * (fresh - S), fresh
-        if rounds in (200, 2000):
+        if rounds in (200, 1000):
             scores = reference.X[test] @ A @ S
             found[rounds] = ranking_loss(reference.Y[test], scores, convention="published")
     model = MLLRCClassifier(lambda1, lambda2, lambda3, missing="neutral", fit_intercept=False)
     scores = model.fit(X, Y).decision_function(reference.X[test])
     ours = ranking_loss(reference.Y[test], scores, convention="published")
-    assert found[2000] == pytest.approx(ours, abs=5e-4)
+    assert found[1000] == pytest.approx(ours, abs=5e-4)
     assert found[200] > ours + 0.004
 
 

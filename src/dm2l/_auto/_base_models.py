@@ -231,6 +231,22 @@ class EnsembleContext:
         few = min(CHOOSING_FOLDS, len(labels))
         return mask.rows(self.F[rows]), labels, cv if len(cv) > 1 else few
 
+    def fit_to_all_rows(self, tried: list["BaseModel"], keep: Bools) -> dict[int, Exception]:
+        """Fit the first and the kept models to all rows; return the errors of those that fail."""
+        failed: dict[int, Exception] = {}
+        for place in np.flatnonzero(keep | (np.arange(len(keep)) == 0)):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    warnings.filterwarnings("default", "The scores look in-sample")
+                    tried[place].fit(self)
+            except FAILURES as error:
+                if not place:
+                    raise
+                failed[int(place)] = error
+            self.budget.advance()
+        return failed
+
 
 @dataclass(eq=False)
 class BaseModel:

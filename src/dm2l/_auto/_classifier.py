@@ -1,7 +1,6 @@
 """AutoClassifier: an ensemble of the library's models."""
 
 import sys
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -12,15 +11,7 @@ from scipy.special import expit
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from dm2l._auto._base_models import (
-    EFFORTS,
-    FAILURES,
-    BaseModel,
-    EnsembleContext,
-    TimeBudget,
-    rows_for,
-    user_candidates,
-)
+from dm2l._auto._base_models import EFFORTS, EnsembleContext, TimeBudget, rows_for, user_candidates
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 from dm2l._auto._leaderboard import cross_fitted, estimates, rate_log_odds, try_all, weigh
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
@@ -164,14 +155,13 @@ class AutoClassifier(MissingLabelClassifier):
         if not reset:
             check_is_fitted(self)
         X = to_numpy(X) if is_non_numpy(X) else X
-        finite = {"ensure_all_finite": "allow-nan"}
+        finite: Any = {"ensure_all_finite": "allow-nan"}
+        kinds = finite | {"accept_sparse": "csr", "dtype": np.float64}
         if hasattr(X, "iloc") and hasattr(X, "columns"):
             validate_data(self, X, skip_check_array=True, reset=reset)
         else:
             with explain_unsuitable(X, nan_allowed=True):
-                X = validate_data(
-                    self, X, accept_sparse="csr", dtype=np.float64, reset=reset, **finite
-                )
+                X = validate_data(self, X, reset=reset, **kinds)
         if sp.issparse(X) and np.isnan(X.data).any():
             raise ValueError(
                 "A sparse X must not contain NaN. Impute missing values, or pass a dense X."
@@ -271,7 +261,7 @@ class AutoClassifier(MissingLabelClassifier):
         budget.step = stacking
         budget.advance()
         budget.step = (budget.ahead - correlating) / max(keep.sum(), 1)
-        failed = self._fit_to_all_rows(context, tried, keep)
+        failed = context.fit_to_all_rows(tried, keep)
         if failed:
             keep[list(failed)] = False
             if not keep.any():
@@ -297,24 +287,6 @@ class AutoClassifier(MissingLabelClassifier):
         if self.coupling is not None:
             budget.report("learning label correlations")
         return eta, np.asarray(np.isfinite(scores).all(axis=0))
-
-    def _fit_to_all_rows(
-        self, context: EnsembleContext, tried: list[BaseModel], keep: Bools
-    ) -> dict[int, Exception]:
-        """Fit the first and the kept models to all rows; return the errors of those that fail."""
-        failed: dict[int, Exception] = {}
-        for place in np.flatnonzero(keep | (np.arange(len(keep)) == 0)):
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    warnings.filterwarnings("default", "The scores look in-sample")
-                    tried[place].fit(context)
-            except FAILURES as error:
-                if not place:
-                    raise
-                failed[int(place)] = error
-            context.budget.advance()
-        return failed
 
     def _column_weights(self, X: Any) -> Floats:
         """Effects (c, d) of one standard deviation of each column in the linear model."""
@@ -345,7 +317,8 @@ class AutoClassifier(MissingLabelClassifier):
         board = getattr(self, "leaderboard_", {})
         if "weight" not in board:
             return diagram
-        headings = ("model", "CV AUC", "log-loss", "weight", "seconds", "share")
+        of_models = ("model", "CV AUC", "log-loss", "weight", "seconds", "share")
+        of_labels = ("label", "yes", "no", "CV AUC", "average precision", "AUC above chance")
         rows: list[list[Cell]] = []
         columns = ("model", "label_auc", "log_loss", "weight", "seconds", "note")
         for *cells, note in zip(*(board[name] for name in columns), strict=True):
@@ -358,11 +331,7 @@ class AutoClassifier(MissingLabelClassifier):
             above = max(2 * auc - 1, 0.0)  # a bar without length is chance
             bar = Bar(((above, YES),), "AUC from 0.5 (chance) to 1")
             labels.append([name, int(yes), int(no), float(auc), float(precision), bar])
-        return diagram + block(
-            "Cross-validation",
-            grid(headings, rows),
-            grid(("label", "yes", "no", "CV AUC", "average precision", "AUC above chance"), labels),
-        )
+        return diagram + block("Cross-validation", grid(of_models, rows), grid(of_labels, labels))
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         found: dict[str, str] = super()._repr_mimebundle_(**options)

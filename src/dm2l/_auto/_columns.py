@@ -72,9 +72,8 @@ class CategoryEncoder:
             column = X.iloc[:, j] if frame else X[:, j]
             if values is None:
                 with explain_unsuitable(X.iloc[:, [j]] if frame else X, nan_allowed=True):
-                    result[:, j] = (
-                        column.to_numpy(dtype=np.float64, na_value=np.nan) if frame else column
-                    )
+                    numbers = column.to_numpy(np.float64, na_value=np.nan) if frame else column
+                    result[:, j] = numbers
             else:
                 codes = {value: code for code, value in enumerate(values)}
                 plain = _plain(column) if frame else column
@@ -105,14 +104,12 @@ def _places(chosen: Any, names: list[Any]) -> set[int]:
 
 def _is_numeric(column: Any, name: Any) -> bool:
     kind = getattr(column.dtype, "kind", "O")
-    if kind in "biuf":
-        return True
     if kind in "mMc":
         raise ValueError(
             f"Column {name!r} of X has the type {column.dtype}, which is not supported. Convert it "
             "to numbers, such as a year or a number of days, or drop it."
         )
-    return False
+    return kind in "biuf"
 
 
 def _plain(column: Any) -> list[Any]:

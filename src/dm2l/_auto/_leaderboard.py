@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln, expit
 from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score
@@ -18,11 +17,11 @@ from dm2l._auto._base_models import (
     candidates,
 )
 from dm2l._auto._stack import MOST_ENTRIES, Bools, Floats, Stack
+from dm2l._utils.arrays import Index
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import constant_scores
 from dm2l.model_selection import Interval
 
-FoldOfRow = NDArray[np.intp]
 Z95 = 1.959964
 
 
@@ -30,7 +29,7 @@ def cross_fitted(
     scores: Floats,
     T: Signs,
     shares: Bools,
-    fold: FoldOfRow,
+    fold: Index,
     weights: Floats | None = None,
     prior: Floats | None = None,
 ) -> Floats:
@@ -47,7 +46,7 @@ def cross_fitted(
     return result
 
 
-def rate_log_odds(T: Signs, fold: FoldOfRow) -> Floats:
+def rate_log_odds(T: Signs, fold: Index) -> Floats:
     """Log-odds of the rates of positives in the other folds; NaN for rows without a fold."""
     result = np.full(T.shape, np.nan)
     for number in range(int(fold.max(initial=-1)) + 1):
@@ -68,9 +67,7 @@ def _losses(eta: Floats, T: Signs) -> tuple[Bools, Floats]:
     return known, np.where(known, np.logaddexp(0.0, -T * np.where(known, eta, 0.0)), 0.0)
 
 
-def label_auc(
-    eta: Floats, T: Signs, fold: FoldOfRow | None = None
-) -> tuple[Interval, Floats, Floats]:
+def label_auc(eta: Floats, T: Signs, fold: Index | None = None) -> tuple[Interval, Floats, Floats]:
     """Mean AUC of labels with a confidence interval, and AUC and standard error of each label."""
     value, pulls = _auc_by_label(eta, T, fold)
     defined = np.isfinite(value)
@@ -81,7 +78,7 @@ def label_auc(
     return _interval(value[defined].mean(), Z95 * spread, 1.0), value, error
 
 
-def _auc_by_label(eta: Floats, T: Signs, fold: FoldOfRow | None) -> tuple[Floats, Floats]:
+def _auc_by_label(eta: Floats, T: Signs, fold: Index | None) -> tuple[Floats, Floats]:
     """AUC of each label, and the rows' parts (n, c) of its error."""
     # Standard errors follow DeLong, DeLong and Clarke-Pearson (1988), with rows as units. Rows are
     # compared within folds only, since the levels of scores differ between the models of folds.
@@ -103,7 +100,7 @@ def _auc_by_label(eta: Floats, T: Signs, fold: FoldOfRow | None) -> tuple[Floats
     return value, pulls
 
 
-def expected_auc(eta: Floats, T: Signs, fold: FoldOfRow) -> Interval:
+def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
     """Mean AUC of the labels of new rows, with a confidence interval.
 
     A label counts by the probability that new rows show both of its classes. A label that has one
@@ -142,7 +139,7 @@ def _wins(s: Floats, positive: Bools) -> Floats:
     return np.where(positive, below, 1 - below)
 
 
-def label_table(eta: Floats, T: Signs, names: Any, fold: FoldOfRow | None = None) -> dict[str, Any]:
+def label_table(eta: Floats, T: Signs, names: Any, fold: Index | None = None) -> dict[str, Any]:
     """Counts, AUC with its interval, average precision and log loss of every label."""
     _, value, error = label_auc(eta, T, fold)
     known, loss = _losses(eta, T)
@@ -188,7 +185,7 @@ def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
 
 
 def estimates(
-    eta: Floats, T: Signs, fold: FoldOfRow, names: Any, learnable: Bools
+    eta: Floats, T: Signs, fold: Index, names: Any, learnable: Bools
 ) -> tuple[dict[str, Interval], dict[str, Any]]:
     """Quality of out-of-fold log-odds as expected for new rows, and that of learnable labels."""
     folds = int(fold.max()) + 1

@@ -169,15 +169,11 @@ class ScoreClassifier(MissingLabelClassifier):
         self._mean, self._cross = F.mean(axis=0), np.zeros((c, c))
         for k in range(c):
             rows = np.flatnonzero(T[:, k])
-            problem = LogisticProblem(
-                (F - self._mean)[rows].T[None],
-                T[None, rows, k].astype(np.float64),
-                np.ones((1, len(rows))) if weights is None else weights[None, rows, k],
-                np.full(c, PENALTY),
-                np.zeros((1, c)),
-                offset=eta[None, rows, k],
-            )
-            self._cross[:, k] = problem.minimize(np.zeros((1, c)), tol=TOL)[0]
+            Z, t = (F - self._mean)[rows].T[None], T[None, rows, k].astype(np.float64)
+            weight = np.ones_like(t) if weights is None else weights[None, rows, k]
+            penalty, zero = np.full(c, PENALTY), np.zeros((1, c))
+            problem = LogisticProblem(Z, t, weight, penalty, zero, offset=eta[None, rows, k])
+            self._cross[:, k] = problem.minimize(zero, tol=TOL)[0]
         return FitResult()
 
     def _fit_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:

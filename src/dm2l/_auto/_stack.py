@@ -52,8 +52,6 @@ TOLERANCE = 1e-9
 def row_weights(groups: Any) -> Floats:
     """Weights of rows, 1 on average, for predictions of new groups."""
     # By Kish's design effect, n rows of a group count as n / (1 + (n - 1) rho) independent rows.
-    # Scores of a new group are shifted, and with equal weights the stack would fit to the shift of
-    # a large group.
     _, number, size = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
     if (size == size[0]).all():
         return np.ones(len(number))

@@ -87,13 +87,10 @@ class TrainingRows:
         digests = row_digests(X)
         rows = np.flatnonzero(np.isin(digests, self.digests))
         place = np.searchsorted(self.digests, digests[rows])
-
-        def stored(values: NDArray[Any]) -> NDArray[Any]:
-            shape = len(self.digests), T.shape[1]
-            return sp.csr_array((values, self.labels, self.starts), shape=shape)[place].toarray()
-
-        signs, F = stored(self.signs), F.copy()
-        F[rows] = np.where((signs != 0) & (signs == T[rows]), stored(self.scores), F[rows])
+        shape, F = (len(self.digests), T.shape[1]), F.copy()
+        parts = ((values, self.labels, self.starts) for values in (self.signs, self.scores))
+        signs, held_out = (sp.csr_array(part, shape=shape)[place].toarray() for part in parts)
+        F[rows] = np.where((signs != 0) & (signs == T[rows]), held_out, F[rows])
         return F
 
 

@@ -161,14 +161,10 @@ class Combiner:
 
     weights_: Floats
     with_labels_: bool
-
-    # Logistic model with only the features; None if the scores are calibrated.
-    alone_: Combiner | None = None
+    alone_: Combiner | None = None  # with only the features; None if the scores are calibrated
     # Weights of the probabilities: intercept, with labels, only features, and above one half.
     final_: Floats | None = None
-
-    # Whether scores are 2 p - 1 with calibrated probabilities p.
-    calibrated = False
+    calibrated = False  # whether scores are 2 p - 1 with calibrated probabilities p
 
     def __init__(self, labels: bool = True) -> None:
         self.labels = labels
@@ -430,10 +426,9 @@ def _error(p: Floats) -> Floats:
 
 def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
     """Ratio of observed to expected gains of answers, from 0 to 1."""
-    # The largest gains are overestimated most. Therefore, label correlation is fitted to half of
-    # the rows, known entries of the other half are treated as missing and then answered, and the
-    # errors avoided are compared with the expected ones, for the 5 % of answers with the highest
-    # values.
+    # Label correlation is fitted to half of the rows. Known entries of the other half are treated
+    # as missing and then answered. The 5 % of answers with the highest values are compared, because
+    # the largest gains are overestimated most.
     rng = np.random.default_rng(0)
     rows = rng.permutation(np.flatnonzero((T != 0).sum(axis=1) > 1))[:MOST_ROWS]
     found = []

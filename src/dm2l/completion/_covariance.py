@@ -15,6 +15,7 @@ from dm2l.labels._entries import Signs
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Pair = tuple[Floats, Floats]
 
 # Bytes of the intermediate results of a batch of rows.
 MEMORY = 2.0**27
@@ -47,7 +48,7 @@ class DenseCovariance:
         inverse = np.linalg.inv(self.S)
         return np.asarray(0.5 * (inverse + inverse.T))
 
-    def shifts(self, E: Floats, known: Mask) -> tuple[Floats, Floats]:
+    def shifts(self, E: Floats, known: Mask) -> Pair:
         """Shift and variance of each entry of a row, given its other known labels."""
         shift, variance, P = np.zeros(E.shape), np.zeros(E.shape), self.precision()
         for batch in batches(known):
@@ -64,9 +65,7 @@ class DenseCovariance:
             variance[batch.rows] = np.where(here, 1.0 / diagonal, diagonal)
         return shift, variance
 
-    def _weigh(
-        self, batch: Batch, G: Floats, e: Floats, here: Mask, P: Floats
-    ) -> tuple[Floats, Floats]:
+    def _weigh(self, batch: Batch, G: Floats, e: Floats, here: Mask, P: Floats) -> Pair:
         """Shifts ``S_UO A e`` of missing entries and weighted residuals ``A e``, both (b, c)."""
         if batch.known:
             inner = (G @ batch.gather(e)[:, :, None])[:, :, 0]
@@ -121,7 +120,7 @@ class FactorCovariance:
     def _squares(self) -> Floats:
         return (self.L[:, :, None] * self.L[:, None, :]).reshape(len(self.L), -1)
 
-    def posterior(self, E: Floats, known: Any) -> tuple[Floats, Floats]:
+    def posterior(self, E: Floats, known: Any) -> Pair:
         """Mean (n, r) and covariance (n, r * r) of the factors of rows; ``known`` are floats."""
         r = self.L.shape[1]
         inner = known @ (self._squares() / self.psi[:, None])
@@ -129,7 +128,7 @@ class FactorCovariance:
         mean = (P @ (E @ (self.L / self.psi[:, None]))[:, :, None])[:, :, 0]
         return mean, P.reshape(-1, r * r)
 
-    def shifts(self, E: Floats, known: Mask) -> tuple[Floats, Floats]:
+    def shifts(self, E: Floats, known: Mask) -> Pair:
         """Shift and variance of each entry of a row, given its other known labels."""
         c, r = self.L.shape
         shift, variance = np.zeros(E.shape), np.zeros(E.shape)
@@ -153,7 +152,7 @@ def residuals(T: NDArray[Any], F: Floats) -> tuple[Floats, Mask]:
     return np.where(known, T - F, 0.0), known
 
 
-def conditional_moments(covariance: LabelCovariance, T: Any, F: Floats) -> tuple[Floats, Floats]:
+def conditional_moments(covariance: LabelCovariance, T: Any, F: Floats) -> Pair:
     """Mean and variance of each entry given the features and the *other* known labels."""
     E, known = residuals(T, F)
     shift, variance = covariance.shifts(E, known)
@@ -242,7 +241,7 @@ def quick_covariance(T: Signs, F: Floats) -> LabelCovariance:
     return em_dense(E, known, start, rounds=10 if work <= 1 else 5)[0]
 
 
-def out_of_fold_moments(T: Signs, F: Floats, folds: Index) -> tuple[Floats, Floats]:
+def out_of_fold_moments(T: Signs, F: Floats, folds: Index) -> Pair:
     """Return means and variances of all entries, from covariances fitted to the other folds."""
     mean, variance = np.empty(F.shape), np.empty(F.shape)
     for k in range(FOLDS):

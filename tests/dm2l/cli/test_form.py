@@ -402,7 +402,7 @@ def test_review_samples_what_a_limit_fills(form, tmp_path, monkeypatch):
             for label, answer in journal.columns[name].answers(word).items():
                 journal.add(row, label, answer)
     verify = ("complete", *both, "-o", tmp_path / "o.csv", "--verified", tmp_path / "a.jsonl")
-    assert "was drawn from other filled entries" in run(*verify, code=1)
+    assert "drawn from other filled entries" in run(*verify, code=1)
     said = run(*verify, "--max-error-rate", "10%")
     checked = re.findall(r"Filled with .*?: 0 of (\d+) checked entries are wrong", said)
     assert sum(map(int, checked)) == 12

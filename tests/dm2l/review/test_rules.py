@@ -148,9 +148,9 @@ def test_a_column_with_values_is_one_question(begin, case, tmp_path):
 
 @pytest.mark.parametrize("queue", ["entries", "label_errors", "sample"])
 def test_no_queue_asks_a_cell_twice(begin, queue):
-    session = begin()
+    session = begin(top=60)
     if queue == "sample":
-        session.start_sample(400)
+        session.start_sample(120)
     elif queue == "label_errors":
         session.start_label_errors()
         session.wait(60)

@@ -1,4 +1,4 @@
-"""The page's server: who is let in, what it says, and that it reaches only serves this machine."""
+"""The page's server: who is let in, what it says, and that it serves only this machine."""
 
 import errno
 import http.client
