@@ -203,12 +203,9 @@ def _check_parts(model: TableModel) -> None:
         and hasattr(classifier, "label_names_")
         and [str(name) for name in classifier.label_names_] == model.label_names
         and _prepares(pipeline[0], model)
+        and len(model.features) == classifier.n_features_in_
+        and (model.sample is None or model.sample.shape[1] == classifier.n_features_in_)
     )
-    if proper:
-        n_features = len(model.features)
-        proper = n_features == classifier.n_features_in_ and (
-            model.sample is None or model.sample.shape[1] == n_features
-        )
     if not proper:
         raise ModelFileError("its pipeline does not match its record of the table.")
 

@@ -183,9 +183,8 @@ def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
     if types.is_datetime64_any_dtype(dtype):
         return ColumnUse(name, "date")
     for value in present.to_numpy(dtype=object):
-        if not isinstance(value, (str, bool, int, float, np.number)):
-            if hasattr(value, "year"):
-                continue
+        known = isinstance(value, (str, bool, int, float, np.number)) or hasattr(value, "year")
+        if not known:
             return ColumnUse(name, "unusable", f"holds values of type {type(value).__name__}")
     return _guess_text(name, column, decimal)
 
@@ -243,9 +242,8 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
     n_rows, different = len(present), len(set(present))
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:
-        return ColumnUse(
-            name, "identifier", "a different single word in every row; pass --kind to use it"
-        )
+        why = "a different single word in every row; pass --kind to use it"
+        return ColumnUse(name, "identifier", why)
     if different <= min(MOST, max(FEW, n_rows // 10)) and (words < 4 or 2 * different <= n_rows):
         return ColumnUse(name, "category")
     if words >= 2:
@@ -254,9 +252,8 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
         return ColumnUse(name, "text")
     if 2 * different <= n_rows:
         return ColumnUse(name, "category", note=f"a category with {different} values")
-    return ColumnUse(
-        name, "unusable", f"{different} different values in {n_rows} rows, too many for a category"
-    )
+    why = f"{different} different values in {n_rows} rows, too many for a category"
+    return ColumnUse(name, "unusable", why)
 
 
 def _are_smiles(name: str, texts: Any) -> bool:

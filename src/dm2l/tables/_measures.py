@@ -21,14 +21,7 @@ from dm2l.metrics._complete import LOWEST
 from dm2l.model_selection import Interval, corrected_t_interval
 from dm2l.simulate import simulate_per_label
 from dm2l.tables._kinds import ColumnUse
-from dm2l.tables._options import (
-    FitOptions,
-    Hyperparameters,
-    Tell,
-    check_learnable,
-    fit_pipeline,
-    quiet,
-)
+from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
 from dm2l.tables._preparation import table_inputs
 from dm2l.tables._reading import Table, count_cells
 
@@ -63,12 +56,7 @@ def impute(
     max_error_rate: float | None = None,
     together: Sequence[tuple[list[int], ColumnGroup]] = (),
 ) -> Imputation:
-    """Impute the missing labels of ``Y`` from prepared features and the known labels of a row.
-
-    The labels of a column with several values, in ``together``, are missing together, but known
-    together in training, so that their correlation cannot be used: only features are. With
-    ``max_error_rate``, their value is chosen if its probability is at least one minus that rate.
-    """
+    """Impute the missing labels of ``Y`` from prepared features and the known labels of a row."""
     bound = None
     if max_error_rate is not None:
         if getattr(classifier, "missing_as", None) == "unlabelled":
@@ -88,6 +76,7 @@ def impute(
     for labels, _ in together:
         cells[:, labels] = missing[:, labels].all(axis=1, keepdims=True)
     found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound, ~cells)
+    # Labels of a cell are missing together: their correlation with each other cannot be used.
     if together:
         alone, implied = predictions(classifier, X), np.broadcast_to(found.implied, Y.shape)
         for labels, _ in together:
@@ -118,9 +107,7 @@ MEASURES = (
 )
 
 
-# Largest standard error of the row-wise metric: with a larger one, as in rows with few observed
-# entries, one fold cannot show the value for complete rows.
-MOST_ERROR = 0.1
+MOST_ERROR = 0.1  # largest standard error of the row-wise metric for complete rows
 
 
 @dataclass(frozen=True)
@@ -155,12 +142,8 @@ def measure(
     estimate: bool = True,
     ranked: tuple[Floats, Floats] | None = None,
 ) -> dict[str, float]:
-    """Compute all metrics on observed entries; rankings of rows are estimated for full rows.
-
-    With ``estimate``, all metrics are estimated for complete labels. ``ranked`` holds all observed
-    labels of the rows, and scores that no model computed that was fitted to them. They rank rows,
-    because the few held-out labels of a row are easier to rank than all of its labels.
-    """
+    """Compute all metrics on observed entries; ``estimate`` estimates them for complete labels."""
+    # All observed labels and out-of-fold scores rank rows, because few labels are easier to rank.
     # A row without negatives would count as ranked perfectly; "published" leaves it out.
     labels, row_wise = LabelMatrix.of_signs(signs_of(Y)), "label_ranking_average_precision"
     options: dict[str, Any] = {"convention": "published", "y_pred": positive.astype(float)}
@@ -239,10 +222,7 @@ def hold_out(
     groups: NDArray[np.intp] | None = None,
     together: Sequence[list[int]] = (),
 ) -> tuple[Floats, Floats]:
-    """Split labels into training and held-out labels; groups are held out as a whole.
-
-    The labels in each list of ``together`` are held out in the same rows.
-    """
+    """Hold out the same rows of the labels in each list of ``together``, and whole groups."""
     groups = np.arange(len(Y)) if groups is None else groups
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
     np.maximum.at(whole, groups, np.nan_to_num(Y, nan=-1.0))
@@ -320,10 +300,6 @@ def estimate_rows(
         both &= options.unlabelled | (Y[train] == 0).any(axis=0)
         if not both.any():
             continue
-
-        def told(line: str, number: int = number) -> None:
-            tell(f"estimate {number} of {folds}: {line}")
-
         with warnings.catch_warnings():
             # A fold may lack a class of a rare label even if the table has both classes.
             warnings.simplefilter("ignore", ConstantLabelWarning)
@@ -333,14 +309,13 @@ def estimate_rows(
                 Y[train],
                 options,
                 groups=None if groups is None else groups[train],
-                tell=told,
+                tell=lambda line, number=number: tell(f"estimate {number} of {folds}: {line}"),
             )
         model = pipeline[-1]
         found = predictions(model, pipeline[:-1].transform(take_rows(inputs, test)))
         prior = model.class_prior_ if options.unlabelled else None
         measured.append(_measure_answer(Y[test], found, prior))
-        held[test] = found.probabilities
-        fold[test] = number - 1
+        held[test], fold[test] = found.probabilities, number - 1
     return _estimate(measured, held, fold, Y, label_names)
 
 
@@ -509,7 +484,7 @@ def evaluate_table(
     >>> found.methods["DM2L"]["label_auc"].mean
     1.0
     """
-    options, tell = options or FitOptions(), tell or quiet
+    options, tell = options or FitOptions(), tell or (lambda line: None)
     if not 0 < hide < 1:
         raise ValueError(f"hide must be a share between 0 and 1, such as 0.2, got {hide}.")
     options, table = options.with_rules(table), options.read(table)
@@ -518,7 +493,7 @@ def evaluate_table(
     # Positive-unlabelled models do not use known labels, and their nuclear norms are zero.
     names = (COUPLED, NEGATIVES) if options.unlabelled else METHODS
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in names}
-    labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in names}
+    labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in METHODS}
     accuracy: list[dict[str, dict[str, float]]] = []
     hidden_labels, chosen, prior = [], [], np.zeros(observed.shape[1])
     ours = AUTOMATIC if options.automatic else COUPLED
@@ -570,8 +545,6 @@ def evaluate_table(
     counted = stacked == 1 if unlabelled else ~np.isnan(stacked)
 
     def mean(method: str, measure: str, k: int) -> float:
-        if method not in names:
-            return np.nan
         return interval([found[measure][k] for found in labels[method]], hide).mean
 
     return TableEvaluation(

@@ -24,14 +24,7 @@ from dm2l.tables._measures import (
     estimate_rows,
     predictions,
 )
-from dm2l.tables._options import (
-    FitOptions,
-    Hyperparameters,
-    Tell,
-    check_learnable,
-    fit_pipeline,
-    quiet,
-)
+from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
 from dm2l.tables._preparation import (
     Feature,
     check_columns,
@@ -210,7 +203,7 @@ def fit_table(
     >>> model.estimate.values["label_auc"].mean
     1.0
     """
-    options, tell = options or FitOptions(), tell or quiet
+    options, tell = options or FitOptions(), tell or (lambda line: None)
     if not table.label_names:
         raise ValueError(f"{table.path} was read without labels. Name its labels with labels=.")
     options, names, table = options.with_rules(table), table.label_names, options.read(table)

@@ -37,10 +37,6 @@ Floats = NDArray[np.float64]
 Tell = Callable[[str], None]
 
 
-def quiet(line: str) -> None:
-    """Ignore progress messages."""
-
-
 @dataclass(frozen=True)
 class FitOptions:
     """The model to fit to a table, and its fixed hyperparameters.
@@ -103,10 +99,6 @@ class FitOptions:
         fixed = (self.lambda_d, self.alpha, self.scoring) != (None,) * 3
         return self.kernel == "auto" and not fixed and not self.unlabelled
 
-    @property
-    def _missing_as(self) -> str | None:
-        return "unlabelled" if self.unlabelled else None
-
     def read(self, table: Table) -> Table:
         """Replace missing labels by 0 where they are read as negative."""
         columns, Y, groups = label_columns(table), table.Y.copy(), list(table.words.groups)
@@ -166,7 +158,7 @@ class Hyperparameters:
             calibration=options.calibration,
             coupling=options.coupling,
             cv=options.splitter(Y, groups),
-            missing_as=options._missing_as,
+            missing_as="unlabelled" if options.unlabelled else None,
             rules=options.rules,
             random_state=options.random_state,
             **_approximation(self.kernel, len(Y)),
@@ -206,7 +198,7 @@ def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
 
 
 def choose_hyperparameters(
-    X: Any, Y: Floats, options: FitOptions, tell: Tell = quiet, groups: Any = None
+    X: Any, Y: Floats, options: FitOptions, tell: Tell = lambda line: None, groups: Any = None
 ) -> Hyperparameters:
     """Search the hyperparameters that are not fixed, on prepared features."""
     # The kernel is selected with masked ridge (lambda_d = 0), which is much cheaper than a path
@@ -228,7 +220,7 @@ def choose_hyperparameters(
             scoring=options.scoring,
             **_approximation(kernel, len(Y), search=True),
             cv=options.splitter(Y, groups),
-            missing_as=options._missing_as,
+            missing_as="unlabelled" if options.unlabelled else None,
             refit=False,
             random_state=options.random_state,
         )
@@ -253,7 +245,7 @@ def fit_pipeline(
     *,
     label_names: Sequence[str] | None = None,
     groups: NDArray[np.intp] | None = None,
-    tell: Tell = quiet,
+    tell: Tell = lambda line: None,
 ) -> tuple[Pipeline, Hyperparameters | None]:
     """Fit a pipeline of ``columns`` and ``labels``, and return it with its hyperparameters."""
     columns = preparation(uses, inputs, raw=options.automatic)

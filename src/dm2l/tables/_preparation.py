@@ -82,10 +82,8 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
         fingerprints = chemistry.MorganFingerprints(counts=True, salts=False)
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
         described = make_pipeline(chemistry.MoleculeDescriptors(), imputer, ClippedScaler())
-        parts += [
-            (f"smiles{number}", fingerprints, name),
-            (f"descriptors{number}", described, name),
-        ]
+        parts.append((f"smiles{number}", fingerprints, name))
+        parts.append((f"descriptors{number}", described, name))
     if "score" in by_kind:  # the last columns; missing scores stay NaN in dense features
         sparse = by_kind.keys() & {"text", "smiles"}
         scores: Any = SimpleImputer(keep_empty_features=True) if sparse else "passthrough"
