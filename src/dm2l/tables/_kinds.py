@@ -304,12 +304,6 @@ def as_days(column: Any, kind: str) -> Any:
     return ((dates - pandas.Timestamp(0)) / pandas.Timedelta(days=1)).to_numpy(dtype=np.float64)
 
 
-def date_parts(names: Sequence[str], days: Any) -> dict[str, Any]:
-    """Year, month, weekday and days of a column of days, with these names."""
-    dates = require("pandas", "io").to_datetime(days, unit="D")
-    return dict(zip(names, (dates.year, dates.month, dates.day_of_week, days), strict=True))
-
-
 def as_booleans(column: Any) -> Any:
     """Convert a column to 1 and 0; values that are neither yes nor no become NaN."""
     if column.dtype.kind in "bif" and column.dropna().isin((0, 1)).all():

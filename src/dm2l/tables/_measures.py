@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from dm2l._auto._leaderboard import label_auc, label_table, on_new_rows
-from dm2l._utils.arrays import take_rows
+from dm2l._utils.arrays import Index, take_rows
 from dm2l._utils.html import Cell, block, grid
 from dm2l.completion._completer import Imputation
 from dm2l.completion._errors import check_max_error_rate
-from dm2l.io._label_columns import ColumnGroup
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.metrics import evaluate, evaluate_positive_unlabelled
 from dm2l.metrics._complete import LOWEST
@@ -23,7 +22,7 @@ from dm2l.simulate import simulate_per_label
 from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
 from dm2l.tables._preparation import table_inputs
-from dm2l.tables._reading import Table, count_cells
+from dm2l.tables._reading import Cells, Table, count_cells
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -50,11 +49,7 @@ def predictions(classifier: Any, X: Any) -> Predictions:
 
 
 def impute(
-    classifier: Any,
-    X: Any,
-    Y: Floats,
-    max_error_rate: float | None = None,
-    together: Sequence[tuple[list[int], ColumnGroup]] = (),
+    classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = None, together: Cells = ()
 ) -> Imputation:
     """Impute the missing labels of ``Y`` from prepared features and the known labels of a row."""
     bound = None
@@ -153,9 +148,8 @@ def measure(
     all_labels, all_scores = (Y, scores) if ranked is None else ranked
     given = LabelMatrix.of_signs(signs_of(all_labels))
     found |= evaluate(given, all_scores, only=(row_wise,), **options)
-    known, precision = ~np.isnan(Y), by_label(Y, scores)["average_precision"]
-    defined = ~np.isnan(precision)
-    by_row = found[row_wise]
+    precision = label_table(scores, labels.signs, range(Y.shape[1]))["average_precision"]
+    known, defined, by_row = ~np.isnan(Y), ~np.isnan(precision), found[row_wise]
     few = (~np.isnan(all_labels)).mean() < LOWEST or not by_row.standard_error <= MOST_ERROR
     unsure = by_row.kind == "estimate" and few
     return {
@@ -210,26 +204,17 @@ def _measure_positives(
     return means, {"auc": values["label_auc"], "average_precision": precision}
 
 
-def by_label(Y: Floats, scores: Floats) -> dict[str, Floats]:
-    """Return metrics of each label on its observed entries; NaN for labels without both classes."""
-    return label_table(scores, signs_of(Y), range(Y.shape[1]))
-
-
 def hold_out(
-    Y: Floats,
-    share: float,
-    seed: int,
-    groups: NDArray[np.intp] | None = None,
-    together: Sequence[list[int]] = (),
+    Y: Floats, share: float, seed: int, groups: Index | None = None, cells: Sequence[list[int]] = ()
 ) -> tuple[Floats, Floats]:
-    """Hold out the same rows of the labels in each list of ``together``, and whole groups."""
+    """Hold out the same rows of the labels in each list of ``cells``, and whole groups."""
     groups = np.arange(len(Y)) if groups is None else groups
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
     np.maximum.at(whole, groups, np.nan_to_num(Y, nan=-1.0))
     whole[whole < 0] = np.nan
     _, kept = simulate_per_label(whole, 1 - share, return_mask=True, random_state=seed)
     stays = kept[groups]
-    for labels in together:
+    for labels in cells:
         stays[:, labels] = stays[:, labels[:1]]
     return np.where(stays, Y, np.nan), np.where(stays, np.nan, Y)
 
@@ -285,7 +270,7 @@ def estimate_rows(
     options: FitOptions,
     folds: int,
     label_names: Sequence[str],
-    groups: NDArray[np.intp] | None,
+    groups: Index | None,
     tell: Tell,
 ) -> Estimate:
     """Estimate the quality on new rows, with preparation, search and calibration in each fold."""
@@ -332,11 +317,7 @@ def estimate_held_out(model: Any, Y: Floats, label_names: Sequence[str]) -> Esti
 
 
 def _estimate(
-    measured: list[dict[str, float]],
-    p: Floats,
-    fold: NDArray[np.intp],
-    Y: Floats,
-    label_names: Sequence[str],
+    measured: list[dict[str, float]], p: Floats, fold: Index, Y: Floats, label_names: Sequence[str]
 ) -> Estimate:
     if not measured:
         return Estimate({key: Interval(np.nan, np.nan, np.nan) for key, *_ in MEASURES}, 0, 0, [])
@@ -539,7 +520,8 @@ def evaluate_table(
                 found = measure(hidden, *answer, estimate=False, ranked=(observed, ranked))
                 measured[method].append(found)
                 given[called[method]] = answer
-                labels[method].append(by_label(hidden, answer.scores))
+                T = signs_of(hidden)
+                labels[method].append(label_table(answer.scores, T, table.label_names))
         accuracy.append({} if options.unlabelled else cell_accuracy(table, left, hidden, given))
     stacked, unlabelled = np.stack(hidden_labels), options.unlabelled
     counted = stacked == 1 if unlabelled else ~np.isnan(stacked)

@@ -28,7 +28,6 @@ from dm2l.tables._kinds import (
     as_text,
     check_given_kinds,
     column_kinds,
-    date_parts,
     typed_column,
 )
 from dm2l.tables._reading import Table
@@ -171,7 +170,11 @@ def typed_frame(
     warnings = []
     for use in wanted:
         values, note = typed_column(frame[use.name], use.kind, decimal, first_row)
-        columns |= date_parts(use.inputs, values) if use.kind in DATES else {use.name: values}
+        parts = [values]
+        if use.kind in DATES:
+            days = pandas.to_datetime(values, unit="D")
+            parts = [days.year, days.month, days.day_of_week, values]
+        columns |= dict(zip(use.inputs, parts, strict=True))
         if note:
             warnings.append(f"column {use.name!r}: {note}")
     return pandas.DataFrame(columns, index=range(len(frame))), warnings
