@@ -285,6 +285,10 @@ def estimate_rows(
         both &= options.unlabelled | (Y[train] == 0).any(axis=0)
         if not both.any():
             continue
+
+        def told(line: str, number: int = number) -> None:
+            tell(f"estimate {number} of {folds}: {line}")
+
         with warnings.catch_warnings():
             # A fold may lack a class of a rare label even if the table has both classes.
             warnings.simplefilter("ignore", ConstantLabelWarning)
@@ -294,7 +298,7 @@ def estimate_rows(
                 Y[train],
                 options,
                 groups=None if groups is None else groups[train],
-                tell=lambda line, number=number: tell(f"estimate {number} of {folds}: {line}"),
+                tell=told,
             )
         model = pipeline[-1]
         found = predictions(model, pipeline[:-1].transform(take_rows(inputs, test)))

@@ -124,13 +124,17 @@ class TableModel:
         """Whether the model needs scores of another model."""
         return any(use.kind == "score" for use in self.uses or ())
 
-    def prepared(self, table: Table) -> tuple[Any, Mask, list[str]]:
-        """Return the prepared features of a table, rows with invalid SMILES, and warnings."""
+    def check_labels(self, table: Table) -> None:
+        """Reject a table that was read with other labels or with another order of labels."""
         if table.label_names != self.label_names:
             raise ValueError(
                 f"{table.path} was read with the labels {table.label_names}, but the model has the "
                 f"labels {self.label_names}. Read the table with labels=model.label_names."
             )
+
+    def prepared(self, table: Table) -> tuple[Any, Mask, list[str]]:
+        """Return the prepared features of a table, rows with invalid SMILES, and warnings."""
+        self.check_labels(table)
         inputs, odd = self.inputs(table)
         return self.pipeline[:-1].transform(inputs), unread_rows(inputs, self.uses), odd
 
