@@ -16,7 +16,7 @@ from dm2l.io._label_columns import label_columns
 from dm2l.labels._logic import RuleText
 from dm2l.labels._rules import LabelRules
 from dm2l.labels._structure import Cooccurrence
-from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
+from dm2l.tables._kinds import ColumnUse, Kinds, as_text, check_kinds, column_kinds
 from dm2l.tables._measures import signs_of
 from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
 from dm2l.tables._reading import Table, count_cells
@@ -132,12 +132,12 @@ def inspect_table(
     uses = None
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
-        check_given_kinds(uses, kinds, table.frame, table.decimal)
-    counts, copies = _label_counts(table), _n_duplicates(table, uses)
-    if uses is not None:  # numbers 0 and 1 are reported as yes and no
+        check_kinds(uses, kinds, table.frame, table.decimal)
+        # Numbers 0 and 1 are reported as yes and no.
         bits = {use.name for use in uses if use.kind == "numeric"}
         bits = {name for name in bits if table.frame[name].dropna().isin((0, 1)).all()}
         uses = [replace(use, kind="boolean") if use.name in bits else use for use in uses]
+    counts, copies = _label_counts(table), _n_duplicates(table, uses)
     return Inspection(
         n_rows=table.n_rows,
         n_columns=len(table.feature_names) + len(label_columns(table)),
@@ -392,9 +392,7 @@ def _signs(column: Any) -> NDArray[np.float64] | None:
     return np.where(known, np.where(values == found[1], 1.0, -1.0), 0.0)
 
 
-def _label_like_warnings(
-    table: Table, uses: Sequence[ColumnUse], kinds: Mapping[str, str] | None
-) -> list[str]:
+def _label_like_warnings(table: Table, uses: Sequence[ColumnUse], kinds: Kinds) -> list[str]:
     """Warn about yes/no columns that have blanks or share a prefix with the labels."""
     prefixes = tuple({found[0] for name in table.label_names if (found := _PREFIX.match(name))})
     akin, like = [], []

@@ -25,6 +25,7 @@ from dm2l.io._columns import (
 # Dates with the year first, or last after day and month, or after month and day.
 DATES = ("date", "date-dmy", "date-mdy")
 KINDS = ("numeric", "boolean", "category", "text", "smiles", *DATES)
+Kinds = Mapping[str, str] | None  # kinds by the name or pattern of columns
 DATE_PARTS = ("year", "month", "weekday", "days")  # the features of a date
 
 # A value of a kind, in the words of messages.
@@ -75,11 +76,7 @@ class ColumnUse:
 
 
 def column_kinds(
-    frame: Any,
-    kinds: Mapping[str, str] | None = None,
-    *,
-    drop: Sequence[str] = (),
-    decimal: str = ".",
+    frame: Any, kinds: Kinds = None, *, drop: Sequence[str] = (), decimal: str = "."
 ) -> list[ColumnUse]:
     """Decide how every column of a data frame is used; ``kinds`` overrides the detection."""
     names = [str(name) for name in frame.columns]
@@ -150,7 +147,7 @@ def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1)
     )
 
 
-def check_given_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
+def check_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
     """Reject a kind that was given for a column without any value of that kind."""
     for use in uses if kinds else ():
         if use.kind not in _VALUES or not use.note:
@@ -289,9 +286,8 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
             texts = [with_point(text, decimal) if spelt else text for text, spelt in pairs]
         column = pandas.Series(texts, dtype=object)
     numbers = pandas.to_numeric(column, errors="coerce")
-    numbers = np.array(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
-    numbers[~np.isfinite(numbers)] = np.nan
-    return numbers
+    numbers = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def as_days(column: Any, kind: str) -> Any:

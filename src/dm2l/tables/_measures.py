@@ -15,6 +15,7 @@ from dm2l._utils.html import Cell, block, grid
 from dm2l.completion._completer import Imputation
 from dm2l.completion._errors import check_max_error_rate
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
+from dm2l.labels._entries import Floats, Mask
 from dm2l.metrics import evaluate, evaluate_positive_unlabelled
 from dm2l.metrics._complete import LOWEST
 from dm2l.model_selection import Interval, corrected_t_interval
@@ -23,9 +24,6 @@ from dm2l.tables._kinds import ColumnUse
 from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
 from dm2l.tables._preparation import table_inputs
 from dm2l.tables._reading import Cells, Table, count_cells
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 def signs_of(Y: Floats) -> NDArray[np.int8]:
@@ -200,8 +198,7 @@ def _measure_positives(
     values = {key: np.array([one[key] for one in each]) for key in each[0]}
     known_values = {key: column[~np.isnan(column)] for key, column in values.items()}
     means = {key: float(v.mean()) if len(v) else np.nan for key, v in known_values.items()}
-    precision = np.full(len(each), np.nan)
-    return means, {"auc": values["label_auc"], "average_precision": precision}
+    return means, {"auc": values["label_auc"], "average_precision": np.full(len(each), np.nan)}
 
 
 def hold_out(
@@ -289,9 +286,8 @@ def estimate_rows(
         def told(line: str, number: int = number) -> None:
             tell(f"estimate {number} of {folds}: {line}")
 
-        with warnings.catch_warnings():
-            # A fold may lack a class of a rare label even if the table has both classes.
-            warnings.simplefilter("ignore", ConstantLabelWarning)
+        # A fold may lack a class of a rare label even if the table has both classes.
+        with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
             pipeline, _ = fit_pipeline(
                 take_rows(inputs, train),
                 uses,
@@ -308,7 +304,7 @@ def estimate_rows(
     return _estimate(measured, held, fold, Y, label_names)
 
 
-def estimate_held_out(model: Any, Y: Floats, label_names: Sequence[str]) -> Estimate:
+def estimate_auto(model: Any, Y: Floats, label_names: Sequence[str]) -> Estimate:
     """Estimate the quality on new rows from the out-of-fold probabilities of AutoClassifier."""
     p, fold = model.held_out_, model.held_out_folds_
     measured = []
@@ -330,7 +326,6 @@ def _estimate(
     table = label_table(eta, T, label_names, fold)
     columns: list[list[Any]] = [np.asarray(column).tolist() for column in table.values()]
     rows = [LabelEstimate(*row) for row in zip(*columns, strict=True)]
-    defined = [row for row in rows if not np.isnan(row.auc)]
     values = {key: new_rows([m[key] for m in measured]) for key in measured[0]}
     if any(np.isnan(m["label_ranking_average_precision"]) for m in measured):
         values["label_ranking_average_precision"] = Interval(np.nan, np.nan, np.nan)
@@ -338,7 +333,12 @@ def _estimate(
     by_rows = label_auc(eta, T, fold)[0]
     if np.isfinite(by_rows.mean):  # undefined for positive-unlabelled labels
         values["label_auc"] = on_new_rows(by_rows, len(measured), 1.0)
-    return Estimate(values, int((~np.isnan(Y)).sum()), len(measured), defined)
+    return Estimate(
+        values,
+        int((~np.isnan(Y)).sum()),
+        len(measured),
+        [row for row in rows if row.auc == row.auc],
+    )
 
 
 def new_rows(values: Sequence[float]) -> Interval:
@@ -351,12 +351,8 @@ def new_rows(values: Sequence[float]) -> Interval:
 
 
 # The first two methods share one fit and differ in the use of the known labels of a row.
-COUPLED, ALONE, RIDGE, NEGATIVES = METHODS = (
-    "DM2L",
-    "features alone",
-    "masked ridge",
-    "missing = negative",
-)
+METHODS = ("DM2L", "features alone", "masked ridge", "missing = negative")
+COUPLED, ALONE, RIDGE, NEGATIVES = METHODS
 AUTOMATIC = "automatic"  # name of the first method if it is AutoClassifier
 SHORT = {AUTOMATIC: "auto", ALONE: "alone", RIDGE: "ridge", NEGATIVES: "as no"}
 

@@ -22,14 +22,7 @@ from dm2l._utils import require
 from dm2l._utils.arrays import factorize
 from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError
-from dm2l.tables._kinds import (
-    DATES,
-    ColumnUse,
-    as_text,
-    check_given_kinds,
-    column_kinds,
-    typed_column,
-)
+from dm2l.tables._kinds import DATES, ColumnUse, as_text, check_kinds, column_kinds, typed_column
 from dm2l.tables._reading import Table
 
 MAX_CATEGORIES = 500  # maximum number of categories in a column
@@ -199,7 +192,7 @@ def table_inputs(
     if isinstance(groups, str) and groups in table.frame.columns:
         column, drop = groups, [*drop, groups]
     uses = usable(table.frame, kinds, drop, table.decimal, str(table.path))
-    check_given_kinds(uses, kinds, table.frame, table.decimal)
+    check_kinds(uses, kinds, table.frame, table.decimal)
     why = "used to group rows"
     uses = [replace(use, reason=why) if use.name == column else use for use in uses]
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)

@@ -233,8 +233,7 @@ def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
     """Read feature columns again with the text exactly as in the file."""
     frame = table.frame[list(names)]
     if table.file is not None:
-        text = dict.fromkeys(names, str)
-        frame = table.file.frame(text, usecols=list(names), na_filter=False)
+        frame = table.file.frame(dict.fromkeys(names, str), usecols=list(names), na_filter=False)
         frame = frame.where(frame != "")
     cells = frame.astype(object).where(frame.notna(), None)
     return {name: cells[name].tolist() for name in names}

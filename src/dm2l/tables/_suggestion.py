@@ -49,7 +49,8 @@ from dm2l._solvers.maps import KernelMap
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._correlation import row_gains, trust
 from dm2l.completion._covariance import conditional_moments
-from dm2l.tables._measures import Floats, Mask, impute
+from dm2l.labels._entries import Floats, Mask
+from dm2l.tables._measures import impute
 from dm2l.tables._model import TableModel
 from dm2l.tables._reading import Cells, Table
 
@@ -225,10 +226,9 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
         X = F  # without missing scores, and on one scale
     directions = _directions(classifier, X)
     alpha = 1.0  # the squared norm of a row in the space of an rbf kernel
-    if hasattr(classifier, "alpha") and (
-        classifier.kernel == "linear" or not isinstance(classifier.alpha, str)
-    ):
-        alpha = ridge_value(classifier.alpha, X)
+    given = getattr(classifier, "alpha", "")  # text is a rule for linear models
+    if not isinstance(given, str) or (given and classifier.kernel == "linear"):
+        alpha = ridge_value(given, X)
     # 2 p (1 - p) decreases by twice the squared change of the probability.
     effect = 2 * skill * answer_effects(directions, Y, alpha, slope)
     return AnswerValues(p, gains, effect, part, directions, alpha, slope, skill)
