@@ -142,8 +142,8 @@ def _added_places(table: Table, present: Sequence[str]) -> dict[str, int]:
             f"{table.path} already has a column {both[0]!r}. Write probabilities to a second file "
             "with --details, or rename the column."
         )
-    new = (name for name in names if name not in places)
-    places |= {name: len(present) + j for j, name in enumerate(new)}
+    for name in names:
+        places.setdefault(name, len(places))
     return {name: places[name] for name in names}
 
 

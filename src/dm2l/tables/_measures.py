@@ -69,7 +69,7 @@ def impute(
     for labels, _ in together:
         cells[:, labels] = missing[:, labels].all(axis=1, keepdims=True)
     found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound, ~cells)
-    # Labels of a cell are missing together: their correlation with each other cannot be used.
+    # Labels of a cell are missing together, but known together in training: features decide.
     if together:
         alone, implied = predictions(classifier, X), np.broadcast_to(found.implied, Y.shape)
         for labels, _ in together:
@@ -98,7 +98,6 @@ MEASURES = (
     ("accuracy", "accuracy", True),
     ("brier", "Brier score", False),
 )
-
 
 MOST_ERROR = 0.1  # largest standard error of the row-wise metric for complete rows
 
@@ -333,12 +332,8 @@ def _estimate(
     by_rows = label_auc(eta, T, fold)[0]
     if np.isfinite(by_rows.mean):  # undefined for positive-unlabelled labels
         values["label_auc"] = on_new_rows(by_rows, len(measured), 1.0)
-    return Estimate(
-        values,
-        int((~np.isnan(Y)).sum()),
-        len(measured),
-        [row for row in rows if row.auc == row.auc],
-    )
+    defined = [row for row in rows if not np.isnan(row.auc)]
+    return Estimate(values, int((~np.isnan(Y)).sum()), len(measured), defined)
 
 
 def new_rows(values: Sequence[float]) -> Interval:
