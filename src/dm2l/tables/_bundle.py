@@ -65,7 +65,6 @@ def save_bundle(model: TableModel, path: str | Path) -> None:
     >>> again.label_names, again.settings == model.settings
     (['toxic'], True)
     """
-    # The record of the table is stored as an attribute of the classifier.
     model.classifier.table_ = {
         name: plain_values(getattr(model, name), json=False) for name in _record_types()
     }
@@ -203,12 +202,9 @@ def _check_parts(model: TableModel) -> None:
         and hasattr(classifier, "label_names_")
         and [str(name) for name in classifier.label_names_] == model.label_names
         and _prepares(pipeline[0], model)
+        and len(model.features) == classifier.n_features_in_
+        and (model.sample is None or model.sample.shape[1] == classifier.n_features_in_)
     )
-    if proper:
-        n_features = len(model.features)
-        proper = n_features == classifier.n_features_in_ and (
-            model.sample is None or model.sample.shape[1] == n_features
-        )
     if not proper:
         raise ModelFileError("its pipeline does not match its record of the table.")
 
@@ -232,14 +228,12 @@ def _prepares(transformer: Any, model: TableModel) -> bool:
         if isinstance(columns, str) is not one or type(part) not in _STEPS.get(form, ()):
             return False
         first = MoleculeDescriptors if form == "descriptors" else SimpleImputer
-        if type(part) is Pipeline and type(part.steps[0][1]) is not first:
-            return False
+        other = type(part) is Pipeline and type(part.steps[0][1]) is not first
         # scikit-learn replaces "passthrough" by a transformer without a function.
-        if type(part) is FunctionTransformer and part.func is not None:
-            return False
+        other |= type(part) is FunctionTransformer and part.func is not None
         named = [columns] if one else list(columns)
         main = {"letters": "text", "descriptors": "smiles"}.get(form, form)
-        if any(kinds.get(column) != main for column in named):
+        if other or any(kinds.get(column) != main for column in named):
             return False
         seen += named if form == main else []
     return sorted(seen) == sorted(kinds) == sorted(transformer.feature_names_in_)

@@ -211,8 +211,7 @@ def completion_summary(found: Completion, limit: float | None = None) -> list[st
         some = found.lowest_bound < 1
         return [f"Nothing was filled: {lowest if some else 'no bound fills anything'}."]
     lines = [f"{n_filled} of {n_missing} missing labels were filled."]
-    values, yes, no = found.expected_wrong_values, found.expected_wrong_yes, found.expected_wrong_no
-    rates = {"yes": yes, "no": no, "values": values}
+    rates = {what: getattr(found, f"expected_wrong_{what}") for what in ("yes", "no", "values")}
     parts = ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items() if rate == rate)
     if parts:
         most, end = "at most " * bounded, "" if limit is None else f" Limit: {100 * limit:.4g}%."
@@ -302,8 +301,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     Y = np.where(unread[:, None], np.nan, table.Y)
     cells = [labels for labels, _ in table.exclusive]
     T, scores, trained = model.classifier._held_out_labels(X, Y)
-    completer = model.classifier._completer
-    found = completer.find_label_errors(T, scores, refit=trained, together=cells)
+    found = model.classifier._completer.find_label_errors(T, scores, refit=trained, together=cells)
     # Suspected blanks include rows with invalid SMILES.
     first = np.flatnonzero(~unread[found.row])[:top]
     row, label = found.row[first], found.label[first]

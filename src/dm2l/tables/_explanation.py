@@ -12,7 +12,7 @@ from dm2l._auto._score_classifier import ScoreClassifier
 from dm2l._utils.arrays import to_numpy
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._label_columns import label_columns
-from dm2l.tables._measures import Floats
+from dm2l.labels._entries import Floats
 from dm2l.tables._model import TableModel
 from dm2l.tables._options import Tell
 
@@ -96,16 +96,12 @@ def explain_model(
         columns = [feature.name for feature in model.features]
     else:
         columns, weights = _by_shuffling(model, chosen, random_state, tell)
-    return [
-        Explanation(
-            names[k],
-            _strongest(columns, weights[k], top),
-            _strongest(
-                np.delete(names, same[k]).tolist(), np.delete(model.correlation[k], same[k]), top
-            ),
-        )
-        for k in chosen
-    ]
+    found = []
+    for k in chosen:
+        others, near = (np.delete(values, same[k]) for values in (names, model.correlation[k]))
+        together = _strongest(others.tolist(), near, top)
+        found.append(Explanation(names[k], _strongest(columns, weights[k], top), together))
+    return found
 
 
 def _by_shuffling(
@@ -115,7 +111,6 @@ def _by_shuffling(
     classifier = model.classifier
     rng, automatic = np.random.RandomState(random_state), isinstance(classifier, AutoClassifier)
     if automatic:
-        # each word or bit is a separate feature
         sources = [feature.name for feature in model.features]
         slopes = classifier._column_weights(model.sample)
         if len(sources) > MOST_FEATURES:

@@ -34,8 +34,6 @@ from dm2l.tables._reading import Table
 # Numbers without leading zeros and with at most the 15 digits that Excel keeps.
 _NUMBER = re.compile(r"-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(\.\d+)?")
 
-Spelling = tuple[Any, Any]  # the texts or values for positive and negative labels in a column
-
 
 class ColumnAnswers(NamedTuple):
     """The answers for the cells of a label column: the values that filled cells get."""
@@ -144,16 +142,13 @@ def _added_places(table: Table, present: Sequence[str]) -> dict[str, int]:
             f"{table.path} already has a column {both[0]!r}. Write probabilities to a second file "
             "with --details, or rename the column."
         )
-    new = (name for name in names if name not in places)
-    places |= {name: len(present) + j for j, name in enumerate(new)}
+    for name in names:
+        places.setdefault(name, len(places))
     return {name: places[name] for name in names}
 
 
 def _answers(
-    completion: Completion,
-    table: Table,
-    cells: Sequence[Sequence[Any]],
-    write: Callable[[str], Any] = str,
+    done: Completion, table: Table, cells: Sequence[Any], write: Callable[[str], Any] = str
 ) -> list[ColumnAnswers]:
     """Return the answers for each label column, written like its ``cells``."""
     columns, found = label_columns(table), []
@@ -168,7 +163,6 @@ def _answers(
             if both or not (pairs[name] and table.words.positive):
                 pairs[name] = spelling or pairs[name]
     usual = next(filter(None, pairs.values()), ("1", "0"))
-    done = completion
     for (name, (labels, group)), given in zip(columns.items(), cells, strict=True):
         arrays = (done.missing, done.filled, done.filled & done.positive, done.look)
         missing, filled, yes, look = (array[:, labels] for array in arrays)
@@ -197,32 +191,26 @@ def _answers(
     return found
 
 
-def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> Spelling | None:
+def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> tuple[Any, Any] | None:
     """Find the most common values of positives and negatives; None without observed entries."""
     sides = (np.flatnonzero(answers == wanted).tolist() for wanted in (1.0, 0.0))
     return commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
 
 
 def _write_text(
-    completion: Completion,
-    table: Table,
-    marks: MissingMarkers,
-    inline: bool,
-    path: Path,
-    safe: bool,
+    done: Completion, table: Table, marks: MissingMarkers, inline: bool, path: Path, safe: bool
 ) -> list[ColumnAnswers]:
     file: Any = table.file
     text, separator = file.text(), file.separator
     byte_order_mark = "\ufeff" if text.startswith("\ufeff") else ""
-    text = text.removeprefix("\ufeff")
-    lines = list(records(text, separator))
+    lines = list(records(text.removeprefix("\ufeff"), separator))
     header = next(i for i, record in enumerate(lines) if not record.blank)
     names = file.names
     places = [names.index(name) for name in label_columns(table)]
     rows = [i for i in range(header + 1, len(lines)) if not lines[i].blank]
     _check_rows(table, names, [lines[i] for i in rows], inline)
     columns = [[lines[i].cells[place] for i in rows] for place in places]
-    answers = _answers(completion, table, columns, lambda value: quote(value, separator))
+    answers = _answers(done, table, columns, lambda value: quote(value, separator))
     added = _added_places(table, names) if inline else {}
     new = [name for name, place in added.items() if place >= len(names)]
     quoted = all(cell.startswith('"') for cell in lines[header].cells)

@@ -16,7 +16,7 @@ from dm2l.io._label_columns import label_columns
 from dm2l.labels._logic import RuleText
 from dm2l.labels._rules import LabelRules
 from dm2l.labels._structure import Cooccurrence
-from dm2l.tables._kinds import ColumnUse, as_text, check_given_kinds, column_kinds
+from dm2l.tables._kinds import ColumnUse, Kinds, as_text, check_kinds, column_kinds
 from dm2l.tables._measures import signs_of
 from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
 from dm2l.tables._reading import Table, count_cells
@@ -52,10 +52,7 @@ class LabelCount:
 
 @dataclass(frozen=True)
 class RuleCandidate:
-    """A rule that almost all rows obey: it holds in ``holds`` of ``rows`` rows.
-
-    ``at_least`` is a lower 95 % confidence bound of the share of rows in which it holds.
-    """
+    """A rule that ``holds`` of ``rows`` rows obey, with a lower 95 % bound of their share."""
 
     rule: str
     rows: int
@@ -90,9 +87,7 @@ class Inspection:
             counts = (count.positive, count.negative, count.missing)
             shares = tuple((k / n, colour) for k, colour in zip(counts, colours, strict=True))
             rows.append([count.label, *counts, Bar(shares, "yes, no, missing")])
-        kinds = Counter(
-            use.kind if use.used else f"{use.kind} (left out)" for use in self.uses or ()
-        )
+        kinds = Counter(use.kind + " (left out)" * (not use.used) for use in self.uses or ())
         return block(
             f"{self.n_rows:,} rows, {self.n_columns} columns, {self.n_label_columns} label columns",
             grid(("label", "yes", "no", "missing", "shares"), rows),
@@ -137,12 +132,12 @@ def inspect_table(
     uses = None
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
-        check_given_kinds(uses, kinds, table.frame, table.decimal)
-    counts, copies = _label_counts(table), _n_duplicates(table, uses)
-    if uses is not None:  # numbers 0 and 1 are reported as yes and no
+        check_kinds(uses, kinds, table.frame, table.decimal)
+        # Numbers 0 and 1 are reported as yes and no.
         bits = {use.name for use in uses if use.kind == "numeric"}
         bits = {name for name in bits if table.frame[name].dropna().isin((0, 1)).all()}
         uses = [replace(use, kind="boolean") if use.name in bits else use for use in uses]
+    counts, copies = _label_counts(table), _n_duplicates(table, uses)
     return Inspection(
         n_rows=table.n_rows,
         n_columns=len(table.feature_names) + len(label_columns(table)),
@@ -326,12 +321,10 @@ def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
 def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
     """Warn about columns that are left out, and about unexpected values."""
     left_out: dict[str, list[str]] = {}
-    noted = []
+    noted = [f"column {use.name!r}: {use.note}" for use in uses if use.used and use.note]
     for use in uses:
         if not use.used:
             left_out.setdefault(use.reason, []).append(use.name)
-        elif use.note:
-            noted.append(f"column {use.name!r}: {use.note}")
     found = [
         f"column {names[0]!r} is left out: {reason}"
         if len(names) == 1
@@ -371,11 +364,8 @@ def _list_warnings(table: Table) -> list[str]:
 
 def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     """Warn about columns with two values that equal a label wherever both are known."""
-    two = [
-        (use.name, signs)
-        for use in uses
-        if use.used and (signs := _signs(table.frame[use.name])) is not None
-    ]
+    coded = {use.name: _signs(table.frame[use.name]) for use in uses if use.used}
+    two = [(name, signs) for name, signs in coded.items() if signs is not None]
     if not two:
         return []
     C, T = np.array([signs for _, signs in two]), signs_of(table.Y).astype(np.float64)
@@ -402,9 +392,7 @@ def _signs(column: Any) -> NDArray[np.float64] | None:
     return np.where(known, np.where(values == found[1], 1.0, -1.0), 0.0)
 
 
-def _label_like_warnings(
-    table: Table, uses: Sequence[ColumnUse], kinds: Mapping[str, str] | None
-) -> list[str]:
+def _label_like_warnings(table: Table, uses: Sequence[ColumnUse], kinds: Kinds) -> list[str]:
     """Warn about yes/no columns that have blanks or share a prefix with the labels."""
     prefixes = tuple({found[0] for name in table.label_names if (found := _PREFIX.match(name))})
     akin, like = [], []
@@ -425,11 +413,9 @@ def _label_like_warnings(
     like = akin + like
     if not like:
         return []
-    one, several = (
-        ("column has", "it is a label", "it"),
-        ("columns have", "they are labels", "them"),
-    )
-    columns, are, them = one if len(like) == 1 else several
+    columns, are, them = "columns have", "they are labels", "them"
+    if len(like) == 1:
+        columns, are, them = "column has", "it is a label", "it"
     return [
         f"{len(like)} feature {columns} values like those of a label ({_some(like)}). If {are}, "
         f"name {them} with --labels or leave {them} out with --drop. To keep {them} without this "

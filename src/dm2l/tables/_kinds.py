@@ -25,6 +25,7 @@ from dm2l.io._columns import (
 # Dates with the year first, or last after day and month, or after month and day.
 DATES = ("date", "date-dmy", "date-mdy")
 KINDS = ("numeric", "boolean", "category", "text", "smiles", *DATES)
+Kinds = Mapping[str, str] | None  # kinds by the name or pattern of columns
 DATE_PARTS = ("year", "month", "weekday", "days")  # the features of a date
 
 # A value of a kind, in the words of messages.
@@ -75,11 +76,7 @@ class ColumnUse:
 
 
 def column_kinds(
-    frame: Any,
-    kinds: Mapping[str, str] | None = None,
-    *,
-    drop: Sequence[str] = (),
-    decimal: str = ".",
+    frame: Any, kinds: Kinds = None, *, drop: Sequence[str] = (), decimal: str = "."
 ) -> list[ColumnUse]:
     """Decide how every column of a data frame is used; ``kinds`` overrides the detection."""
     names = [str(name) for name in frame.columns]
@@ -150,7 +147,7 @@ def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1)
     )
 
 
-def check_given_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
+def check_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str) -> None:
     """Reject a kind that was given for a column without any value of that kind."""
     for use in uses if kinds else ():
         if use.kind not in _VALUES or not use.note:
@@ -183,9 +180,8 @@ def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
     if types.is_datetime64_any_dtype(dtype):
         return ColumnUse(name, "date")
     for value in present.to_numpy(dtype=object):
-        if not isinstance(value, (str, bool, int, float, np.number)):
-            if hasattr(value, "year"):
-                continue
+        known = isinstance(value, (str, bool, int, float, np.number)) or hasattr(value, "year")
+        if not known:
             return ColumnUse(name, "unusable", f"holds values of type {type(value).__name__}")
     return _guess_text(name, column, decimal)
 
@@ -243,9 +239,8 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
     n_rows, different = len(present), len(set(present))
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:
-        return ColumnUse(
-            name, "identifier", "a different single word in every row; pass --kind to use it"
-        )
+        why = "a different single word in every row; pass --kind to use it"
+        return ColumnUse(name, "identifier", why)
     if different <= min(MOST, max(FEW, n_rows // 10)) and (words < 4 or 2 * different <= n_rows):
         return ColumnUse(name, "category")
     if words >= 2:
@@ -254,9 +249,8 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
         return ColumnUse(name, "text")
     if 2 * different <= n_rows:
         return ColumnUse(name, "category", note=f"a category with {different} values")
-    return ColumnUse(
-        name, "unusable", f"{different} different values in {n_rows} rows, too many for a category"
-    )
+    why = f"{different} different values in {n_rows} rows, too many for a category"
+    return ColumnUse(name, "unusable", why)
 
 
 def _are_smiles(name: str, texts: Any) -> bool:
@@ -292,9 +286,8 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
             texts = [with_point(text, decimal) if spelt else text for text, spelt in pairs]
         column = pandas.Series(texts, dtype=object)
     numbers = pandas.to_numeric(column, errors="coerce")
-    numbers = np.array(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
-    numbers[~np.isfinite(numbers)] = np.nan
-    return numbers
+    numbers = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def as_days(column: Any, kind: str) -> Any:
@@ -305,12 +298,6 @@ def as_days(column: Any, kind: str) -> Any:
     found.columns = [{"y": "year", "m": "month", "d": "day"}[part] for part in order]
     dates = pandas.to_datetime(found, errors="coerce")
     return ((dates - pandas.Timestamp(0)) / pandas.Timedelta(days=1)).to_numpy(dtype=np.float64)
-
-
-def date_parts(names: Sequence[str], days: Any) -> dict[str, Any]:
-    """Year, month, weekday and days of a column of days, with these names."""
-    dates = require("pandas", "io").to_datetime(days, unit="D")
-    return dict(zip(names, (dates.year, dates.month, dates.day_of_week, days), strict=True))
 
 
 def as_booleans(column: Any) -> Any:

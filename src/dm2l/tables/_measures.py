@@ -10,30 +10,20 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from dm2l._auto._leaderboard import label_auc, label_table, on_new_rows
-from dm2l._utils.arrays import take_rows
+from dm2l._utils.arrays import Index, take_rows
 from dm2l._utils.html import Cell, block, grid
 from dm2l.completion._completer import Imputation
 from dm2l.completion._errors import check_max_error_rate
-from dm2l.io._label_columns import ColumnGroup
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
+from dm2l.labels._entries import Floats, Mask
 from dm2l.metrics import evaluate, evaluate_positive_unlabelled
 from dm2l.metrics._complete import LOWEST
 from dm2l.model_selection import Interval, corrected_t_interval
 from dm2l.simulate import simulate_per_label
 from dm2l.tables._kinds import ColumnUse
-from dm2l.tables._options import (
-    FitOptions,
-    Hyperparameters,
-    Tell,
-    check_learnable,
-    fit_pipeline,
-    quiet,
-)
+from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
 from dm2l.tables._preparation import table_inputs
-from dm2l.tables._reading import Table, count_cells
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from dm2l.tables._reading import Cells, Table, count_cells
 
 
 def signs_of(Y: Floats) -> NDArray[np.int8]:
@@ -57,18 +47,9 @@ def predictions(classifier: Any, X: Any) -> Predictions:
 
 
 def impute(
-    classifier: Any,
-    X: Any,
-    Y: Floats,
-    max_error_rate: float | None = None,
-    together: Sequence[tuple[list[int], ColumnGroup]] = (),
+    classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = None, together: Cells = ()
 ) -> Imputation:
-    """Impute the missing labels of ``Y`` from prepared features and the known labels of a row.
-
-    The labels of a column with several values, in ``together``, are missing together, but known
-    together in training, so that their correlation cannot be used: only features are. With
-    ``max_error_rate``, their value is chosen if its probability is at least one minus that rate.
-    """
+    """Impute the missing labels of ``Y`` from prepared features and the known labels of a row."""
     bound = None
     if max_error_rate is not None:
         if getattr(classifier, "missing_as", None) == "unlabelled":
@@ -88,6 +69,7 @@ def impute(
     for labels, _ in together:
         cells[:, labels] = missing[:, labels].all(axis=1, keepdims=True)
     found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound, ~cells)
+    # Labels of a cell are missing together, but known together in training: features decide.
     if together:
         alone, implied = predictions(classifier, X), np.broadcast_to(found.implied, Y.shape)
         for labels, _ in together:
@@ -117,10 +99,7 @@ MEASURES = (
     ("brier", "Brier score", False),
 )
 
-
-# Largest standard error of the row-wise metric: with a larger one, as in rows with few observed
-# entries, one fold cannot show the value for complete rows.
-MOST_ERROR = 0.1
+MOST_ERROR = 0.1  # largest standard error of the row-wise metric for complete rows
 
 
 @dataclass(frozen=True)
@@ -155,12 +134,8 @@ def measure(
     estimate: bool = True,
     ranked: tuple[Floats, Floats] | None = None,
 ) -> dict[str, float]:
-    """Compute all metrics on observed entries; rankings of rows are estimated for full rows.
-
-    With ``estimate``, all metrics are estimated for complete labels. ``ranked`` holds all observed
-    labels of the rows, and scores that no model computed that was fitted to them. They rank rows,
-    because the few held-out labels of a row are easier to rank than all of its labels.
-    """
+    """Compute all metrics on observed entries; ``estimate`` estimates them for complete labels."""
+    # All observed labels and out-of-fold scores rank rows, because few labels are easier to rank.
     # A row without negatives would count as ranked perfectly; "published" leaves it out.
     labels, row_wise = LabelMatrix.of_signs(signs_of(Y)), "label_ranking_average_precision"
     options: dict[str, Any] = {"convention": "published", "y_pred": positive.astype(float)}
@@ -170,9 +145,8 @@ def measure(
     all_labels, all_scores = (Y, scores) if ranked is None else ranked
     given = LabelMatrix.of_signs(signs_of(all_labels))
     found |= evaluate(given, all_scores, only=(row_wise,), **options)
-    known, precision = ~np.isnan(Y), by_label(Y, scores)["average_precision"]
-    defined = ~np.isnan(precision)
-    by_row = found[row_wise]
+    precision = label_table(scores, labels.signs, range(Y.shape[1]))["average_precision"]
+    known, defined, by_row = ~np.isnan(Y), ~np.isnan(precision), found[row_wise]
     few = (~np.isnan(all_labels)).mean() < LOWEST or not by_row.standard_error <= MOST_ERROR
     unsure = by_row.kind == "estimate" and few
     return {
@@ -223,33 +197,20 @@ def _measure_positives(
     values = {key: np.array([one[key] for one in each]) for key in each[0]}
     known_values = {key: column[~np.isnan(column)] for key, column in values.items()}
     means = {key: float(v.mean()) if len(v) else np.nan for key, v in known_values.items()}
-    precision = np.full(len(each), np.nan)
-    return means, {"auc": values["label_auc"], "average_precision": precision}
-
-
-def by_label(Y: Floats, scores: Floats) -> dict[str, Floats]:
-    """Return metrics of each label on its observed entries; NaN for labels without both classes."""
-    return label_table(scores, signs_of(Y), range(Y.shape[1]))
+    return means, {"auc": values["label_auc"], "average_precision": np.full(len(each), np.nan)}
 
 
 def hold_out(
-    Y: Floats,
-    share: float,
-    seed: int,
-    groups: NDArray[np.intp] | None = None,
-    together: Sequence[list[int]] = (),
+    Y: Floats, share: float, seed: int, groups: Index | None = None, cells: Sequence[list[int]] = ()
 ) -> tuple[Floats, Floats]:
-    """Split labels into training and held-out labels; groups are held out as a whole.
-
-    The labels in each list of ``together`` are held out in the same rows.
-    """
+    """Hold out the same rows of the labels in each list of ``cells``, and whole groups."""
     groups = np.arange(len(Y)) if groups is None else groups
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
     np.maximum.at(whole, groups, np.nan_to_num(Y, nan=-1.0))
     whole[whole < 0] = np.nan
     _, kept = simulate_per_label(whole, 1 - share, return_mask=True, random_state=seed)
     stays = kept[groups]
-    for labels in together:
+    for labels in cells:
         stays[:, labels] = stays[:, labels[:1]]
     return np.where(stays, Y, np.nan), np.where(stays, np.nan, Y)
 
@@ -305,7 +266,7 @@ def estimate_rows(
     options: FitOptions,
     folds: int,
     label_names: Sequence[str],
-    groups: NDArray[np.intp] | None,
+    groups: Index | None,
     tell: Tell,
 ) -> Estimate:
     """Estimate the quality on new rows, with preparation, search and calibration in each fold."""
@@ -324,9 +285,8 @@ def estimate_rows(
         def told(line: str, number: int = number) -> None:
             tell(f"estimate {number} of {folds}: {line}")
 
-        with warnings.catch_warnings():
-            # A fold may lack a class of a rare label even if the table has both classes.
-            warnings.simplefilter("ignore", ConstantLabelWarning)
+        # A fold may lack a class of a rare label even if the table has both classes.
+        with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
             pipeline, _ = fit_pipeline(
                 take_rows(inputs, train),
                 uses,
@@ -339,12 +299,11 @@ def estimate_rows(
         found = predictions(model, pipeline[:-1].transform(take_rows(inputs, test)))
         prior = model.class_prior_ if options.unlabelled else None
         measured.append(_measure_answer(Y[test], found, prior))
-        held[test] = found.probabilities
-        fold[test] = number - 1
+        held[test], fold[test] = found.probabilities, number - 1
     return _estimate(measured, held, fold, Y, label_names)
 
 
-def estimate_held_out(model: Any, Y: Floats, label_names: Sequence[str]) -> Estimate:
+def estimate_auto(model: Any, Y: Floats, label_names: Sequence[str]) -> Estimate:
     """Estimate the quality on new rows from the out-of-fold probabilities of AutoClassifier."""
     p, fold = model.held_out_, model.held_out_folds_
     measured = []
@@ -357,11 +316,7 @@ def estimate_held_out(model: Any, Y: Floats, label_names: Sequence[str]) -> Esti
 
 
 def _estimate(
-    measured: list[dict[str, float]],
-    p: Floats,
-    fold: NDArray[np.intp],
-    Y: Floats,
-    label_names: Sequence[str],
+    measured: list[dict[str, float]], p: Floats, fold: Index, Y: Floats, label_names: Sequence[str]
 ) -> Estimate:
     if not measured:
         return Estimate({key: Interval(np.nan, np.nan, np.nan) for key, *_ in MEASURES}, 0, 0, [])
@@ -370,7 +325,6 @@ def _estimate(
     table = label_table(eta, T, label_names, fold)
     columns: list[list[Any]] = [np.asarray(column).tolist() for column in table.values()]
     rows = [LabelEstimate(*row) for row in zip(*columns, strict=True)]
-    defined = [row for row in rows if not np.isnan(row.auc)]
     values = {key: new_rows([m[key] for m in measured]) for key in measured[0]}
     if any(np.isnan(m["label_ranking_average_precision"]) for m in measured):
         values["label_ranking_average_precision"] = Interval(np.nan, np.nan, np.nan)
@@ -378,6 +332,7 @@ def _estimate(
     by_rows = label_auc(eta, T, fold)[0]
     if np.isfinite(by_rows.mean):  # undefined for positive-unlabelled labels
         values["label_auc"] = on_new_rows(by_rows, len(measured), 1.0)
+    defined = [row for row in rows if not np.isnan(row.auc)]
     return Estimate(values, int((~np.isnan(Y)).sum()), len(measured), defined)
 
 
@@ -391,12 +346,8 @@ def new_rows(values: Sequence[float]) -> Interval:
 
 
 # The first two methods share one fit and differ in the use of the known labels of a row.
-COUPLED, ALONE, RIDGE, NEGATIVES = METHODS = (
-    "DM2L",
-    "features alone",
-    "masked ridge",
-    "missing = negative",
-)
+METHODS = ("DM2L", "features alone", "masked ridge", "missing = negative")
+COUPLED, ALONE, RIDGE, NEGATIVES = METHODS
 AUTOMATIC = "automatic"  # name of the first method if it is AutoClassifier
 SHORT = {AUTOMATIC: "auto", ALONE: "alone", RIDGE: "ridge", NEGATIVES: "as no"}
 
@@ -509,7 +460,7 @@ def evaluate_table(
     >>> found.methods["DM2L"]["label_auc"].mean
     1.0
     """
-    options, tell = options or FitOptions(), tell or quiet
+    options, tell = options or FitOptions(), tell or (lambda line: None)
     if not 0 < hide < 1:
         raise ValueError(f"hide must be a share between 0 and 1, such as 0.2, got {hide}.")
     options, table = options.with_rules(table), options.read(table)
@@ -518,7 +469,7 @@ def evaluate_table(
     # Positive-unlabelled models do not use known labels, and their nuclear norms are zero.
     names = (COUPLED, NEGATIVES) if options.unlabelled else METHODS
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in names}
-    labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in names}
+    labels: dict[str, list[dict[str, Floats]]] = {name: [] for name in METHODS}
     accuracy: list[dict[str, dict[str, float]]] = []
     hidden_labels, chosen, prior = [], [], np.zeros(observed.shape[1])
     ours = AUTOMATIC if options.automatic else COUPLED
@@ -564,14 +515,13 @@ def evaluate_table(
                 found = measure(hidden, *answer, estimate=False, ranked=(observed, ranked))
                 measured[method].append(found)
                 given[called[method]] = answer
-                labels[method].append(by_label(hidden, answer.scores))
+                T = signs_of(hidden)
+                labels[method].append(label_table(answer.scores, T, table.label_names))
         accuracy.append({} if options.unlabelled else cell_accuracy(table, left, hidden, given))
     stacked, unlabelled = np.stack(hidden_labels), options.unlabelled
     counted = stacked == 1 if unlabelled else ~np.isnan(stacked)
 
     def mean(method: str, measure: str, k: int) -> float:
-        if method not in names:
-            return np.nan
         return interval([found[measure][k] for found in labels[method]], hide).mean
 
     return TableEvaluation(

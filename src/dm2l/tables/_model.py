@@ -13,25 +13,11 @@ from dm2l._utils.arrays import take_rows
 from dm2l.io._columns import LabelNames
 from dm2l.io._label_columns import LabelVocabulary, label_columns
 from dm2l.labels import ConstantLabelWarning
+from dm2l.labels._entries import Floats, Mask
 from dm2l.labels._rules import LabelRules
 from dm2l.tables._kinds import ColumnUse
-from dm2l.tables._measures import (
-    Estimate,
-    Floats,
-    Mask,
-    Predictions,
-    estimate_held_out,
-    estimate_rows,
-    predictions,
-)
-from dm2l.tables._options import (
-    FitOptions,
-    Hyperparameters,
-    Tell,
-    check_learnable,
-    fit_pipeline,
-    quiet,
-)
+from dm2l.tables._measures import Estimate, Predictions, estimate_auto, estimate_rows, predictions
+from dm2l.tables._options import FitOptions, Hyperparameters, Tell, check_learnable, fit_pipeline
 from dm2l.tables._preparation import (
     Feature,
     check_columns,
@@ -210,7 +196,7 @@ def fit_table(
     >>> model.estimate.values["label_auc"].mean
     1.0
     """
-    options, tell = options or FitOptions(), tell or quiet
+    options, tell = options or FitOptions(), tell or (lambda line: None)
     if not table.label_names:
         raise ValueError(f"{table.path} was read without labels. Name its labels with labels=.")
     options, names, table = options.with_rules(table), table.label_names, options.read(table)
@@ -221,8 +207,8 @@ def fit_table(
     alone = all(use.kind == "score" for use in uses or () if use.used) and uses is not None
     if estimate_folds and (alone or not options.automatic):
         estimate = estimate_rows(inputs, uses, Y, options, estimate_folds, names, together, tell)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstantLabelWarning)  # the warning below replaces these
+    # The warning below replaces these.
+    with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
         pipeline, settings = fit_pipeline(
             inputs, uses, Y, options, label_names=names, groups=together, tell=tell
         )
@@ -234,14 +220,12 @@ def fit_table(
     if isinstance(classifier, AutoClassifier):
         if estimate_folds:
             tell("estimating the quality of each label")
-            estimate = estimate_held_out(classifier, Y, names)
-        # the estimate summarizes these warnings
+            estimate = estimate_auto(classifier, Y, names)
         del classifier.held_out_, classifier.held_out_folds_
         order = np.random.default_rng(options.random_state).permutation(X.shape[0])
         sample = take_rows(X, np.sort(order[:SAMPLE]))
     if estimate is not None:
-        n_entries = count_cells(~np.isnan(Y), table.exclusive)
-        estimate = replace(estimate, n_entries=n_entries)
+        estimate = replace(estimate, n_entries=count_cells(~np.isnan(Y), table.exclusive))
     return TableModel(
         pipeline=pipeline,
         uses=uses,
@@ -276,10 +260,7 @@ def read_for(
         path,
         LabelNames(label_columns(model)) if labels else None,
         missing=[*model.missing, *missing],
-        positive=model.words.positive,
-        cutoffs=model.words.cutoffs,
-        written=model.words.written,
-        groups=model.words.groups,
+        **vars(model.words),
         as_text=[use.name for use in model.uses or () if use.kind in text],
         n_features=len(model.feature_names),
         zero_based=model.zero_based,
@@ -335,8 +316,7 @@ def constant_warnings(
     constant &= True if missing is None else missing.any(axis=0)
     found = []
     for score, (lack, remedy) in _LACKS.items():
-        sign = np.sign(classifier._constant)
-        labels = np.flatnonzero(constant & (sign == score)).tolist()
+        labels = np.flatnonzero(constant & (np.sign(classifier._constant) == score)).tolist()
         if not labels:
             continue
         n = 0 if missing is None else int(missing[:, labels].sum())

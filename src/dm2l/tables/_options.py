@@ -19,6 +19,7 @@ from dm2l._utils import require
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._label_columns import by_column, label_columns
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
+from dm2l.labels._entries import Floats
 from dm2l.labels._rules import LabelRules
 from dm2l.model_selection import MultilabelKFold
 from dm2l.tables._blocks import weigh_blocks
@@ -33,12 +34,7 @@ SEARCH_ROWS, SEARCH_COMPONENTS = 1000, 500
 KERNELS = ("auto", "linear", "rbf", "tanimoto")
 LAMBDAS = (0.0, 0.02, 0.1, 0.3, 1.0, 3.0)
 
-Floats = NDArray[np.float64]
 Tell = Callable[[str], None]
-
-
-def quiet(line: str) -> None:
-    """Ignore progress messages."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +99,6 @@ class FitOptions:
         fixed = (self.lambda_d, self.alpha, self.scoring) != (None,) * 3
         return self.kernel == "auto" and not fixed and not self.unlabelled
 
-    @property
-    def _missing_as(self) -> str | None:
-        return "unlabelled" if self.unlabelled else None
-
     def read(self, table: Table) -> Table:
         """Replace missing labels by 0 where they are read as negative."""
         columns, Y, groups = label_columns(table), table.Y.copy(), list(table.words.groups)
@@ -157,30 +149,12 @@ class Hyperparameters:
     alpha: float
     score: float | None
 
-    def model(self, options: FitOptions, Y: Floats, groups: Any = None) -> DM2LClassifier:
-        """Make the unfitted estimator."""
-        return DM2LClassifier(
-            self.lambda_d,
-            self.alpha,
-            kernel=self.kernel,
-            calibration=options.calibration,
-            coupling=options.coupling,
-            cv=options.splitter(Y, groups),
-            missing_as=options._missing_as,
-            rules=options.rules,
-            random_state=options.random_state,
-            **_approximation(self.kernel, len(Y)),
-        )
-
 
 def _approximation(kernel: str, n_rows: int, *, search: bool = False) -> dict[str, Any]:
     """Arguments that approximate the kernel of many rows."""
-    if kernel == "linear" or n_rows <= (SEARCH_ROWS if search else EXACT_ROWS):
-        return {}
-    return {
-        "approximation": "nystroem",
-        "n_components": SEARCH_COMPONENTS if search else COMPONENTS,
-    }
+    most, size = (SEARCH_ROWS, SEARCH_COMPONENTS) if search else (EXACT_ROWS, COMPONENTS)
+    exact = kernel == "linear" or n_rows <= most
+    return {} if exact else {"approximation": "nystroem", "n_components": size}
 
 
 def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
@@ -206,7 +180,7 @@ def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
 
 
 def choose_hyperparameters(
-    X: Any, Y: Floats, options: FitOptions, tell: Tell = quiet, groups: Any = None
+    X: Any, Y: Floats, options: FitOptions, tell: Tell = lambda line: None, groups: Any = None
 ) -> Hyperparameters:
     """Search the hyperparameters that are not fixed, on prepared features."""
     # The kernel is selected with masked ridge (lambda_d = 0), which is much cheaper than a path
@@ -228,7 +202,7 @@ def choose_hyperparameters(
             scoring=options.scoring,
             **_approximation(kernel, len(Y), search=True),
             cv=options.splitter(Y, groups),
-            missing_as=options._missing_as,
+            missing_as="unlabelled" if options.unlabelled else None,
             refit=False,
             random_state=options.random_state,
         )
@@ -253,7 +227,7 @@ def fit_pipeline(
     *,
     label_names: Sequence[str] | None = None,
     groups: NDArray[np.intp] | None = None,
-    tell: Tell = quiet,
+    tell: Tell = lambda line: None,
 ) -> tuple[Pipeline, Hyperparameters | None]:
     """Fit a pipeline of ``columns`` and ``labels``, and return it with its hyperparameters."""
     columns = preparation(uses, inputs, raw=options.automatic)
@@ -267,15 +241,14 @@ def fit_pipeline(
     labels: Any = Y
     if label_names is not None:
         labels = require("pandas", "io").DataFrame(Y, columns=list(label_names))
+    settings, folds = None, options.splitter(Y, groups)
     if n_scores == X.shape[1]:
-        settings, cv = None, options.splitter(Y, groups)
-        model: Any = ScoreClassifier(coupling=options.coupling, cv=cv)
+        model: Any = ScoreClassifier(coupling=options.coupling, cv=folds)
         fit: Callable[..., Any] = model.fit
     elif options.automatic:
         T = LabelMatrix.from_array(Y).signs
         X = weigh_blocks(columns, X, T, groups, options.random_state)
         usual = groups is None and options.cv == FitOptions.cv
-        settings = None
         own = ScoreClassifier(columns=list(range(X.shape[1] - n_scores, X.shape[1])))
         model = AutoClassifier(
             options.effort,
@@ -284,7 +257,7 @@ def fit_pipeline(
             coupling=options.coupling,
             rules=options.rules,
             # Without a number from the user, the effort decides the number of folds.
-            cv=None if usual else options.splitter(Y, groups),
+            cv=None if usual else folds,
             n_jobs=-1,
             random_state=options.random_state,
         )
@@ -293,7 +266,18 @@ def fit_pipeline(
         # The final fit warns once.
         with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
             settings = choose_hyperparameters(X, Y, options, tell, groups)
-        model = settings.model(options, Y, groups)
+        model = DM2LClassifier(
+            settings.lambda_d,
+            settings.alpha,
+            kernel=settings.kernel,
+            calibration=options.calibration,
+            coupling=options.coupling,
+            cv=folds,
+            missing_as="unlabelled" if options.unlabelled else None,
+            rules=options.rules,
+            random_state=options.random_state,
+            **_approximation(settings.kernel, len(Y)),
+        )
         tell("fitting and calibrating")
         fit = model.fit
     with warnings.catch_warnings():

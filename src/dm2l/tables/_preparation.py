@@ -22,15 +22,7 @@ from dm2l._utils import require
 from dm2l._utils.arrays import factorize
 from dm2l.datasets import duplicate_groups
 from dm2l.io._columns import ColumnRequestError
-from dm2l.tables._kinds import (
-    DATES,
-    ColumnUse,
-    as_text,
-    check_given_kinds,
-    column_kinds,
-    date_parts,
-    typed_column,
-)
+from dm2l.tables._kinds import DATES, ColumnUse, as_text, check_kinds, column_kinds, typed_column
 from dm2l.tables._reading import Table
 
 MAX_CATEGORIES = 500  # maximum number of categories in a column
@@ -82,10 +74,8 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
         fingerprints = chemistry.MorganFingerprints(counts=True, salts=False)
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
         described = make_pipeline(chemistry.MoleculeDescriptors(), imputer, ClippedScaler())
-        parts += [
-            (f"smiles{number}", fingerprints, name),
-            (f"descriptors{number}", described, name),
-        ]
+        parts.append((f"smiles{number}", fingerprints, name))
+        parts.append((f"descriptors{number}", described, name))
     if "score" in by_kind:  # the last columns; missing scores stay NaN in dense features
         sparse = by_kind.keys() & {"text", "smiles"}
         scores: Any = SimpleImputer(keep_empty_features=True) if sparse else "passthrough"
@@ -173,7 +163,11 @@ def typed_frame(
     warnings = []
     for use in wanted:
         values, note = typed_column(frame[use.name], use.kind, decimal, first_row)
-        columns |= date_parts(use.inputs, values) if use.kind in DATES else {use.name: values}
+        parts = [values]
+        if use.kind in DATES:
+            days = pandas.to_datetime(values, unit="D")
+            parts = [days.year, days.month, days.day_of_week, values]
+        columns |= dict(zip(use.inputs, parts, strict=True))
         if note:
             warnings.append(f"column {use.name!r}: {note}")
     return pandas.DataFrame(columns, index=range(len(frame))), warnings
@@ -198,7 +192,7 @@ def table_inputs(
     if isinstance(groups, str) and groups in table.frame.columns:
         column, drop = groups, [*drop, groups]
     uses = usable(table.frame, kinds, drop, table.decimal, str(table.path))
-    check_given_kinds(uses, kinds, table.frame, table.decimal)
+    check_kinds(uses, kinds, table.frame, table.decimal)
     why = "used to group rows"
     uses = [replace(use, reason=why) if use.name == column else use for use in uses]
     inputs, _ = typed_frame(table.frame, uses, str(table.path), table.decimal)

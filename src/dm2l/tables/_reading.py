@@ -19,6 +19,9 @@ from dm2l.io._xlsx_file import read_sheet
 
 MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
 
+# Positions of the labels of each column with several values, but not tags, and its group.
+Cells = Sequence[tuple[list[int], ColumnGroup]]
+
 
 @dataclass
 class Table:
@@ -138,7 +141,7 @@ def read_table(
     """
     path = Path(path)
     suffix = suffix_of(path)
-    labels_only = numbers.pop("labels_only", False)
+    answers: dict[str, Any] = {"labels_only": numbers.pop("labels_only", False)}
     if numbers.get("features_only"):
         labels, positive, cutoffs, values, split = None, None, (), (), None
     if suffix in MATRIX_FORMATS:
@@ -149,7 +152,7 @@ def read_table(
                 "1. Omit these options."
             )
         return _read_numbers(path, suffix, labels, encoding, **numbers)
-    answers: dict[str, Any] = {"missing": missing, "positive": positive, "cutoffs": cutoffs}
+    answers |= {"missing": missing, "positive": positive, "cutoffs": cutoffs}
     answers |= {"written": written, "values": values, "split": split, "groups": groups}
     file = None
     if suffix in EXCEL:
@@ -168,7 +171,6 @@ def read_table(
         text = {names[j]: str for j in chosen}
         text |= {name: str for name in names if any(matches_pattern(name, p) for p in as_text)}
         frame = file.frame(text, keep_codes=True)
-    answers["labels_only"] = labels_only
     return _split_columns(path, frame, names, chosen, answers, decimal=decimal or ".", file=file)
 
 
@@ -221,7 +223,7 @@ def table_from_frame(
     return _split_columns(Path("data frame"), named, names, chosen, answers)
 
 
-def count_cells(entries: NDArray[np.bool_], exclusive: Sequence[tuple[list[int], Any]]) -> int:
+def count_cells(entries: NDArray[np.bool_], exclusive: Cells) -> int:
     """Number of label entries, of which those in one cell of ``exclusive`` labels count once."""
     twice = (np.sum(entries[:, labels].sum(axis=1).clip(1) - 1) for labels, _ in exclusive)
     return int(entries.sum() - sum(twice))
@@ -231,8 +233,7 @@ def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
     """Read feature columns again with the text exactly as in the file."""
     frame = table.frame[list(names)]
     if table.file is not None:
-        text = dict.fromkeys(names, str)
-        frame = table.file.frame(text, usecols=list(names), na_filter=False)
+        frame = table.file.frame(dict.fromkeys(names, str), usecols=list(names), na_filter=False)
         frame = frame.where(frame != "")
     cells = frame.astype(object).where(frame.notna(), None)
     return {name: cells[name].tolist() for name in names}
@@ -244,12 +245,7 @@ def made_up_names(size: int) -> list[str]:
 
 
 def _split_columns(
-    path: Path,
-    frame: Any,
-    names: list[str],
-    chosen: list[int],
-    answers: dict[str, Any],
-    **text: Any,
+    path: Path, frame: Any, names: list[str], chosen: list[int], answers: dict[str, Any], **csv: Any
 ) -> Table:
     """Split the columns of a data frame into features and labels."""
     if len(frame) == 0:
@@ -260,7 +256,7 @@ def _split_columns(
     label_names, cells = [names[j] for j in chosen], frame.iloc[:, chosen]
     Y, words = np.empty((len(frame), 0)), LabelVocabulary()
     if chosen:
-        decimal = text.get("decimal", ".")
+        decimal = csv.get("decimal", ".")
         reader = LabelReader(label_names, str(path), decimal=decimal, **answers)
         Y, words = reader.read([cells.iloc[:, k] for k in range(len(chosen))]), reader.words
         label_names = reader.names
@@ -274,7 +270,7 @@ def _split_columns(
         words=words,
         columns=names,
         cells=cells,
-        **text,
+        **csv,
     )
 
 

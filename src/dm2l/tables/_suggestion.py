@@ -33,7 +33,6 @@ is the posterior correlation of the two scores, which is 1 for copies of a row. 
 then counts as observed, which updates :math:`H_k` to :math:`H_k + \phi_i \phi_i'`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,9 +49,10 @@ from dm2l._solvers.maps import KernelMap
 from dm2l._utils.arrays import to_numpy
 from dm2l.completion._correlation import row_gains, trust
 from dm2l.completion._covariance import conditional_moments
-from dm2l.tables._measures import Floats, Mask, impute
+from dm2l.labels._entries import Floats, Mask
+from dm2l.tables._measures import impute
 from dm2l.tables._model import TableModel
-from dm2l.tables._reading import Table
+from dm2l.tables._reading import Cells, Table
 
 # Maximum number of columns for comparing rows; more are replaced by principal components.
 DIRECTIONS = 500
@@ -137,17 +137,11 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
             names[k] = group.column
     rows, columns = np.nonzero(one_per_cell(total, missing, table.exclusive))
     order = np.argsort(-total[rows, columns], kind="stable")[:top]
-    rows, columns = rows[order], columns[order]
-    return Suggestions(
-        row=rows + 1,
-        label=[names[k] for k in columns],
-        probability=p[rows, columns],
-        value=total[rows, columns],
-        warnings=warnings,
-    )
+    rows, columns = best = rows[order], columns[order]
+    return Suggestions(rows + 1, total[best], warnings, [names[k] for k in columns], p[best])
 
 
-def one_per_cell(total: Floats, missing: Mask, exclusive: Sequence[tuple[list[int], Any]]) -> Mask:
+def one_per_cell(total: Floats, missing: Mask, exclusive: Cells) -> Mask:
     """The missing entries, of those in a cell with several values only the most valuable one."""
     found = missing.copy()
     for labels, _ in exclusive:
@@ -232,10 +226,9 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
         X = F  # without missing scores, and on one scale
     directions = _directions(classifier, X)
     alpha = 1.0  # the squared norm of a row in the space of an rbf kernel
-    if hasattr(classifier, "alpha") and (
-        classifier.kernel == "linear" or not isinstance(classifier.alpha, str)
-    ):
-        alpha = ridge_value(classifier.alpha, X)
+    given = getattr(classifier, "alpha", "")  # text is a rule for linear models
+    if not isinstance(given, str) or (given and classifier.kernel == "linear"):
+        alpha = ridge_value(given, X)
     # 2 p (1 - p) decreases by twice the squared change of the probability.
     effect = 2 * skill * answer_effects(directions, Y, alpha, slope)
     return AnswerValues(p, gains, effect, part, directions, alpha, slope, skill)
@@ -332,9 +325,8 @@ def choose_batch(
         left[i, k] = False
         row[i] = 0.0
         if k not in labels:
-            labels[k] = MissingEntries(
-                values.directions, missing[:, k], values.alpha, values.slope[:, k]
-            )
+            slope = values.slope[:, k]
+            labels[k] = MissingEntries(values.directions, missing[:, k], values.alpha, slope)
         rows = labels[k].rows
         own[rows, k] *= 1 - labels[k].observe(int(np.searchsorted(rows, i)))
         uncertain = 4 * p[rows, k] * (1 - p[rows, k])

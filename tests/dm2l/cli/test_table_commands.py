@@ -45,7 +45,7 @@ from dm2l.tables._measures import (
     METHODS,
     LabelQuality,
     TableEvaluation,
-    estimate_held_out,
+    estimate_auto,
     measure,
 )
 from half_labelled import LABELS, as_csv, make_table, spell
@@ -743,7 +743,7 @@ def test_the_brackets_of_fit_hold_what_as_many_new_rows_would_show():
             for j in range(3)
         ]
         model = SimpleNamespace(held_out_=p[:500], held_out_folds_=fold)
-        found = estimate_held_out(model, Y[:500], ["a", "b", "c"]).values["label_auc"]
+        found = estimate_auto(model, Y[:500], ["a", "b", "c"]).values["label_auc"]
         assert found.mean == pytest.approx(np.mean(of_labels))
         inside.append(found.low <= label_auc(Y[500:], p[500:]) <= found.high)
     assert np.mean(inside) >= 0.88
