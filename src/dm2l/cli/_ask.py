@@ -1,7 +1,8 @@
 """The commands ``complete``, ``predict``, ``suggest``, ``audit`` and ``explain``."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dm2l.review._export import verify
 from dm2l.review._sample import FilledRate
 from dm2l.tables import (
     Table,
+    TableModel,
     audit_table,
     complete_table,
     explain_model,
@@ -38,8 +40,10 @@ from dm2l.tables._model import constant_warnings, no_positive_warnings
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_cells
 
+Tell = Callable[[str], None]
 _AUDITED = 20  # the most suspected label errors that are printed
 _SHOWN = 10  # maximum number of suggestions to print
+_EXPECTED = ("expected_wrong", *(f"expected_wrong_{part}" for part in ("yes", "no", "values")))
 _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
 
 
@@ -122,10 +126,7 @@ def complete_command(
                 "output": output,
                 "details": details,
                 "max_error_rate": max_error_rate,
-                "expected_wrong": completion.expected_wrong,
-                "expected_wrong_yes": completion.expected_wrong_yes,
-                "expected_wrong_no": completion.expected_wrong_no,
-                "expected_wrong_values": completion.expected_wrong_values,
+                **{name: getattr(completion, name) for name in _EXPECTED},
                 "implied": completion.n_implied,
                 "lowest_bound": completion.lowest_bound,
                 "verified": rates,
@@ -153,9 +154,7 @@ def complete_command(
 @shared.file_option("SCORES", f"{_FILE}the predictions.", required=True)
 @shared.keep_option
 @shared.model_options
-def predict_command(
-    output: Path, keep: tuple[str, ...], safe_csv: bool, as_json: bool, **given: Any
-) -> None:
+def predict_command(output: Path, as_json: bool, **given: Any) -> None:
     """Predict every label of every row of TABLE with MODEL.
 
     TABLE needs the feature columns of the table that MODEL was fitted to, but no labels. For each
@@ -165,11 +164,12 @@ def predict_command(
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
-    with shared.opened({"--output": output}, labels=False, **given) as (model, table, tell):
-        ends = (PROBABILITY, SCORE)
-        names = [*label_columns(model), *(name + end for name in model.label_names for end in ends)]
-        columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
-        columns |= _kept(table, keep, names)
+    ends, columns = (PROBABILITY, SCORE), {}
+
+    def names(model: TableModel) -> Sequence[str]:
+        return [*label_columns(model), *(name + end for name in model.label_names for end in ends)]
+
+    with _listing(output, names, labels=False, **given) as (model, table, tell, write):
         tell("predicting")
         rows, warnings = model.inputs(table)
         answer = model.answer(rows)
@@ -184,9 +184,9 @@ def predict_command(
                 values = np.array(_numbers(cells), dtype=object)
             columns[name] = _unless(blank, values)
             for k in labels:
-                for end, numbers in ((PROBABILITY, answer.probabilities), (SCORE, answer.scores)):
+                for end, numbers in zip(ends, (answer.probabilities, answer.scores), strict=True):
                     columns[model.label_names[k] + end] = _unless(blank, numbers[:, k].round(6))
-        write_columns(output, columns, safe=safe_csv)
+        write(list(range(1, table.n_rows + 1)), columns)
     varied = np.asarray(model.classifier._learnable) & ~blank[:, None]
     warnings += no_positive_warnings(model.label_names, varied, answer.positive)
     same = ": the prediction is the same in every row, because {lack} in the training table"
@@ -219,27 +219,45 @@ def _unless(blank: Any, values: Any) -> list[Any]:
     return cells.tolist()
 
 
-def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Read the columns to copy; unknown columns and names that the output needs are errors."""
-    count = Counter(["row", *names])
-    twice = next((name for name in names if count[name] > 1), None)
-    if twice is not None:
-        raise ValueError(
-            f"The label {twice!r} has the name of another column of the predictions. Rename the "
-            "label in the table and fit the model again."
-        )
-    keep = tuple(dict.fromkeys(keep))
-    for name in keep:
-        if table.frame is None or name not in table.frame.columns:
-            raise click.UsageError(
-                f"{table.path} has no column {name!r}. Pass --keep with one of its feature columns."
+@contextmanager
+def _listing(
+    output: Path | None,
+    names: Callable[[TableModel], Sequence[str]],
+    *,
+    keep: Sequence[str],
+    safe_csv: bool,
+    **given: Any,
+) -> Iterator[tuple[TableModel, Table, Tell, Callable[[list[int], dict[str, Any]], Any]]]:
+    """Open a model and a table; yield a function that writes columns behind those to keep."""
+    with shared.opened({"--output": output}, **given) as (model, table, tell):
+        count = Counter(["row", *names(model)])
+        if twice := [name for name in count if count[name] > 1]:
+            raise ValueError(
+                f"The label {twice[0]!r} has the name of another column of the predictions. Rename "
+                "the label in the table and fit the model again."
             )
-        if name in count:
-            raise click.UsageError(
-                f"{name!r} cannot be kept because the output has a column of that name. Rename the "
-                f"column in {table.path}."
-            )
-    return read_cells(table, keep) if keep else {}
+        keep = tuple(dict.fromkeys(keep))
+        for name in keep:
+            if table.frame is None or name not in table.frame.columns:
+                raise click.UsageError(
+                    f"{table.path} has no column {name!r}. Pass --keep with one of its feature "
+                    "columns."
+                )
+            if name in count:
+                raise click.UsageError(
+                    f"{name!r} cannot be kept because the output has a column of that name. Rename "
+                    f"the column in {table.path}."
+                )
+        kept = read_cells(table, keep) if keep else {}
+
+        def write(rows: list[int], columns: dict[str, Any]) -> dict[str, Any]:
+            cells = {name: [values[i - 1] for i in rows] for name, values in kept.items()}
+            columns = {"row": rows, **cells, **columns}
+            if output is not None:
+                write_columns(output, columns, safe=safe_csv)
+            return columns
+
+        yield model, table, tell, write
 
 
 @click.command("suggest")
@@ -249,13 +267,7 @@ def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, 
 @shared.keep_option
 @shared.model_options
 def suggest_command(
-    output: Path,
-    top: int | None,
-    by_row: bool,
-    keep: tuple[str, ...],
-    safe_csv: bool,
-    as_json: bool,
-    **given: Any,
+    output: Path, top: int | None, by_row: bool, as_json: bool, **given: Any
 ) -> None:
     """Rank missing labels of TABLE by the value of an answer.
 
@@ -265,21 +277,17 @@ def suggest_command(
 
     Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50 --keep compound
     """
-    with shared.opened({"--output": output}, **given) as (model, table, tell):
-        names = ["open", "value"] if by_row else ["label", "probability", "value"]
-        cells = _kept(table, keep, names)
+    names = ["open", "value"] if by_row else ["label", "probability", "value"]
+    with _listing(output, lambda _: names, **given) as (model, table, tell, write):
         tell("ranking missing labels")
         found: Any = (suggest_rows if by_row else suggest_entries)(model, table, top)
-        columns: dict[str, Any] = {"row": found.row.tolist()}
-        columns |= {name: [values[i - 1] for i in found.row] for name, values in cells.items()}
         if by_row:
-            columns["open"] = found.n_open.tolist()
+            columns = {"open": found.n_open.tolist()}
         else:
-            columns |= {"label": found.label, "probability": found.probability.round(4).tolist()}
+            columns = {"label": found.label, "probability": found.probability.round(4).tolist()}
         columns["value"] = [float(f"{value:.6g}") for value in found.value]
-        write_columns(output, columns, safe=safe_csv)
+        lines = _lines(write(found.row.tolist(), columns))
     shared.warn(found.warnings)
-    lines = _lines(columns)
     if as_json:
         shared.echo_json({"output": output, "suggestions": lines})
         return
@@ -316,14 +324,7 @@ def _tested(found: int, suspects: int) -> dict[str, float]:
 )
 @shared.keep_option
 @shared.model_options
-def audit_command(
-    output: Path | None,
-    top: int,
-    keep: tuple[str, ...],
-    safe_csv: bool,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) -> None:
     """List suspected label errors of TABLE, most likely first.
 
     An observed label is suspected if the features and the other labels of its row contradict it.
@@ -334,19 +335,13 @@ def audit_command(
 
     Example: dm2l audit assays.dm2l assays.csv -o suspected.csv --keep compound
     """
-    with shared.opened({"--output": output}, **given) as (model, table, tell):
-        cells = _kept(table, keep, ["label", "observed", "p_error"])
+    names = ["label", "observed", "p_error"]
+    with _listing(output, lambda _: names, **given) as (model, table, tell, write):
         tell("searching label errors")
         found = audit_table(model, table, top)
-        columns = {
-            "row": found.row.tolist(),
-            **{name: [values[i - 1] for i in found.row] for name, values in cells.items()},
-            "label": found.label,
-            "observed": np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist(),
-            "p_error": found.probability.round(4).tolist(),
-        }
-        if output is not None:
-            write_columns(output, columns, safe=safe_csv)
+        observed = np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist()
+        values = (found.label, observed, found.probability.round(4).tolist())
+        columns = write(found.row.tolist(), dict(zip(names, values, strict=True)))
     shared.warn(found.warnings)
     lines = _lines(columns)
     test = None if found.test is None else _tested(*found.test)

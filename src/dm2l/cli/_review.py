@@ -199,10 +199,9 @@ def _open_session(
     """Open a session with a journal, which the caller must close, after checking all files."""
     inputs = {"MODEL": model_path, "TABLE": path, **(others or {})}
     written = {option: file for option, file in outputs.items() if file is not None}
-    shared.check_outputs(inputs, {"--answers": answers}, force=True)
     # An existing journal lists the files that an earlier review wrote; they are checked below.
-    reviewed = {**inputs, "--answers": answers}
-    shared.check_outputs(reviewed, written, force=force or answers.exists())
+    made = {"--answers": answers, **written}
+    shared.check_outputs(inputs, made, force=force or answers.exists())
     with shared.data_problems(), shared.progress() as tell, ExitStack() as stack:
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, **reading)
