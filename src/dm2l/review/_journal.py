@@ -263,10 +263,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> NDArray[np.float64]:
         """Return the labels of a row given answers; raise an error if answers contradict rules."""
-        said = self._said[row - 1].copy()
-        for label, answer in answers.items():
-            k = self.table.label_names.index(label)
-            said[k] = _VALUES.get(answer, self.table.Y[row - 1, k])
+        said = self._given(row - 1, answers)
         if self._logic is not None:
             signs = signs_of(np.stack([said, self._said[row - 1]]))
             now, before = self._logic.propagate(signs).contradictory
@@ -276,6 +273,13 @@ class Journal(AbstractContextManager["Journal"]):
                     "one of these answers."
                 )
         return self._closed(said[None])[0]
+
+    def _given(self, i: int, answers: Mapping[str, str]) -> NDArray[np.float64]:
+        said = self._said[i].copy()
+        for label, answer in answers.items():
+            k = self.table.label_names.index(label)
+            said[k] = _VALUES.get(answer, self.table.Y[i, k])
+        return said
 
     def _closed(self, said: NDArray[np.float64]) -> NDArray[np.float64]:
         """Fill in labels that follow by rules, except in rows that contradict the rules."""
@@ -385,8 +389,7 @@ class Journal(AbstractContextManager["Journal"]):
         return (row, label), Decision(answer, p)
 
     def _sample_of(self, content: Mapping[str, Any]) -> Sample:
-        values = any(column.group for column in self.columns.values())
-        kinds = ("yes", "no", "values") if values else ("yes", "no")
+        kinds = ["yes", "no", *["values"] * any(column.group for column in self.columns.values())]
         filled = {kind: content["filled"].get(kind) for kind in kinds}
         entries = {(row, name): word for row, name, word in content["sample"]}
         for (row, name), word in entries.items():
@@ -407,10 +410,9 @@ class Journal(AbstractContextManager["Journal"]):
             self.sample = found
             return
         key, decision = found
-        place = key[0] - 1, self.table.label_names.index(key[1])
-        self._said[place] = _VALUES.get(decision.answer, self.table.Y[place])
-        row = slice(place[0], place[0] + 1)
-        self._labels[row] = self._closed(self._said[row])
+        row = key[0] - 1
+        self._said[row] = self._given(row, {key[1]: decision.answer})
+        self._labels[row] = self._closed(self._said[[row]])[0]
         made = self.checks if self.observed(*key) else self.decisions
         # Keep the first probability, because a refit may have used the first answer.
         made[key] = decision._replace(probability=made.get(key, decision).probability)

@@ -39,16 +39,22 @@ class Sample(NamedTuple):
                     entries.append(((row + 1, completion.label_names[k]), kind))
         return cls({entries[i][0]: entries[i][1] for i in rng.permutation(len(entries))}, filled)
 
-    def matches(self, completion: Completion) -> bool:
-        """Return whether a completion fills equal numbers and the same values in the sample."""
+    def matches(self, completion: Completion, size: int | None = None) -> bool:
+        """Return whether the sample has this size, or is the largest, and a completion fills it."""
+        n = min(size or len(self.entries), sum(self.filled.values()))
         parts = filled_parts(completion)
         names = {name: k for k, name in enumerate(completion.label_names)}
         groups = {group.column: (labels, group) for labels, group in completion.exclusive}
         names |= {name: labels[0] for name, (labels, _) in groups.items()}
-        return {kind: int(part.sum()) for kind, part in parts.items()} == self.filled and all(
-            parts[kind_of(word)][row - 1, names[name]]
-            and (name not in groups or _value(completion, row - 1, *groups[name]) == word)
-            for (row, name), word in self.entries.items()
+        counts = {kind: int(part.sum()) for kind, part in parts.items()}
+        return (
+            counts == self.filled
+            and len(self.entries) == n
+            and all(
+                parts[kind_of(word)][row - 1, names[name]]
+                and (name not in groups or _value(completion, row - 1, *groups[name]) == word)
+                for (row, name), word in self.entries.items()
+            )
         )
 
     def rates(self, said: Mapping[Key, str]) -> list["FilledRate"]:
