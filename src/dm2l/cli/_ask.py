@@ -137,9 +137,9 @@ def complete_command(
         )
         return
     last = "to check" if max_error_rate is None else "missing"
-    rows = [[one[key] for key in ("label", "filled", "positive", "look")] for one in counts]
-    cells = [["-" if value is None else str(value) for value in row] for row in rows]
-    shared.show_grid(("label", "filled", "positive", last), cells)
+    names = ("label", "filled", "positive", "look")
+    cells = [["-" if one[name] is None else str(one[name]) for name in names] for one in counts]
+    shared.show_grid((*names[:3], last), cells)
     shared.say_wrapped(*completion_summary(completion, max_error_rate))
     if completion.n_implied:
         say(f"{completion.n_implied} of the filled labels follow from the rules.")
@@ -176,8 +176,9 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
         blank = np.isnan(answer.scores[:, 0])
         for name, (labels, group) in label_columns(model).items():
             if group is None:
-                pair = np.array(_values(*model.words.written.get(name, ("1", "0"))), dtype=object)
-                values = pair[(~answer.positive[:, labels[0]]).astype(int)]
+                pair = [*model.words.written.get(name, ("1", "0"))]
+                pair = [True, False] if pair == ["True", "False"] else _numbers(pair)
+                values = np.array(pair, dtype=object)[(~answer.positive[:, labels[0]]).astype(int)]
             else:
                 positive, p = answer.positive[:, labels], answer.probabilities[:, labels]
                 cells = list(map(group.cell, positive, p))
@@ -199,11 +200,6 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
         say(f"{table.n_rows} rows, {shared.count_labels(model)}: {output}")
 
 
-def _values(yes: str, no: str) -> list[Any]:
-    """The two values of a label as booleans or numbers if the training table held such."""
-    return [True, False] if (yes, no) == ("True", "False") else _numbers([yes, no])
-
-
 def _numbers(texts: list[str]) -> list[Any]:
     """Convert texts to numbers if all are numbers."""
     numbers = [number for text in texts if (number := as_number(text)) is not None]
@@ -214,9 +210,7 @@ def _numbers(texts: list[str]) -> list[Any]:
 
 def _unless(blank: Any, values: Any) -> list[Any]:
     """The values as a list, with None for blank cells."""
-    cells = values.astype(object)
-    cells[blank] = None
-    return cells.tolist()
+    return np.where(blank, None, values.astype(object)).tolist()
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pkgutil import resolve_name
-from typing import Any
 
 import click
 
@@ -55,15 +54,9 @@ class Commands(click.Group):
         command: click.Command = resolve_name(f"dm2l.cli.{module}:{cmd_name}_command")
         return command
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command and escape control characters in its errors."""
-        with _printable_errors():
-            return super().invoke(ctx)
-
-    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
-        """Parse the options and escape control characters in errors."""
-        with _printable_errors():
-            return super().make_context(*arguments, **extra)
+    # Errors of parsing the options, and of running a command.
+    make_context = _printable_errors()(click.Group.make_context)
+    invoke = _printable_errors()(click.Group.invoke)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without loading any of them."""

@@ -55,15 +55,31 @@ def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, byt
     found: list[dict[str, Any]] = []
     seal, lines = "", data.splitlines(keepends=True)
     for number, raw in enumerate(lines, 1):
-        if number == len(lines) and not raw.endswith(b"\n"):
-            with suppress(RecursionError):  # a journal never contains deep nesting
-                try:
-                    json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
-                except json.JSONDecodeError:  # the line is incomplete
-                    return found, seal, raw
-        content, seal = _read_line(path, number, raw, seal)
+        short = repr(raw[:40].decode(errors="replace"))
+        try:
+            # An editor may change line ends or remove the last line end.
+            content = json.loads(raw.decode().rstrip("\r\n"))
+            given = content.pop(_SEAL, None) if isinstance(content, dict) else None
+            seal = _seal(seal, json.dumps(content, ensure_ascii=False))
+        except (ValueError, RecursionError) as error:  # Python limits the depth of nesting
+            if number == len(lines) and not raw.endswith(b"\n") and _is_incomplete(raw):
+                return found, seal, raw
+            raise damaged(path, number, f"{short} is not JSON ({error})") from error
+        if not isinstance(given, str):
+            raise damaged(path, number, f"{short} is not a record of an answers file")
+        if given != seal:
+            raise damaged(path, number, "this line, or one before it, was changed or removed")
         found.append(content)
     return found, seal, b""
+
+
+def _is_incomplete(raw: bytes) -> bool:
+    with suppress(RecursionError):  # a journal never contains deep nesting
+        try:
+            json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
+        except json.JSONDecodeError:
+            return True
+    return False
 
 
 def damaged(path: Path, number: int, why: str) -> ValueError:
@@ -72,22 +88,6 @@ def damaged(path: Path, number: int, why: str) -> ValueError:
         f"{path}, line {number}: {why}. Restore the unchanged file, or start a new one. To change "
         "an answer, answer the question again."
     )
-
-
-def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict[str, Any], str]:
-    short = repr(raw[:40].decode(errors="replace"))
-    try:
-        # An editor may change line ends or remove the last line end.
-        content = json.loads(raw.decode().rstrip("\r\n"))
-        seal = content.pop(_SEAL, None) if isinstance(content, dict) else None
-        sealed = _seal(previous, json.dumps(content, ensure_ascii=False))
-    except (ValueError, RecursionError) as error:  # Python limits the depth of nesting
-        raise damaged(path, number, f"{short} is not JSON ({error})") from error
-    if not isinstance(seal, str):
-        raise damaged(path, number, f"{short} is not a record of an answers file")
-    if seal != sealed:
-        raise damaged(path, number, "this line, or one before it, was changed or removed")
-    return content, seal
 
 
 def _seal(previous: str, text: str) -> str:

@@ -61,9 +61,8 @@ class Sample(NamedTuple):
         """Estimate the error rate of each filled answer, when all sampled entries are checked."""
         found = []
         for kind, size in self.filled.items():
-            pairs = [
-                (said[key], word) for key, word in self.entries.items() if kind_of(word) == kind
-            ]
+            drawn = {key: word for key, word in self.entries.items() if kind_of(word) == kind}
+            pairs = [(said[key], word) for key, word in drawn.items()]
             skipped = sum(answer == "skip" for answer, _ in pairs)
             wrong = sum(answer not in ("skip", word) for answer, word in pairs)
             bounds = error_bounds(wrong, len(pairs), size, skipped)
