@@ -28,13 +28,7 @@ from dm2l.tables import (
     suggest_rows,
     write_completion,
 )
-from dm2l.tables._completion import (
-    INVERTED,
-    MARGIN,
-    REPEATED,
-    completion_summary,
-    counted_columns,
-)
+from dm2l.tables._completion import INVERTED, MARGIN, REPEATED, completion_summary, counted_columns
 from dm2l.tables._filled import check_form
 from dm2l.tables._model import constant_warnings, no_positive_warnings
 from dm2l.tables._output import write_columns
@@ -176,7 +170,7 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
         blank = np.isnan(answer.scores[:, 0])
         for name, (labels, group) in label_columns(model).items():
             if group is None:
-                pair = [*model.words.written.get(name, ("1", "0"))]
+                pair: list[Any] = [*model.words.written.get(name, ("1", "0"))]
                 pair = [True, False] if pair == ["True", "False"] else _numbers(pair)
                 values = np.array(pair, dtype=object)[(~answer.positive[:, labels[0]]).astype(int)]
             else:
@@ -210,7 +204,7 @@ def _numbers(texts: list[str]) -> list[Any]:
 
 def _unless(blank: Any, values: Any) -> list[Any]:
     """The values as a list, with None for blank cells."""
-    return np.where(blank, None, values.astype(object)).tolist()
+    return [None if empty else cell for empty, cell in zip(blank, values.tolist(), strict=True)]
 
 
 @contextmanager
@@ -244,12 +238,13 @@ def _listing(
                 )
         kept = read_cells(table, keep) if keep else {}
 
-        def write(rows: list[int], columns: dict[str, Any]) -> dict[str, Any]:
+        def write(rows: list[int], columns: dict[str, Any]) -> list[dict[str, Any]]:
             cells = {name: [values[i - 1] for i in rows] for name, values in kept.items()}
             columns = {"row": rows, **cells, **columns}
             if output is not None:
                 write_columns(output, columns, safe=safe_csv)
-            return columns
+            lines = zip(*columns.values(), strict=True)
+            return [dict(zip(columns, line, strict=True)) for line in lines]
 
         yield model, table, tell, write
 
@@ -280,22 +275,15 @@ def suggest_command(
         else:
             columns = {"label": found.label, "probability": found.probability.round(4).tolist()}
         columns["value"] = [float(f"{value:.6g}") for value in found.value]
-        lines = _lines(write(found.row.tolist(), columns))
+        lines = write(found.row.tolist(), columns)
     shared.warn(found.warnings)
     if as_json:
         shared.echo_json({"output": output, "suggestions": lines})
         return
+    entry = "{open} missing labels" if by_row else "{label}  probability {probability:.2f}"
     for line in lines[:_SHOWN]:
-        if by_row:
-            entry = f"{line['open']} missing labels"
-        else:
-            entry = f"{line['label']}  probability {line['probability']:.2f}"
-        say(f"row {line['row']:>6}  {entry}  value {line['value']:.3g}")
+        say(f"row {line['row']:>6}  {entry.format_map(line)}  value {line['value']:.3g}")
     say(f"{len(lines)} {'rows' if by_row else 'missing labels'} written: {output}")
-
-
-def _lines(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
 def _tested(found: int, suspects: int) -> dict[str, float]:
@@ -335,16 +323,15 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
         found = audit_table(model, table, top)
         observed = np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist()
         values = (found.label, observed, found.probability.round(4).tolist())
-        columns = write(found.row.tolist(), dict(zip(names, values, strict=True)))
+        lines = write(found.row.tolist(), dict(zip(names, values, strict=True)))
     shared.warn(found.warnings)
-    lines = _lines(columns)
     test = None if found.test is None else _tested(*found.test)
     if as_json:
         shared.echo_json({"output": output, "label_errors": lines, "test": test})
         return
     shown = lines[:_AUDITED]
     if shown:
-        headings = list(columns)
+        headings = list(shown[0])
         rows = [[f"{v:.2f}" if k == "p_error" else str(v) for k, v in row.items()] for row in shown]
         shared.show_grid(headings, rows, left=len(headings) - 1)
         share = found.probability[: len(shown)].mean()

@@ -48,11 +48,8 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a command; None if no command has that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = _MODULES.get(cmd_name, "_ask")
-        command: click.Command = resolve_name(f"dm2l.cli.{module}:{cmd_name}_command")
-        return command
+        path = f"dm2l.cli.{_MODULES.get(cmd_name, '_ask')}:{cmd_name}_command"
+        return resolve_name(path) if cmd_name in COMMANDS else None
 
     # Errors of parsing the options, and of running a command.
     make_context = _printable_errors()(click.Group.make_context)

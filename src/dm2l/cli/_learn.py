@@ -189,9 +189,9 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
     if estimate is None:
         return
     size = n_rows // max(estimate.repetitions, 1)
-    values = [(words, estimate.values[key]) for key, words, _ in MEASURES]
+    means = [(words, estimate.values[key]) for key, words, _ in MEASURES]
     # A ranking within rows of a single label is undefined.
-    metrics = [(words, f"{v.mean:.3f}", _span(v)) for words, v in values if v.mean == v.mean]
+    metrics = [(words, f"{v.mean:.3f}", _span(v)) for words, v in means if v.mean == v.mean]
     folds = f"Cross-validation: {estimate.repetitions} folds"
     new = f"95% interval, {size} new rows"
     show_grid(("metric", "mean", new), metrics, f"{folds}, {estimate.n_entries} observed entries")

@@ -290,7 +290,7 @@ def backend_command(
         backend = Backend(session, refit_every=refit_every, unchosen=unchosen, tell=told)
 
         def announce(url: str) -> None:
-            address = {"url": url, "token_file": token_path} if as_json else {"url": url}
+            address = {"url": url, "token_file": token_path}
             _announce(session, "Backend URL for Label Studio", address, as_json)
 
         with BackendServer(backend, token, host=host, port=port) as server:

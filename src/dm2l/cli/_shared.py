@@ -537,11 +537,8 @@ class StageBars:
                 self.bars.update(self.task, **_COMPLETE)
                 self.task = self.bars.add_task(stage, total=None, left=None)
             self.stage = stage
-        total = None if share is None else 1.0
-        left = getattr(line, "left", None)
-        self.bars.update(
-            self.task, description=stage, total=total, completed=share or 0.0, left=left
-        )
+        known: dict[str, Any] = {"total": None if share is None else 1.0, "completed": share or 0.0}
+        self.bars.update(self.task, description=stage, left=getattr(line, "left", None), **known)
 
 
 @contextmanager

@@ -32,11 +32,10 @@ class Sample(NamedTuple):
             n = max(left // (len(parts) - at), left - later)
             for place in rng.permutation(np.flatnonzero(part))[:n].tolist():
                 row, k = divmod(place, part.shape[1])
+                name, word = completion.label_names[k], kind
                 if kind == "values":
-                    key = row + 1, groups[k][1].column
-                    entries.append((key, _value(completion, row, *groups[k])))
-                else:
-                    entries.append(((row + 1, completion.label_names[k]), kind))
+                    name, word = groups[k][1].column, _value(completion, row, *groups[k])
+                entries.append(((row + 1, name), word))
         return cls({entries[i][0]: entries[i][1] for i in rng.permutation(len(entries))}, filled)
 
     def matches(self, completion: Completion, size: int | None = None) -> bool:

@@ -416,10 +416,9 @@ class ReviewSession:
             for k in np.flatnonzero(~np.isnan(known) & np.isnan(self.table.Y[row - 1])).tolist():
                 name = self.table.label_names[k]
                 said = spread or {name: made[row, name].answer if (row, name) in made else "skip"}
-                if said.get(name, "skip") != "skip":
-                    continue
-                if word := self._columns[name].answer(known):
-                    found[self._columns[name].name] = word
+                word, column = self._columns[name].answer(known), self._columns[name].name
+                if said.get(name, "skip") == "skip" and word:
+                    found[column] = word
             return found
 
     def _checked(self, row: int, answers: Mapping[str, str], check: bool = False) -> dict[str, str]:
