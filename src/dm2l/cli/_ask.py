@@ -1,7 +1,8 @@
 """The commands ``complete``, ``predict``, ``suggest``, ``audit`` and ``explain``."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dm2l.review._export import verify
 from dm2l.review._sample import FilledRate
 from dm2l.tables import (
     Table,
+    TableModel,
     audit_table,
     complete_table,
     explain_model,
@@ -26,20 +28,16 @@ from dm2l.tables import (
     suggest_rows,
     write_completion,
 )
-from dm2l.tables._completion import (
-    INVERTED,
-    MARGIN,
-    REPEATED,
-    completion_summary,
-    counted_columns,
-)
+from dm2l.tables._completion import INVERTED, MARGIN, REPEATED, completion_summary, counted_columns
 from dm2l.tables._filled import check_form
 from dm2l.tables._model import constant_warnings, no_positive_warnings
 from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_cells
 
+Tell = Callable[[str], None]
 _AUDITED = 20  # the most suspected label errors that are printed
 _SHOWN = 10  # maximum number of suggestions to print
+_EXPECTED = ("expected_wrong", *(f"expected_wrong_{part}" for part in ("yes", "no", "values")))
 _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
 
 
@@ -122,10 +120,7 @@ def complete_command(
                 "output": output,
                 "details": details,
                 "max_error_rate": max_error_rate,
-                "expected_wrong": completion.expected_wrong,
-                "expected_wrong_yes": completion.expected_wrong_yes,
-                "expected_wrong_no": completion.expected_wrong_no,
-                "expected_wrong_values": completion.expected_wrong_values,
+                **{name: getattr(completion, name) for name in _EXPECTED},
                 "implied": completion.n_implied,
                 "lowest_bound": completion.lowest_bound,
                 "verified": rates,
@@ -136,9 +131,9 @@ def complete_command(
         )
         return
     last = "to check" if max_error_rate is None else "missing"
-    rows = [[one[key] for key in ("label", "filled", "positive", "look")] for one in counts]
-    cells = [["-" if value is None else str(value) for value in row] for row in rows]
-    shared.show_grid(("label", "filled", "positive", last), cells)
+    names = ("label", "filled", "positive", "look")
+    cells = [["-" if one[name] is None else str(one[name]) for name in names] for one in counts]
+    shared.show_grid((*names[:3], last), cells)
     shared.say_wrapped(*completion_summary(completion, max_error_rate))
     if completion.n_implied:
         say(f"{completion.n_implied} of the filled labels follow from the rules.")
@@ -153,9 +148,7 @@ def complete_command(
 @shared.file_option("SCORES", f"{_FILE}the predictions.", required=True)
 @shared.keep_option
 @shared.model_options
-def predict_command(
-    output: Path, keep: tuple[str, ...], safe_csv: bool, as_json: bool, **given: Any
-) -> None:
+def predict_command(output: Path, as_json: bool, **given: Any) -> None:
     """Predict every label of every row of TABLE with MODEL.
 
     TABLE needs the feature columns of the table that MODEL was fitted to, but no labels. For each
@@ -165,28 +158,30 @@ def predict_command(
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
-    with shared.opened({"--output": output}, labels=False, **given) as (model, table, tell):
-        ends = (PROBABILITY, SCORE)
-        names = [*label_columns(model), *(name + end for name in model.label_names for end in ends)]
-        columns: dict[str, Any] = {"row": list(range(1, table.n_rows + 1))}
-        columns |= _kept(table, keep, names)
+    ends, columns = (PROBABILITY, SCORE), {}
+
+    def names(model: TableModel) -> Sequence[str]:
+        return [*label_columns(model), *(name + end for name in model.label_names for end in ends)]
+
+    with _listing(output, names, labels=False, **given) as (model, table, tell, write):
         tell("predicting")
         rows, warnings = model.inputs(table)
         answer = model.answer(rows)
         blank = np.isnan(answer.scores[:, 0])
         for name, (labels, group) in label_columns(model).items():
             if group is None:
-                pair = np.array(_values(*model.words.written.get(name, ("1", "0"))), dtype=object)
-                values = pair[(~answer.positive[:, labels[0]]).astype(int)]
+                pair: list[Any] = [*model.words.written.get(name, ("1", "0"))]
+                pair = [True, False] if pair == ["True", "False"] else _numbers(pair)
+                values = np.array(pair, dtype=object)[(~answer.positive[:, labels[0]]).astype(int)]
             else:
                 positive, p = answer.positive[:, labels], answer.probabilities[:, labels]
                 cells = list(map(group.cell, positive, p))
                 values = np.array(_numbers(cells), dtype=object)
             columns[name] = _unless(blank, values)
             for k in labels:
-                for end, numbers in ((PROBABILITY, answer.probabilities), (SCORE, answer.scores)):
+                for end, numbers in zip(ends, (answer.probabilities, answer.scores), strict=True):
                     columns[model.label_names[k] + end] = _unless(blank, numbers[:, k].round(6))
-        write_columns(output, columns, safe=safe_csv)
+        write(list(range(1, table.n_rows + 1)), columns)
     varied = np.asarray(model.classifier._learnable) & ~blank[:, None]
     warnings += no_positive_warnings(model.label_names, varied, answer.positive)
     same = ": the prediction is the same in every row, because {lack} in the training table"
@@ -199,11 +194,6 @@ def predict_command(
         say(f"{table.n_rows} rows, {shared.count_labels(model)}: {output}")
 
 
-def _values(yes: str, no: str) -> list[Any]:
-    """The two values of a label as booleans or numbers if the training table held such."""
-    return [True, False] if (yes, no) == ("True", "False") else _numbers([yes, no])
-
-
 def _numbers(texts: list[str]) -> list[Any]:
     """Convert texts to numbers if all are numbers."""
     numbers = [number for text in texts if (number := as_number(text)) is not None]
@@ -214,32 +204,49 @@ def _numbers(texts: list[str]) -> list[Any]:
 
 def _unless(blank: Any, values: Any) -> list[Any]:
     """The values as a list, with None for blank cells."""
-    cells = values.astype(object)
-    cells[blank] = None
-    return cells.tolist()
+    return [None if empty else cell for empty, cell in zip(blank, values.tolist(), strict=True)]
 
 
-def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Read the columns to copy; unknown columns and names that the output needs are errors."""
-    count = Counter(["row", *names])
-    twice = next((name for name in names if count[name] > 1), None)
-    if twice is not None:
-        raise ValueError(
-            f"The label {twice!r} has the name of another column of the predictions. Rename the "
-            "label in the table and fit the model again."
-        )
-    keep = tuple(dict.fromkeys(keep))
-    for name in keep:
-        if table.frame is None or name not in table.frame.columns:
-            raise click.UsageError(
-                f"{table.path} has no column {name!r}. Pass --keep with one of its feature columns."
+@contextmanager
+def _listing(
+    output: Path | None,
+    names: Callable[[TableModel], Sequence[str]],
+    *,
+    keep: Sequence[str],
+    safe_csv: bool,
+    **given: Any,
+) -> Iterator[tuple[TableModel, Table, Tell, Callable[[list[int], dict[str, Any]], Any]]]:
+    """Open a model and a table; yield a function that writes columns behind those to keep."""
+    with shared.opened({"--output": output}, **given) as (model, table, tell):
+        count = Counter(["row", *names(model)])
+        if twice := [name for name in count if count[name] > 1]:
+            raise ValueError(
+                f"The label {twice[0]!r} has the name of another column of the predictions. Rename "
+                "the label in the table and fit the model again."
             )
-        if name in count:
-            raise click.UsageError(
-                f"{name!r} cannot be kept because the output has a column of that name. Rename the "
-                f"column in {table.path}."
-            )
-    return read_cells(table, keep) if keep else {}
+        keep = tuple(dict.fromkeys(keep))
+        for name in keep:
+            if table.frame is None or name not in table.frame.columns:
+                raise click.UsageError(
+                    f"{table.path} has no column {name!r}. Pass --keep with one of its feature "
+                    "columns."
+                )
+            if name in count:
+                raise click.UsageError(
+                    f"{name!r} cannot be kept because the output has a column of that name. Rename "
+                    f"the column in {table.path}."
+                )
+        kept = read_cells(table, keep) if keep else {}
+
+        def write(rows: list[int], columns: dict[str, Any]) -> list[dict[str, Any]]:
+            cells = {name: [values[i - 1] for i in rows] for name, values in kept.items()}
+            columns = {"row": rows, **cells, **columns}
+            if output is not None:
+                write_columns(output, columns, safe=safe_csv)
+            lines = zip(*columns.values(), strict=True)
+            return [dict(zip(columns, line, strict=True)) for line in lines]
+
+        yield model, table, tell, write
 
 
 @click.command("suggest")
@@ -249,13 +256,7 @@ def _kept(table: Table, keep: Sequence[str], names: Sequence[str]) -> dict[str, 
 @shared.keep_option
 @shared.model_options
 def suggest_command(
-    output: Path,
-    top: int | None,
-    by_row: bool,
-    keep: tuple[str, ...],
-    safe_csv: bool,
-    as_json: bool,
-    **given: Any,
+    output: Path, top: int | None, by_row: bool, as_json: bool, **given: Any
 ) -> None:
     """Rank missing labels of TABLE by the value of an answer.
 
@@ -265,35 +266,24 @@ def suggest_command(
 
     Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50 --keep compound
     """
-    with shared.opened({"--output": output}, **given) as (model, table, tell):
-        names = ["open", "value"] if by_row else ["label", "probability", "value"]
-        cells = _kept(table, keep, names)
+    names = ["open", "value"] if by_row else ["label", "probability", "value"]
+    with _listing(output, lambda _: names, **given) as (model, table, tell, write):
         tell("ranking missing labels")
         found: Any = (suggest_rows if by_row else suggest_entries)(model, table, top)
-        columns: dict[str, Any] = {"row": found.row.tolist()}
-        columns |= {name: [values[i - 1] for i in found.row] for name, values in cells.items()}
         if by_row:
-            columns["open"] = found.n_open.tolist()
+            columns = {"open": found.n_open.tolist()}
         else:
-            columns |= {"label": found.label, "probability": found.probability.round(4).tolist()}
+            columns = {"label": found.label, "probability": found.probability.round(4).tolist()}
         columns["value"] = [float(f"{value:.6g}") for value in found.value]
-        write_columns(output, columns, safe=safe_csv)
+        lines = write(found.row.tolist(), columns)
     shared.warn(found.warnings)
-    lines = _lines(columns)
     if as_json:
         shared.echo_json({"output": output, "suggestions": lines})
         return
+    entry = "{open} missing labels" if by_row else "{label}  probability {probability:.2f}"
     for line in lines[:_SHOWN]:
-        if by_row:
-            entry = f"{line['open']} missing labels"
-        else:
-            entry = f"{line['label']}  probability {line['probability']:.2f}"
-        say(f"row {line['row']:>6}  {entry}  value {line['value']:.3g}")
+        say(f"row {line['row']:>6}  {entry.format_map(line)}  value {line['value']:.3g}")
     say(f"{len(lines)} {'rows' if by_row else 'missing labels'} written: {output}")
-
-
-def _lines(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
 def _tested(found: int, suspects: int) -> dict[str, float]:
@@ -316,14 +306,7 @@ def _tested(found: int, suspects: int) -> dict[str, float]:
 )
 @shared.keep_option
 @shared.model_options
-def audit_command(
-    output: Path | None,
-    top: int,
-    keep: tuple[str, ...],
-    safe_csv: bool,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) -> None:
     """List suspected label errors of TABLE, most likely first.
 
     An observed label is suspected if the features and the other labels of its row contradict it.
@@ -334,28 +317,21 @@ def audit_command(
 
     Example: dm2l audit assays.dm2l assays.csv -o suspected.csv --keep compound
     """
-    with shared.opened({"--output": output}, **given) as (model, table, tell):
-        cells = _kept(table, keep, ["label", "observed", "p_error"])
+    names = ["label", "observed", "p_error"]
+    with _listing(output, lambda _: names, **given) as (model, table, tell, write):
         tell("searching label errors")
         found = audit_table(model, table, top)
-        columns = {
-            "row": found.row.tolist(),
-            **{name: [values[i - 1] for i in found.row] for name, values in cells.items()},
-            "label": found.label,
-            "observed": np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist(),
-            "p_error": found.probability.round(4).tolist(),
-        }
-        if output is not None:
-            write_columns(output, columns, safe=safe_csv)
+        observed = np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist()
+        values = (found.label, observed, found.probability.round(4).tolist())
+        lines = write(found.row.tolist(), dict(zip(names, values, strict=True)))
     shared.warn(found.warnings)
-    lines = _lines(columns)
     test = None if found.test is None else _tested(*found.test)
     if as_json:
         shared.echo_json({"output": output, "label_errors": lines, "test": test})
         return
     shown = lines[:_AUDITED]
     if shown:
-        headings = list(columns)
+        headings = list(shown[0])
         rows = [[f"{v:.2f}" if k == "p_error" else str(v) for k, v in row.items()] for row in shown]
         shared.show_grid(headings, rows, left=len(headings) - 1)
         share = found.probability[: len(shown)].mean()

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pkgutil import resolve_name
-from typing import Any
 
 import click
 
@@ -49,21 +48,12 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a command; None if no command has that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = _MODULES.get(cmd_name, "_ask")
-        command: click.Command = resolve_name(f"dm2l.cli.{module}:{cmd_name}_command")
-        return command
+        path = f"dm2l.cli.{_MODULES.get(cmd_name, '_ask')}:{cmd_name}_command"
+        return resolve_name(path) if cmd_name in COMMANDS else None
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command and escape control characters in its errors."""
-        with _printable_errors():
-            return super().invoke(ctx)
-
-    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
-        """Parse the options and escape control characters in errors."""
-        with _printable_errors():
-            return super().make_context(*arguments, **extra)
+    # Errors of parsing the options, and of running a command.
+    make_context = _printable_errors()(click.Group.make_context)
+    invoke = _printable_errors()(click.Group.invoke)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without loading any of them."""

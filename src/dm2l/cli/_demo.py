@@ -28,6 +28,8 @@ COLUMNS = (
     ("hidden_auc", "AUC*", True),
     ("hidden_accuracy", "acc*", True),
 )
+# (key, colour, imputed label, true label)
+CASES = (("right", "green", 1, 1), ("wrong", "red", 1, 0), ("missed", "yellow", 0, 1))
 LEGEND = """\
 Rkl: ranking loss, Ap: average precision, 1err: one-error, AUC: macro AUC.
 *: AUC and accuracy of the training labels that were hidden."""
@@ -88,23 +90,19 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
                 estimate=False,
             )
             measured = {key: found[key].value for key, *_ in COLUMNS if key in found}
-            measured["hidden_auc"] = imputed["label_auc"].value
-            measured["hidden_accuracy"] = 1 - imputed["hamming_loss"].value
-            rows.append({"method": name, **measured, "seconds": seconds})
+            auc, accuracy = imputed["label_auc"].value, 1 - imputed["hamming_loss"].value
+            measured |= {"hidden_auc": auc, "hidden_accuracy": accuracy, "seconds": seconds}
+            rows.append({"method": name, **measured})
     filled = methods[-1][1].complete(X, Y)
     names = np.asarray(data.target_names)
     completed = []
     for i in range(ROWS_IN_WORDS):
-        yes, no = hidden[i] & (filled[i] == 1), hidden[i] & (filled[i] == 0)
-        completed.append(
-            {
-                "digit": int(data.digit[train[i]]),
-                "known": [*names[Y[i] == 1], *(f"not {name}" for name in names[Y[i] == 0])],
-                "right": list(names[yes & (truth[i] == 1)]),
-                "wrong": list(names[yes & (truth[i] == 0)]),
-                "missed": list(names[no & (truth[i] == 1)]),
-            }
-        )
+        known = [*names[Y[i] == 1], *(f"not {name}" for name in names[Y[i] == 0])]
+        made = {
+            case: list(names[hidden[i] & (filled[i] == imputed) & (truth[i] == true)])
+            for case, _, imputed, true in CASES
+        }
+        completed.append({"digit": int(data.digit[train[i]]), "known": known, **made})
     return {
         "rho": rho,
         "seed": seed,
@@ -144,7 +142,7 @@ def _show(found: dict[str, Any], console: Console) -> None:
     for item in found["completed"]:
         known = ", ".join(item["known"]) or "nothing"
         console.print(f"  digit [bold]{item['digit']}[/], known: {known}", highlight=False)
-        for key, colour in (("right", "green"), ("wrong", "red"), ("missed", "yellow")):
+        for key, colour, *_ in CASES:
             if item[key]:
                 words = f"    {key}: [{colour}]{', '.join(item[key])}[/]"
                 console.print(words, highlight=False)

@@ -146,12 +146,9 @@ def fit_command(
         )
         tell("writing the model")
         save_bundle(model, output)
-    missing, grouped = not fit.unlabelled, columns["groups"] is not None
-    kinds, rules = columns["kinds"], model.classifier.rules
-    found = fit_warnings(
-        fit.read(table), model.uses, kinds, rules, grouped=grouped, missing=missing
-    )
-    shared.warn(found)
+    labelled, kinds, rules = fit.read(table), columns["kinds"], model.classifier.rules
+    known = {"grouped": columns["groups"] is not None, "missing": not fit.unlabelled}
+    shared.warn(fit_warnings(labelled, model.uses, kinds, rules, **known))
     if as_json:
         shared.echo_json(
             {
@@ -166,7 +163,7 @@ def fit_command(
             }
         )
     else:
-        Y = fit.read(table).Y
+        Y = labelled.Y
         scoring = fit.scoring or usual_scoring(Y == 1, Y == 0, unlabelled=fit.unlabelled)
         _show_model(model, table.n_rows, scoring, verbose)
         say(f"Model: {output}")
@@ -186,18 +183,15 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
     if prior is not None:
         found = zip(model.label_names, prior, model.classifier.class_prior_error_, strict=True)
         rows = [(name, f"{value:.3f}", f"{error:.3f}") for name, value, error in found]
-        headings = ("label", "share", "standard error")
-        show_grid(headings, rows[:LABELS], "Estimated share of positives")
+        named = ("label", "share", "standard error")
+        show_grid(named, rows[:LABELS], "Estimated share of positives")
     estimate = model.estimate
     if estimate is None:
         return
     size = n_rows // max(estimate.repetitions, 1)
-    metrics = [
-        (words, f"{value.mean:.3f}", _span(value))
-        for key, words, _ in MEASURES
-        for value in [estimate.values[key]]
-        if value.mean == value.mean  # a ranking within rows of a single label is undefined
-    ]
+    means = [(words, estimate.values[key]) for key, words, _ in MEASURES]
+    # A ranking within rows of a single label is undefined.
+    metrics = [(words, f"{v.mean:.3f}", _span(v)) for words, v in means if v.mean == v.mean]
     folds = f"Cross-validation: {estimate.repetitions} folds"
     new = f"95% interval, {size} new rows"
     show_grid(("metric", "mean", new), metrics, f"{folds}, {estimate.n_entries} observed entries")
@@ -210,11 +204,8 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
         counts, ends = (str(one.positives), str(one.negatives)), (one.auc_low, one.auc_high)
         numbers = (f"{one.auc:.3f}", "[{:.3f}, {:.3f}]".format(*ends))
         by_label.append((one.label, *counts, *numbers, _number(one.average_precision)))
-    show_grid(
-        ("label", "yes", "no", "CV AUC", "95% interval", "CV AP"),
-        by_label,
-        "Cross-validation by label (AP: average precision)",
-    )
+    headings = ("label", "yes", "no", "CV AUC", "95% interval", "CV AP")
+    show_grid(headings, by_label, "Cross-validation by label (AP: average precision)")
     if len(estimate.labels) > LABELS:
         say(f"{len(estimate.labels) - LABELS} more labels are listed with --json.")
 

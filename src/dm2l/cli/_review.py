@@ -93,19 +93,11 @@ _save_option = shared.file_option(
     new=False,
 )
 @_unchosen_option
-@shared.scores_options
-@shared.reading_options
-@shared.rules_option
-@shared.force_option
-@shared.json_option
+@shared.session_options
 def review_command(
     answers: Path,
     output: Path | None,
     save_model: Path | None,
-    top: int | None,
-    check: int | None,
-    max_error_rate: float | None,
-    keep: tuple[str, ...],
     host: str,
     port: int,
     no_browser: bool,
@@ -125,7 +117,7 @@ def review_command(
 
     Example: dm2l review assays.dm2l assays.csv --answers answers.jsonl -o answered.csv
     """
-    if max_error_rate is not None and check is None:
+    if given["max_error_rate"] is not None and given["check"] is None:
         raise click.UsageError("--max-error-rate needs --check. Pass, for example, --check 50.")
     if export_to and output is None:
         raise click.UsageError("--export needs an output file. Pass, for example, -o tasks.json.")
@@ -140,10 +132,6 @@ def review_command(
         {"--output": output, "--save-model": save_model},
         {"--import": annotated, "--config": config},
         tasks=bool(export_to),
-        top=top,
-        check=check,
-        max_error_rate=max_error_rate,
-        keep=keep,
         **given,
     )
 
@@ -153,28 +141,34 @@ def review_command(
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
     with shared.data_problems(), session.journal:
-        if exchange:
-            done: dict[str, object] = {}
-            if annotated is not None:
-                done |= _import(session, annotated, config, unchosen, quiet=as_json)
-            if export_to and output is not None:
-                done |= _export(session, output, top, quiet=as_json)
-            if as_json:
-                shared.echo_json(done, indent=None)
-        else:
+        if not exchange:
             serve(session, host=host, port=port, output=output, announce=announce)
-        if output is not None and not export_to:
+        tell = (lambda *lines, **_: None) if as_json else say
+        done: dict[str, object] = {}
+        if annotated is not None:
+            text = None if config is None else config.read_text(encoding="utf-8")
+            n_answers, n_others = import_annotations(session, annotated, text, unchosen)
+            done |= {"answers": n_answers, "other_tasks": n_others}
+            tell(f"{n_answers} new answers from {annotated} saved: {answers}", err=True)
+            if n_others:
+                tell(f"Ignored {n_others} tasks that are not rows of {given['path']}.", err=True)
+        if export_to and output is not None:
+            made = make_config(session.table.label_names)
+            n_tasks = export_tasks(session, output, given["top"])
+            done |= {"tasks": n_tasks, "output": output, "config": made}
+            tell(f"{n_tasks} tasks written: {output}. Labelling configuration:", err=True)
+            tell(*made.split("\n"))
+        elif output is not None:
             session.export(output)
     progress, saved = session.progress, save_model if session.saved else None
-    if exchange:
-        return
     if as_json:
-        shared.echo_json({"answers": answers, "output": output, "model": saved}, indent=None)
-        return
-    say(f"{progress.answered} answers, {progress.skipped} skipped: {answers}")
-    for what, file in (("Table with the answers", output), ("Refitted model", saved)):
-        if file is not None:
-            say(f"{what}: {file}")
+        done = done if exchange else {"answers": answers, "output": output, "model": saved}
+        shared.echo_json(done, indent=None)
+    elif not exchange:
+        say(f"{progress.answered} answers, {progress.skipped} skipped: {answers}")
+        for what, file in (("Table with the answers", output), ("Refitted model", saved)):
+            if file is not None:
+                say(f"{what}: {file}")
 
 
 def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -> None:
@@ -184,31 +178,6 @@ def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -
         return
     say(f"{progress.decided} of {progress.suggested} questions are answered or skipped.")
     say(f"{name}: {address['url']}", "Press Ctrl-C to stop.")
-
-
-def _import(
-    session: AnnotationSession, annotated: Path, config: Path | None, unchosen: str, *, quiet: bool
-) -> dict[str, object]:
-    """Import annotations that Label Studio exported."""
-    text = None if config is None else config.read_text(encoding="utf-8")
-    n_answers, n_others = import_annotations(session, annotated, text, unchosen)
-    if not quiet:
-        say(f"{n_answers} new answers from {annotated} saved: {session.journal.path}", err=True)
-        if n_others:
-            say(f"Ignored {n_others} tasks that are not rows of {session.table.path}.", err=True)
-    return {"answers": n_answers, "other_tasks": n_others}
-
-
-def _export(
-    session: AnnotationSession, output: Path, top: int | None, *, quiet: bool
-) -> dict[str, object]:
-    """Write tasks for Label Studio."""
-    config = make_config(session.table.label_names)
-    n_tasks = export_tasks(session, output, top)
-    if not quiet:
-        say(f"{n_tasks} tasks written: {output}. Labelling configuration:", err=True)
-        say(*config.split("\n"))
-    return {"tasks": n_tasks, "output": output, "config": config}
 
 
 def _open_session(
@@ -230,32 +199,30 @@ def _open_session(
     """Open a session with a journal, which the caller must close, after checking all files."""
     inputs = {"MODEL": model_path, "TABLE": path, **(others or {})}
     written = {option: file for option, file in outputs.items() if file is not None}
-    shared.check_outputs(inputs, {"--answers": answers}, force=True)
     # An existing journal lists the files that an earlier review wrote; they are checked below.
-    reviewed = {**inputs, "--answers": answers}
-    shared.check_outputs(reviewed, written, force=force or answers.exists())
-    with shared.data_problems(), shared.progress() as tell:
+    made = {"--answers": answers, **written}
+    shared.check_outputs(inputs, made, force=force or answers.exists())
+    with shared.data_problems(), shared.progress() as tell, ExitStack() as stack:
         tell(f"reading {path.name}")
         model, table = shared.open_both(model_path, path, **reading)
         if "--output" in written and not tasks:  # tasks for Label Studio are not a table
             check_form(table, written["--output"])
         tell("ranking missing labels")
-        with ExitStack() as stack:
-            journal = stack.enter_context(Journal(answers, table))
-            for file in written.values():
-                if file.exists() and not force and not journal.owns(file):
-                    raise click.UsageError(
-                        f"{file} exists and was not written by this review. Pass --force to "
-                        f"overwrite it now and whenever {journal.path} is continued."
-                    )
-            missing, save_model = reading["missing"], written.get("--save-model")
-            options = {"top": top, "missing": missing, "keep": keep, "save_model": save_model}
-            session = kind(model, table, journal, **options)
-            if check is not None:
-                session.start_sample(check, max_error_rate)
-            for file in written.values():
-                journal.own(file)
-            stack.pop_all()
+        journal = stack.enter_context(Journal(answers, table))
+        for file in written.values():
+            if file.exists() and not force and not journal.owns(file):
+                raise click.UsageError(
+                    f"{file} exists and was not written by this review. Pass --force to "
+                    f"overwrite it now and whenever {journal.path} is continued."
+                )
+        missing, save_model = reading["missing"], written.get("--save-model")
+        options = {"top": top, "missing": missing, "keep": keep, "save_model": save_model}
+        session = kind(model, table, journal, **options)
+        if check is not None:
+            session.start_sample(check, max_error_rate)
+        for file in written.values():
+            journal.own(file)
+        stack.pop_all()
     shared.warn([*session.warnings, *filter(None, [journal.dropped])])
     return session
 
@@ -289,11 +256,7 @@ def _open_session(
     help="Address of the server. Other machines can reach all addresses except 127.0.0.1 and ::1.",
 )
 @shared.port_option(9090)
-@shared.scores_options
-@shared.reading_options
-@shared.rules_option
-@shared.force_option
-@shared.json_option
+@shared.session_options
 def backend_command(
     answers: Path,
     token_file: Path | None,
@@ -327,7 +290,7 @@ def backend_command(
         backend = Backend(session, refit_every=refit_every, unchosen=unchosen, tell=told)
 
         def announce(url: str) -> None:
-            address = {"url": url, "token_file": token_path} if as_json else {"url": url}
+            address = {"url": url, "token_file": token_path}
             _announce(session, "Backend URL for Label Studio", address, as_json)
 
         with BackendServer(backend, token, host=host, port=port) as server:

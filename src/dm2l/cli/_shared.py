@@ -8,7 +8,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -109,12 +109,7 @@ def share(_context: click.Context, _option: click.Parameter, value: str | None) 
 
 
 def _options(*options: Command) -> Command:
-    def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+    return lambda command: reduce(lambda found, option: option(found), reversed(options), command)
 
 
 def _kinds(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str, str]:
@@ -258,7 +253,8 @@ scores_options = _options(
     ),
 )
 
-# Arguments of commands that apply a model, and of commands that read labels.
+# Arguments of commands that answer questions, that apply a model, and that read labels.
+session_options = _options(scores_options, reading_options, rules_option, force_option, json_option)
 model_options = _options(
     model_argument,
     table_argument,
@@ -541,11 +537,8 @@ class StageBars:
                 self.bars.update(self.task, **_COMPLETE)
                 self.task = self.bars.add_task(stage, total=None, left=None)
             self.stage = stage
-        total = None if share is None else 1.0
-        left = getattr(line, "left", None)
-        self.bars.update(
-            self.task, description=stage, total=total, completed=share or 0.0, left=left
-        )
+        known: dict[str, Any] = {"total": None if share is None else 1.0, "completed": share or 0.0}
+        self.bars.update(self.task, description=stage, left=getattr(line, "left", None), **known)
 
 
 @contextmanager

@@ -55,15 +55,31 @@ def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, byt
     found: list[dict[str, Any]] = []
     seal, lines = "", data.splitlines(keepends=True)
     for number, raw in enumerate(lines, 1):
-        if number == len(lines) and not raw.endswith(b"\n"):
-            with suppress(RecursionError):  # a journal never contains deep nesting
-                try:
-                    json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
-                except json.JSONDecodeError:  # the line is incomplete
-                    return found, seal, raw
-        content, seal = _read_line(path, number, raw, seal)
+        short = repr(raw[:40].decode(errors="replace"))
+        try:
+            # An editor may change line ends or remove the last line end.
+            content = json.loads(raw.decode().rstrip("\r\n"))
+            given = content.pop(_SEAL, None) if isinstance(content, dict) else None
+            seal = _seal(seal, json.dumps(content, ensure_ascii=False))
+        except (ValueError, RecursionError) as error:  # Python limits the depth of nesting
+            if number == len(lines) and not raw.endswith(b"\n") and _is_incomplete(raw):
+                return found, seal, raw
+            raise damaged(path, number, f"{short} is not JSON ({error})") from error
+        if not isinstance(given, str):
+            raise damaged(path, number, f"{short} is not a record of an answers file")
+        if given != seal:
+            raise damaged(path, number, "this line, or one before it, was changed or removed")
         found.append(content)
     return found, seal, b""
+
+
+def _is_incomplete(raw: bytes) -> bool:
+    with suppress(RecursionError):  # a journal never contains deep nesting
+        try:
+            json.JSONDecoder().raw_decode(raw.decode(errors="replace"))
+        except json.JSONDecodeError:
+            return True
+    return False
 
 
 def damaged(path: Path, number: int, why: str) -> ValueError:
@@ -72,22 +88,6 @@ def damaged(path: Path, number: int, why: str) -> ValueError:
         f"{path}, line {number}: {why}. Restore the unchanged file, or start a new one. To change "
         "an answer, answer the question again."
     )
-
-
-def _read_line(path: Path, number: int, raw: bytes, previous: str) -> tuple[dict[str, Any], str]:
-    short = repr(raw[:40].decode(errors="replace"))
-    try:
-        # An editor may change line ends or remove the last line end.
-        content = json.loads(raw.decode().rstrip("\r\n"))
-        seal = content.pop(_SEAL, None) if isinstance(content, dict) else None
-        sealed = _seal(previous, json.dumps(content, ensure_ascii=False))
-    except (ValueError, RecursionError) as error:  # Python limits the depth of nesting
-        raise damaged(path, number, f"{short} is not JSON ({error})") from error
-    if not isinstance(seal, str):
-        raise damaged(path, number, f"{short} is not a record of an answers file")
-    if seal != sealed:
-        raise damaged(path, number, "this line, or one before it, was changed or removed")
-    return content, seal
 
 
 def _seal(previous: str, text: str) -> str:
@@ -263,10 +263,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> NDArray[np.float64]:
         """Return the labels of a row given answers; raise an error if answers contradict rules."""
-        said = self._said[row - 1].copy()
-        for label, answer in answers.items():
-            k = self.table.label_names.index(label)
-            said[k] = _VALUES.get(answer, self.table.Y[row - 1, k])
+        said = self._given(row - 1, answers)
         if self._logic is not None:
             signs = signs_of(np.stack([said, self._said[row - 1]]))
             now, before = self._logic.propagate(signs).contradictory
@@ -276,6 +273,13 @@ class Journal(AbstractContextManager["Journal"]):
                     "one of these answers."
                 )
         return self._closed(said[None])[0]
+
+    def _given(self, i: int, answers: Mapping[str, str]) -> NDArray[np.float64]:
+        said = self._said[i].copy()
+        for label, answer in answers.items():
+            k = self.table.label_names.index(label)
+            said[k] = _VALUES.get(answer, self.table.Y[i, k])
+        return said
 
     def _closed(self, said: NDArray[np.float64]) -> NDArray[np.float64]:
         """Fill in labels that follow by rules, except in rows that contradict the rules."""
@@ -385,8 +389,7 @@ class Journal(AbstractContextManager["Journal"]):
         return (row, label), Decision(answer, p)
 
     def _sample_of(self, content: Mapping[str, Any]) -> Sample:
-        values = any(column.group for column in self.columns.values())
-        kinds = ("yes", "no", "values") if values else ("yes", "no")
+        kinds = ["yes", "no", *["values"] * any(column.group for column in self.columns.values())]
         filled = {kind: content["filled"].get(kind) for kind in kinds}
         entries = {(row, name): word for row, name, word in content["sample"]}
         for (row, name), word in entries.items():
@@ -407,10 +410,9 @@ class Journal(AbstractContextManager["Journal"]):
             self.sample = found
             return
         key, decision = found
-        place = key[0] - 1, self.table.label_names.index(key[1])
-        self._said[place] = _VALUES.get(decision.answer, self.table.Y[place])
-        row = slice(place[0], place[0] + 1)
-        self._labels[row] = self._closed(self._said[row])
+        row = key[0] - 1
+        self._said[row] = self._given(row, {key[1]: decision.answer})
+        self._labels[row] = self._closed(self._said[[row]])[0]
         made = self.checks if self.observed(*key) else self.decisions
         # Keep the first probability, because a refit may have used the first answer.
         made[key] = decision._replace(probability=made.get(key, decision).probability)

@@ -143,14 +143,13 @@ def make_question(
         if name != other.name or name == mine.name:
             continue
         k, answer = other.labels[0], other.answer(known)
-        state = "implied" if journal.answer(row, name) in ("", "skip") else "answered"
-        state = "observed" if journal.observed(row, names[k]) and state != "answered" else state
-        state = state if answer else "open"
-        probability = float(p[k]) if not answer and other.group is None else None
-        after = (None, None)
-        if moved is not None and probability is not None:
-            after = (moved[0][k], moved[1][k])
-        others.append(OtherLabel(name, state, answer, probability, *after, other.choices(p)))
+        state = "observed" if journal.observed(row, names[k]) else "implied"
+        state = state if journal.answer(row, name) in ("", "skip") else "answered"
+        one = OtherLabel(name, state if answer else "open", answer, None, choices=other.choices(p))
+        if not answer and other.group is None:
+            after = (None, None) if moved is None else (moved[0][k], moved[1][k])
+            one = one._replace(probability=float(p[k]), if_yes=after[0], if_no=after[1])
+        others.append(one)
     if moved is not None:
         others.sort(key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))))
     cells = {column.name: column.text for column in columns}
@@ -186,16 +185,14 @@ def row_columns(
     table: Table, row: int, used: frozenset[str] | None, weights: Mapping[str, float] | None = None
 ) -> list[Column]:
     """Return the features of a row as text; for a sparse row, only the nonzero features."""
-    values: list[tuple[str, Any]] = []
+    names = table.feature_names
     if table.frame is None:
         one = table.matrix.tocsr()[row - 1].tocoo()
-        names = table.feature_names
         values = [(names[j], x) for j, x in zip(one.col.tolist(), one.data.tolist(), strict=True)]
     else:
         # Cells are read one by one. A row would have one type, in which long integers lose digits.
-        for name in table.feature_names:
-            cell = table.frame[name].iloc[row - 1 : row]
-            values.append((name, "" if cell.isna().iloc[0] else cell.iloc[0]))
+        cells = [(name, table.frame[name].iloc[row - 1 : row]) for name in names]
+        values = [(name, "" if cell.isna().iloc[0] else cell.iloc[0]) for name, cell in cells]
     weights = weights or {}
     return [
         Column(name, _text(value), used is None or name in used, weights.get(name, 0.0))

@@ -32,32 +32,36 @@ class Sample(NamedTuple):
             n = max(left // (len(parts) - at), left - later)
             for place in rng.permutation(np.flatnonzero(part))[:n].tolist():
                 row, k = divmod(place, part.shape[1])
+                name, word = completion.label_names[k], kind
                 if kind == "values":
-                    key = row + 1, groups[k][1].column
-                    entries.append((key, _value(completion, row, *groups[k])))
-                else:
-                    entries.append(((row + 1, completion.label_names[k]), kind))
+                    name, word = groups[k][1].column, _value(completion, row, *groups[k])
+                entries.append(((row + 1, name), word))
         return cls({entries[i][0]: entries[i][1] for i in rng.permutation(len(entries))}, filled)
 
-    def matches(self, completion: Completion) -> bool:
-        """Return whether a completion fills equal numbers and the same values in the sample."""
+    def matches(self, completion: Completion, size: int | None = None) -> bool:
+        """Return whether the sample has this size, or is the largest, and a completion fills it."""
+        n = min(size or len(self.entries), sum(self.filled.values()))
         parts = filled_parts(completion)
         names = {name: k for k, name in enumerate(completion.label_names)}
         groups = {group.column: (labels, group) for labels, group in completion.exclusive}
         names |= {name: labels[0] for name, (labels, _) in groups.items()}
-        return {kind: int(part.sum()) for kind, part in parts.items()} == self.filled and all(
-            parts[kind_of(word)][row - 1, names[name]]
-            and (name not in groups or _value(completion, row - 1, *groups[name]) == word)
-            for (row, name), word in self.entries.items()
+        counts = {kind: int(part.sum()) for kind, part in parts.items()}
+        return (
+            counts == self.filled
+            and len(self.entries) == n
+            and all(
+                parts[kind_of(word)][row - 1, names[name]]
+                and (name not in groups or _value(completion, row - 1, *groups[name]) == word)
+                for (row, name), word in self.entries.items()
+            )
         )
 
     def rates(self, said: Mapping[Key, str]) -> list["FilledRate"]:
         """Estimate the error rate of each filled answer, when all sampled entries are checked."""
         found = []
         for kind, size in self.filled.items():
-            pairs = [
-                (said[key], word) for key, word in self.entries.items() if kind_of(word) == kind
-            ]
+            drawn = {key: word for key, word in self.entries.items() if kind_of(word) == kind}
+            pairs = [(said[key], word) for key, word in drawn.items()]
             skipped = sum(answer == "skip" for answer, _ in pairs)
             wrong = sum(answer not in ("skip", word) for answer, word in pairs)
             bounds = error_bounds(wrong, len(pairs), size, skipped)

@@ -67,10 +67,8 @@ def measure_json(content: bytes) -> tuple[int, int]:
     for start in range(0, len(content), 2**20):
         part = np.frombuffer(content[start : start + 2**20], np.uint8)
         quotes = n_quotes + np.cumsum(part == ord('"'))
-        outside = quotes % 2 == 0
-        letter = part | 0x20  # converts [ to { and ] to }
-        opened = outside & (letter == ord("{"))
-        closed = outside & (letter == ord("}"))
+        outside, letter = quotes % 2 == 0, part | 0x20  # converts [ to { and ] to }
+        opened, closed = outside & (letter == ord("{")), outside & (letter == ord("}"))
         depths = depth + np.cumsum(opened.astype(np.int64) - closed)
         n_values += int(np.count_nonzero(opened | (outside & (part == ord(",")))))
         n_quotes, depth = int(quotes[-1]), int(depths[-1])
@@ -127,19 +125,14 @@ class Handler(BaseHTTPRequestHandler):
             if self.server.hosts and self.headers.get_all("Host", []) not in self.server.hosts:
                 raise AccessError(403, "The host name is wrong. Use the printed address.")
             parts = urlsplit(self.path)
-            name = self.admitted(parts.path)
-            if self.command == "GET":
-                reply = self.get(name, dict(parse_qsl(parts.query)))
-            else:
-                reply = self.post(name)
+            name, query = self.admitted(parts.path), dict(parse_qsl(parts.query))
+            reply = self.get(name, query) if self.command == "GET" else self.post(name)
             if reply is None:
                 raise AccessError(404, "This page does not exist. Use the printed address.")
         except AccessError as refusal:
             reply = Reply(f"{refusal}\n".encode(), "text/plain; charset=utf-8", refusal.status)
-        except ValueError as error:
-            reply = json_reply({"error": str(error)}, 400)
-        except OSError as error:
-            reply = json_reply({"error": str(error)}, 500)
+        except (ValueError, OSError) as error:
+            reply = json_reply({"error": str(error)}, 400 if isinstance(error, ValueError) else 500)
         if not self._read:
             with suppress(TimeoutError):
                 self.rfile.read(min(self._length or 0, MOST_DRAINED))
@@ -266,9 +259,9 @@ class LocalServer(ThreadingHTTPServer):
 
 
 _PAGE = {
-    "": ("page.html", "text/html; charset=utf-8"),
-    "page.css": ("page.css", "text/css; charset=utf-8"),
-    "page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "": ("page.html", "text/html"),
+    "page.css": ("page.css", "text/css"),
+    "page.js": ("page.js", "text/javascript"),
 }
 _HEADERS = {
     # The page may only load the script and style of this package, and only connect to this server.
@@ -306,11 +299,9 @@ class _Handler(Handler):
     def get(self, name: str, query: dict[str, str]) -> Reply | None:
         if name == "state":
             at = query.get("at", "")
-            at_number = int(at) if at.isascii() and at.isdecimal() else None
-            return self._state(at_number, query.get("queue", "entries"))
-        if name == "download":
-            return self._download()
-        return self.server.static.get(name)
+            number = int(at) if at.isascii() and at.isdecimal() else None
+            return self._state(number, query.get("queue", "entries"))
+        return self._download() if name == "download" else self.server.static.get(name)
 
     def post(self, name: str) -> Reply | None:
         if self.headers.get_all("Origin", []) != [f"http://{self.headers['Host']}"]:
@@ -321,29 +312,26 @@ class _Handler(Handler):
             answers = body.get("answers") if isinstance(body, dict) else None
             if not isinstance(answers, dict) or set(body) != {*fields}:
                 raise ValueError(f"The body must have exactly the fields {', '.join(fields)}.")
-            row = body["row"]
-            if name == "suppose":
-                found = session.suppose(row, answers)
-                implied = session.follow(row, answers)
-                return json_reply({"probabilities": found, "implied": implied})
-            saved = session.answer(row, answers, body["queue"])
-            return self._state(saved.position, body["queue"], saved.implied)
+            if name == "answer":
+                saved = session.answer(body["row"], answers, body["queue"])
+                return self._state(saved.position, body["queue"], saved.implied)
+            found = session.suppose(body["row"], answers)
+            implied = session.follow(body["row"], answers)
+            return json_reply({"probabilities": found, "implied": implied})
         if name in ("label_errors", "refit"):
             begun = session.start_refit() if name == "refit" else session.start_label_errors()
             return json_reply({"begun": begun}, 202 if begun else 409)
-        if name == "export":
-            if output is None:
-                raise ValueError("The review has no output file (-o). Download the table instead.")
-            n_answers = session.export(output)
-            return json_reply({"path": str(output), "n_answers": n_answers})
-        return None
+        if name != "export":
+            return None
+        if output is None:
+            raise ValueError("The review has no output file (-o). Download the table instead.")
+        return json_reply({"path": output, "n_answers": session.export(output)})
 
     def _state(self, at: int | None, queue: str, implied: Mapping[str, str] | None = None) -> Reply:
         session, output = self.server.session, self.server.output
         # Read these states first, so that the results of a run that has ended are included.
         refit, label_errors = session.refit_state, session.label_errors_state
-        progress, quality = session.progress, session.quality
-        made = len(session.asked(queue))
+        progress, made = session.progress, len(session.asked(queue))
         state = {
             "table": session.table.path.name,
             "queue": queue,
@@ -351,11 +339,11 @@ class _Handler(Handler):
             "made": made,
             "progress": {**progress._asdict(), "decided": progress.decided},
             "entry": session.question(at, queue),
-            "refit": {**refit._asdict(), "quality": quality and _quality(quality)},
+            "refit": {**refit._asdict(), "quality": _quality(session.quality)},
             "label_errors": {**label_errors._asdict(), "done": label_errors.done},
             "sample": _sample(session.journal),
             "implied": implied or {},
-            "output": None if output is None else str(output),
+            "output": output,
         }
         return json_reply(state)
 
@@ -384,9 +372,8 @@ class ReviewServer(LocalServer):
         check_host(host)
         self.session = session
         self.output = None if output is None else Path(output)
-        folder = files("dm2l.review")
         self.static = {
-            name: Reply(folder.joinpath(file).read_bytes(), kind)
+            name: Reply(files("dm2l.review").joinpath(file).read_bytes(), f"{kind}; charset=utf-8")
             for name, (file, kind) in _PAGE.items()
         }
         self.token = token_urlsafe(32)
@@ -404,21 +391,17 @@ def _sample(journal: Journal) -> dict[str, Any] | None:
     return {"size": size, "checked": checked, "rates": list(map(str, rates))}
 
 
-def _quality(quality: Quality) -> dict[str, Any]:
-    return {
-        **{key: getattr(quality, key) for key in ("n_answers", "n_entries", "repetitions")},
-        "measures": [
-            {
-                "words": words,
-                "higher_is_better": up,
-                "before": quality.before[key].mean,
-                "after": quality.after[key].mean,
-                "change": quality.change[key],
-            }
-            for key, words, up in MEASURES
-            if not math.isnan(quality.after[key].mean)
-        ],
-    }
+def _quality(quality: Quality | None) -> dict[str, Any] | None:
+    if quality is None:
+        return None
+    measures = []
+    for key, words, up in MEASURES:
+        before, after = quality.before[key].mean, quality.after[key].mean
+        if not math.isnan(after):
+            shown = {"words": words, "higher_is_better": up, "before": before, "after": after}
+            measures.append({**shown, "change": quality.change[key]})
+    counts = {key: getattr(quality, key) for key in ("n_answers", "n_entries", "repetitions")}
+    return {**counts, "measures": measures}
 
 
 def serve(

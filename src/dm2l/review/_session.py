@@ -60,9 +60,7 @@ class Refit:
         if settings is not None:
             self._options = replace(
                 self._options,
-                kernel=settings.kernel,
-                lambda_d=settings.lambda_d,
-                alpha=settings.alpha,
+                **{name: getattr(settings, name) for name in ("kernel", "lambda_d", "alpha")},
                 calibration=classifier.calibration,
                 cv=getattr(classifier.cv, "n_splits", FitOptions.cv),
                 missing_as=classifier.missing_as or FitOptions.missing_as,
@@ -104,13 +102,13 @@ class Refit:
 
     def _split(self) -> list[tuple[Labels, Labels]]:
         """Return training and held-out labels of each repetition, the same in every call."""
-        found = []
-        for seed in range(REPETITIONS):
-            left, hidden = hold_out(self.table.Y, HELD_OUT, seed)
-            both = (left == 1).any(axis=0) & (left == 0).any(axis=0)
-            if both.any() and not np.isnan(hidden).all():
-                found.append((left, hidden))
-        return found
+        pairs = [hold_out(self.table.Y, HELD_OUT, seed) for seed in range(REPETITIONS)]
+        return [
+            (left, hidden)
+            for left, hidden in pairs
+            if ((left == 1).any(axis=0) & (left == 0).any(axis=0)).any()
+            and not np.isnan(hidden).all()
+        ]
 
     def _measure(self, Y: Labels, hidden: Labels) -> dict[str, float]:
         pipeline = self._pipeline(Y)
@@ -292,16 +290,14 @@ class ReviewSession:
         """Return the numbers of questions and answers so far."""
         with self._lock:
             journal, exclusive = self.journal, self.table.exclusive
-            asked, left = self.asked(), count_cells(self.journal.left(), exclusive)
-            answers = [(key, journal.answer(*key)) for key in asked]
-            skipped = sum(word == "skip" for _, word in answers)
-            right = [self._foreseen(*key, word) for key, word in answers if word != "skip"]
+            answers = {key: journal.answer(*key) for key in self.asked()}
+            total = len(answers) + count_cells(journal.left(), exclusive)
+            right = [self._foreseen(*key, word) for key, word in answers.items() if word != "skip"]
             checked = [(key, journal.answer(*key)) for key in self.asked("label_errors")]
-            most = len(asked) + left if self._top is None else max(self._top, len(asked))
             return Progress(
-                suggested=min(len(asked) + left, most),
-                answered=len(asked) - skipped,
-                skipped=skipped,
+                suggested=total if self._top is None else min(total, max(self._top, len(answers))),
+                answered=len(right),
+                skipped=len(answers) - len(right),
                 correct=right.count(True),
                 predicted=len(right) - right.count(None),
                 checked=len(checked),
@@ -322,19 +318,19 @@ class ReviewSession:
     def asked(self, queue: str = "entries") -> list[Key]:
         """Return row and label of each answered or skipped question of a queue, in order."""
         with self._lock:
-            made, sample = self.journal.decisions, self.journal.sample
+            journal = self.journal
             if queue not in QUEUES:
                 raise ValueError(f"queue must be one of {', '.join(QUEUES)}, got {queue!r:.40}.")
-            keys: Iterable[Key] = self.journal.checks if queue == "label_errors" else made
             if queue == "sample":
-                keys = [
-                    key for key in (sample.entries if sample else ()) if self.journal.answer(*key)
-                ]
+                return [key for key in self._sampled if journal.answer(*key)]
+            keys = journal.checks if queue == "label_errors" else journal.decisions
             # A column with several values is one question.
-            names = (
-                (row, "" if queue == "rows" else self._columns[label].name) for row, label in keys
-            )
+            names = ((row, self._columns[label].name * (queue != "rows")) for row, label in keys)
             return list(dict.fromkeys(names))
+
+    @property
+    def _sampled(self) -> Iterable[Key]:
+        return self.journal.sample.entries if self.journal.sample else ()
 
     def question(self, position: int | None = None, queue: str = "entries") -> Question | None:
         """Return the question at a position, by default the most valuable open one, or None."""
@@ -344,22 +340,19 @@ class ReviewSession:
             key = asked[position or 0] if known else self._next(queue)
             if key is None:
                 return None
-            prediction, error = None, 0.0
+            prediction = None
             if queue == "entries":
                 labels, total = self._columns[key[1]].labels, self._predictions.values.total
                 label = labels[int(np.argmax(total[key[0] - 1, labels]))]
                 prediction = self._predictions.entry(key[0] - 1, label, self.journal.left())
-            elif queue == "label_errors":
-                error = self._label_errors.get(key, 0.0)
+            error = self._label_errors.get(key, 0.0) if queue == "label_errors" else 0.0
             return make_question(self.journal, self._predictions, key, prediction, error)
 
     def _next(self, queue: str) -> Key | None:
         """Return row and label of the next open question of a queue; None if all are decided."""
         journal, left = self.journal, self.journal.left()
         if queue in ("label_errors", "sample"):
-            found: Iterable[Key] = self._label_errors
-            if queue == "sample":
-                found = journal.sample.entries if journal.sample else ()
+            found = self._sampled if queue == "sample" else self._label_errors
             return next((key for key in found if not journal.answer(*key)), None)
         if self.progress.decided >= self.progress.suggested:
             return None
@@ -377,9 +370,7 @@ class ReviewSession:
             if drawn is None:
                 seed = int(self.journal.digest[:16], 16)
                 self.journal.start_sample(Sample.draw(completion, size, seed))
-            elif len(drawn.entries) != min(size, sum(drawn.filled.values())) or not drawn.matches(
-                completion
-            ):
+            elif not drawn.matches(completion, size):
                 raise ValueError(
                     f"{self.journal.path} has a sample of {len(drawn.entries)} entries that was "
                     "drawn with another size, model or --max-error-rate (max_error_rate=). "
@@ -425,10 +416,9 @@ class ReviewSession:
             for k in np.flatnonzero(~np.isnan(known) & np.isnan(self.table.Y[row - 1])).tolist():
                 name = self.table.label_names[k]
                 said = spread or {name: made[row, name].answer if (row, name) in made else "skip"}
-                if said.get(name, "skip") != "skip":
-                    continue
-                if word := self._columns[name].answer(known):
-                    found[self._columns[name].name] = word
+                word, column = self._columns[name].answer(known), self._columns[name].name
+                if said.get(name, "skip") == "skip" and word:
+                    found[column] = word
             return found
 
     def _checked(self, row: int, answers: Mapping[str, str], check: bool = False) -> dict[str, str]:
@@ -498,8 +488,7 @@ class ReviewSession:
         quality = self._refit.quality(Y) if self.measured else None
         with self._lock:
             self.model, self.learnt, self.quality = model, Y, quality
-            # The model was fitted without answers given during the refit, so condition on all
-            # answers.
+            # The model was fitted without answers given during the refit.
             made = self.journal.made.items()
             for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
                 predictions.condition(row - 1, self.journal.labels(row))
@@ -517,8 +506,8 @@ class ReviewSession:
 
         Raises a ValueError if the file of the table has changed since the review began.
         """
-        journal = self.journal
-        return export_answers(self.table, self.labels(), Path(output), self._marks, journal.digest)
+        digest = self.journal.digest
+        return export_answers(self.table, self.labels(), Path(output), self._marks, digest)
 
     def close(self) -> None:
         """Close the journal when the current answer or model has been saved."""
