@@ -47,14 +47,14 @@ demo: .venv/demo/$(READY)  ## fit and score a model on a small data set
 	.venv/demo/bin/dm2l demo
 
 test: .venv/test/$(READY)  ## the tests and every documented example, newest dependencies
-	$(TEST_ENV) .venv/test/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(TEST_ENV) .venv/test/bin/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-oldest: .venv/oldest/$(READY)  ## the same, oldest supported dependencies (Python 3.11, 3.12)
-	$(TEST_ENV) .venv/oldest/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(TEST_ENV) .venv/oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 # Tests that need torch are skipped by the other targets: it is too large for them.
 test-torch: .venv/torch/$(READY)  ## the tests that mention torch, with torch
-	$(TEST_ENV) .venv/torch/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS) \
+	$(TEST_ENV) .venv/torch/bin/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS) \
 	  src/dm2l/torch.py docs/guide/networks.md $$(grep -rlw torch tests --include='test_*.py')
 
 browser:  ## a browser for the tests of the review page: Debian's chromium, where there is none

@@ -65,7 +65,7 @@ class EntrySampling(BaseEstimator):
         Y : array of shape (n_rows, n_labels)
             Labels 1, 0 and ``missing_label``.
         clf : DM2LClassifier or AutoClassifier, default=None
-            Classifier that predicts the labels. None is a :class:`dm2l.DM2LClassifier` with
+            Classifier that predicts the labels. By default, a :class:`dm2l.DM2LClassifier` with
             calibration and label correlation.
         fit_clf : bool, default=True
             Whether a clone of ``clf`` is fitted to ``X`` and ``Y``. If False, ``clf`` must be

@@ -416,6 +416,7 @@ _CHECKS = [
     for name, check in inspect.getmembers(_Trial, inspect.isfunction)
     if name.startswith("check_")
 ]
+_CHECKS.sort(key=lambda check: check._run.__code__.co_firstlineno)  # order of definition
 for name, what in {
     "predict": "one of the two codes",
     "decision_function": "a finite score",

@@ -387,7 +387,7 @@ def audit_command(
 def explain_command(
     model_path: Path, label: str | None, top: int, seed: int, as_json: bool
 ) -> None:
-    """List important features of MODEL, and labels with correlated scores.
+    """List important features and label correlations of MODEL.
 
     For a linear model, the numbers are coefficients of features with unit variance. For other
     models, a number is the change of the label's score when the column is shuffled among training

@@ -20,7 +20,7 @@ COMMANDS = {
     "audit": "List suspected label errors of TABLE, most likely first.",
     "review": "Answer missing labels of TABLE on a page in the browser.",
     "backend": "Serve MODEL to Label Studio for annotating rows of TABLE.",
-    "explain": "List important features of MODEL, and labels with correlated scores.",
+    "explain": "List important features and label correlations of MODEL.",
     "demo": "Impute hidden labels of digit images and compare methods.",
 }
 _MODULES = {"review": "_review", "backend": "_review", "demo": "_demo"}

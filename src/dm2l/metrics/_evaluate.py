@@ -34,7 +34,7 @@ def evaluate(
     y_true : array-like or LabelMatrix of shape (n, c)
         Labels 0/1 or -1/+1, NaN where missing.
     y_score : array-like of shape (n, c)
-        Scores; higher means more likely.
+        Scores; a higher score means that the label is more likely positive.
     y_pred : array-like of shape (n, c), default=None
         Predicted labels; by default ``y_score > 0``.
     convention : {None, "paper", "published", "sklearn"}, default=None

@@ -44,7 +44,7 @@ def ranking_loss(
         Labels 0/1 or -1/+1, NaN where missing. For other codings and masks, pass a
         :class:`~dm2l.labels.LabelMatrix`.
     y_score : array-like of shape (n, c)
-        Scores; higher means more likely.
+        Scores; a higher score means that the label is more likely positive.
     convention : {"paper", "published", "sklearn"}, default="paper"
         Treatment of ties and of undefined rows, as described above.
     undefined : {None, "skip", "raise"} or float, default=None

@@ -100,7 +100,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: "LocalServer"
     timeout = 30  # seconds for receiving a request, and for sending a reply
-    most_bytes = 2**18  # enough for hundreds of answers
+    most_bytes = 2**18  # maximum size of a request; enough for hundreds of answers
     sent_headers: ClassVar[Mapping[str, str]] = {
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store",

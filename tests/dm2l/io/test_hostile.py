@@ -123,7 +123,7 @@ def sparse_parts(**changes):
         ({"X_shape": np.array([2.0, 3.0])}, "two integers"),
         ({"X_data": np.array(1.0)}, "X_data, .* 0-D"),
         ({"X_data": np.ones(3) * 1j}, "complex"),
-        ({"Y": np.array(1.0)}, "Y is .* 0 dimensions"),
+        ({"Y": np.array(1.0)}, "Y must be .* 0 dimensions"),
         ({"Y": np.eye(2) * 1j}, "Y must be a matrix of real numbers, but is of type complex"),
         ({"Y": np.array([["0", "1"], ["1", "0"]])}, "but is of type <U1"),
         ({"label_names": np.array(["a", "a"])}, "several labels named 'a'"),
