@@ -48,19 +48,19 @@ class AutoClassifier(MissingLabelClassifier):
     effort : {"quick", "normal", "best"}, default="normal"
         "quick" fits the linear model and one kernel model; "normal" adds trees, and takes about 5
         minutes on two cores for 10,000 rows and 30 labels, less for smaller data; "best" tries more
-        kernels and uses more rows and trees. Wide sparse data, such as TF-IDF of texts, have
+        kernels and uses more rows and trees. Wide sparse data, such as TF-IDF of texts, get
         logistic regression instead of trees.
     time_limit : float, default=None
         Time limit in seconds. Models that would exceed it are left out, except the linear model.
     max_memory : float, default=None
-        Bytes; kernels that need more are approximated. None is 3/4 of the free memory.
+        Memory limit in bytes, above which kernels are approximated. None is 3/4 of the free memory.
     categorical_features : array-like of str, int or bool, default=None
-        Columns of numbers that are categories. Columns of text always are.
+        Numeric columns to treat as categories. Columns of text are always categories.
     models : list of (str, estimator), default=None
         Further base models by name, which are cross-fitted on the columns of ``X``; see
-        :doc:`/guide/own-models`. An estimator that is not from dm2l is fitted once per label, to
-        the rows where it is observed. A :class:`dm2l.ScoreClassifier` stands for out-of-fold scores
-        in its ``columns`` of ``X``.
+        :doc:`/guide/own-models`. An estimator of another library is fitted once per label, to
+        the rows where the label is observed. :class:`dm2l.ScoreClassifier` adds out-of-fold scores
+        that are stored in its ``columns`` of ``X``.
     coupling : {"residual", None}, default="residual"
         Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
     rules : LabelRules, default=None
@@ -68,7 +68,7 @@ class AutoClassifier(MissingLabelClassifier):
     threshold : None, float, "f1", "f1_samples" or "subset_accuracy", default=None
         Decision threshold of :meth:`predict` for scores ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds for the out-of-fold scores; None is 3 for "quick" and 5 otherwise. With groups, as in
+        Folds for out-of-fold scores; None is 3 for "quick" and 5 otherwise. With groups, as in
         :class:`dm2l.model_selection.MultilabelKFold`, rows of large groups have smaller weights.
     n_jobs : int, default=None
         Number of processes that fit the labels of forests, as in joblib.
@@ -104,9 +104,9 @@ class AutoClassifier(MissingLabelClassifier):
     Notes
     -----
     Linear and kernel models replace NaN in ``X`` by the median and an indicator column. Columns of
-    0 and 1 are not changed; others are standardized and clipped at 10 standard deviations, which
-    far values do not change. Sparse columns with values above 10 are divided by the largest. If a
-    sparse ``X`` has 20 or more dense columns beside columns of 0 and 1, trees use only the former.
+    0 and 1 are not changed; others are standardized, and clipped at 10 robust standard deviations.
+    Sparse columns with values above 10 are divided by their largest value. If a
+    sparse ``X`` has 20 or more dense columns besides columns of 0 and 1, trees use only the dense.
 
     Examples
     --------

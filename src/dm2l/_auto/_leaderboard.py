@@ -101,7 +101,7 @@ def _auc_by_label(eta: Floats, T: Signs, fold: Index | None) -> tuple[Floats, Fl
 
 
 def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
-    """Mean AUC of the labels of new rows, with a confidence interval.
+    """Return the expected mean AUC of labels on new rows, with a confidence interval.
 
     Each label is weighted by the probability that new rows have both of its classes. A label with
     one class cannot be ranked, so its AUC is 1/2. A label that no model of a fold could learn, but

@@ -41,11 +41,11 @@ class ScoreClassifier(MissingLabelClassifier):
     Parameters
     ----------
     scale : {"auto", "probability", "logit", "rank"}, default="auto"
-        What the scores are: probabilities; logits or any other numbers that increase with the
-        probability; or numbers of which only the order matters. "auto" reads scores that are all
+        Type of the scores: probabilities; logits or any other numbers that increase with the
+        probability; or ranks, of which only the order is used. "auto" reads scores that are all
         from 0 to 1 as probabilities, and others as logits.
     columns : array-like of int, default=None
-        Positions of the scores in ``X``, one for each label. None is all columns.
+        Positions of the scores in ``X``, one for each label. None means all columns.
     threshold, coupling, rules, cv, missing_label, missing_as
         As in :class:`dm2l.AutoClassifier`. The calibration is cross-fitted in the folds ``cv``.
 
@@ -60,7 +60,7 @@ class ScoreClassifier(MissingLabelClassifier):
 
     Notes
     -----
-    A missing score is NaN, and counts as the observed rate of the label. Scores of training
+    A missing score is NaN, and is replaced by the observed rate of the label. Scores of training
     rows must be out-of-fold, for example from :func:`dm2l.model_selection.cross_val_decision`: fit
     warns if they look in-sample. Scores of new rows come from a model of all training rows.
 

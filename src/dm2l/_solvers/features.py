@@ -321,20 +321,20 @@ class LinearMap(FeatureMap):
         return X
 
     def coefficients(self, W: Any) -> Any:
-        """Weights of the columns of ``X``."""
+        """Return the weights of the columns of ``X``."""
         if self._factor is None:
             return W
         A = solve_triangular(self._factor.L, W, transpose=True)
         return take_rows(self._X, self._factor.pivots).T @ A
 
     def on_inputs(self, W: Any, intercept: bool) -> tuple[Any, Any]:
-        """Weights of the columns of ``X``, and intercepts."""
+        """Return the weights of the columns of ``X``, and the intercepts."""
         coef = self.coefficients(W[:-1, :] if intercept else W)
         b = W[-1, :] if intercept else asarray_like(np.zeros(W.shape[1]), W)
         return coef, b if self.offset is None else b - self.offset @ coef
 
     def weights(self, coefficients: Any) -> Any:
-        """Feature weights that give the same training scores."""
+        """Return feature weights with the same scores of training rows as ``A``."""
         if self._factor is None:
             return coefficients
         F = self._X @ coefficients
@@ -364,7 +364,7 @@ class Weights(NamedTuple):
     approximation_error: float | None = None
 
     def scores(self, X: Any, mask: LearnableMask) -> Any:
-        """Scores of rows, for the learnable labels."""
+        """Return the scores of rows for the learnable labels."""
         chosen = np.flatnonzero(mask.learnable)
         intercept = take_rows(self.intercept, chosen)
         if self.coef is not None:

@@ -49,7 +49,7 @@ class DenseCovariance:
         return np.asarray(0.5 * (inverse + inverse.T))
 
     def shifts(self, E: Floats, known: Mask) -> Pair:
-        """Shift and variance of each entry of a row, given its other known labels."""
+        """Return shift and variance of each entry, given the other known labels of its row."""
         shift, variance, P = np.zeros(E.shape), np.zeros(E.shape), self.precision()
         for batch in batches(known):
             base, here = self.S if batch.known else P, known[batch.rows]
@@ -129,7 +129,7 @@ class FactorCovariance:
         return mean, P.reshape(-1, r * r)
 
     def shifts(self, E: Floats, known: Mask) -> Pair:
-        """Shift and variance of each entry of a row, given its other known labels."""
+        """Return shift and variance of each entry, given the other known labels of its row."""
         c, r = self.L.shape
         shift, variance = np.zeros(E.shape), np.zeros(E.shape)
         for rows in row_blocks(len(known), 8.0 * (4 * r * r + 10 * c)):
@@ -181,7 +181,7 @@ class Batch:
         return np.where(self.valid[self.pattern], found, 0.0)
 
     def scatter(self, values: Floats, n_labels: int) -> Floats:
-        """Inverse of :meth:`gather`, from (b, k) to (b, c); zero for other labels."""
+        """Invert :meth:`gather`: write (b, k) to (b, c), with zeros for other labels."""
         found = np.zeros((len(values), n_labels))
         values = np.where(self.valid[self.pattern], values, 0.0)
         np.put_along_axis(found, self.index[self.pattern], values, axis=1)

@@ -36,7 +36,7 @@ def mapped_arrays(path: Any, labels: Any = None, **options: Any) -> tuple[Any, A
     else:
         X, Y = map_array(path), map_array(labels)
     if X.ndim != 2:
-        raise ValueError(f"X must be an array of two dimensions, got {X.ndim}.")
+        raise ValueError(f"X must be a 2-dimensional array, got {X.ndim} dimensions.")
     return X, Y
 
 

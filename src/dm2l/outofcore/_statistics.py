@@ -127,7 +127,7 @@ class RowStatistics:
             raise TypeError(f"{text} got {type(other).__name__}.")
         for name in ("n_features", "n_labels"):
             if (mine := getattr(self, name)) != (its := getattr(other, name)):
-                raise ValueError(f"Statistics with {name}={mine} and {its} cannot be combined.")
+                raise ValueError(f"The statistics must have equal {name}, got {mine} and {its}.")
         if sign < 0:
             more = (other.positives > self.positives) | (other.negatives > self.negatives)
             if more.any():
@@ -228,7 +228,7 @@ class RowStatistics:
         return float(self.rows.gram[-1, -1])
 
     def variances(self) -> Array:
-        """Variances of the features."""
+        """Return the variances of the features."""
         apart = self.rows.gram[-1, :-1] / self.weight
         squares = np.diagonal(self.rows.gram)[:-1] / self.weight
         return np.maximum(squares - apart**2, 0.0)

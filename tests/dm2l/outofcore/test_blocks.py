@@ -370,7 +370,7 @@ def test_files_of_unknown_formats_and_options_of_other_formats_are_refused(data,
         RowBlocks.open(tmp_path / "X.npy", tmp_path / "X.npy", cutoffs=["y>1"])
     with pytest.raises(ValueError, match="npy file as labels="):
         RowBlocks.open(tmp_path / "X.npy")
-    with pytest.raises(ValueError, match="two dimensions, got 1"):
+    with pytest.raises(ValueError, match="2-dimensional array, got 1"):
         RowBlocks.open(tmp_path / "both.npz")
     with pytest.raises(ValueError, match="list of files to read is empty"):
         RowBlocks.open([], "y*")
