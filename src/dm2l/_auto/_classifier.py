@@ -105,8 +105,8 @@ class AutoClassifier(MissingLabelClassifier):
     -----
     Linear and kernel models replace NaN in ``X`` by the median and an indicator column. Columns of
     0 and 1 are not changed; others are standardized, and clipped at 10 robust standard deviations.
-    Sparse columns with values above 10 are divided by their largest value. If a
-    sparse ``X`` has 20 or more dense columns besides columns of 0 and 1, trees use only the dense.
+    Sparse columns with values above 10 are divided by their largest value. If a sparse ``X`` has 20
+    or more dense columns besides columns of 0 and 1, trees use only the dense columns.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Features, of which scores are linear functions; feature maps; the default alpha.
 
-Scores are ``F = Phi W + 1 b'``. For the linear model ``Phi`` is ``X``; for a kernel model it is a
-factor of the kernel matrix, ``K = Phi Phi'``, so that ``||W||_F^2 = tr(A'KA)`` and the kernel
-model is the linear model on ``Phi``: see :mod:`dm2l._solvers.maps`.
+Scores are ``F = Phi W + 1 b'``. For a linear model, ``Phi`` is ``X``. For a kernel model, it is a
+factor of the kernel matrix, ``K = Phi Phi'``. Then ``||W||_F^2 = tr(A'KA)``, and the kernel
+model is a linear model on ``Phi``; see :mod:`dm2l._solvers.maps`.
 """
 
 import itertools

@@ -1,15 +1,15 @@
 r"""Exact kernel models with scores as variables, which need only one Cholesky factor.
 
-With ``F = K A + 1 b'`` and ``1'A = 0``, which every step below preserves, the ridge term
-``alpha tr(A'KA)`` is ``alpha <A, F>``, and loss and ridge have the Hessian
+Let ``F = K A + 1 b'`` and ``1'A = 0``; all steps below preserve these equations. The ridge term
+``alpha tr(A'KA)`` is then ``alpha <A, F>``, and loss and ridge have the Hessian
 
 .. math:: \langle (F_1, A_1), (F_2, A_2) \rangle = \rho \langle F_1, F_2 \rangle
           + \alpha \langle A_1, F_2 \rangle
 
-for entries observed at random. A gradient is the array ``D`` for which ``<D, F_1>`` is the slope
+if entries are observed at random. A gradient is an array ``D`` such that ``<D, F_1>`` is the slope
 along a step ``(F_1, A_1, b_1)``. The preconditioned step solves ``rho F + alpha A = D``: with
-``M = rho K + alpha I`` it is ``A = M^{-1}(D - rho 1 b')`` and ``F = (D - alpha A) / rho``. Neither
-a factor of ``K`` nor products with it are needed, so ``M`` may overwrite ``K``.
+``M = rho K + alpha I``, ``A = M^{-1}(D - rho 1 b')`` and ``F = (D - alpha A) / rho``. Neither
+a factor of ``K`` nor products with ``K`` are needed, so ``M`` may overwrite ``K``.
 """
 
 from copy import copy

@@ -1,12 +1,12 @@
 """Kernel models as feature maps.
 
-With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, which has one solver:
+With ``K = Phi Phi'``, a kernel model is a linear model on ``Phi``. There are three maps:
 
 * :class:`KernelMap`: an exact factor of the kernel matrix, which needs ``n^2`` memory, or a
   Nystroem factor with ``r`` columns, for any kernel;
 * :class:`FourierMap`: ``r/2`` random frequencies for the rbf kernel, with an error of about
-  ``1/sqrt(r)``; the model keeps no training rows;
-* :class:`KernelColumns`: ``Phi = K``, the variables of the published solver.
+  ``1/sqrt(r)``; the model stores no training rows;
+* :class:`KernelColumns`: ``Phi = K``, used by the published solver.
 """
 
 from collections.abc import Callable

@@ -7,7 +7,7 @@ r"""The objective of DM2L as a function of the scores.
 rows whose label ``k`` is an *observed* positive, ``F_C`` the rows that lie in at least one
 ``F_k``. This is the paper's (3) and (4) with one change: the global term covers ``F_C`` instead
 of all rows. Theorem 1 then holds for every mask and the bracket is never negative. With all rows,
-the objective has no lower bound if one row without an observed positive can change its scores.
+the objective has no lower bound if the scores of a row without an observed positive can change.
 
 With real targets and weights ``M`` (:class:`dm2l.labels.EntryWeights`) the loss is
 :math:`\tfrac12 \sum_{ij} M_{ij} (F_{ij} - T_{ij})^2`. Rows of ``F_k`` are multiplied by

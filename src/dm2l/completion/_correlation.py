@@ -145,7 +145,7 @@ class LabelCorrelation:
         return mean, p
 
     def decide(self, mean: Floats, p: Floats) -> Mask:
-        """Decide whether entries are positive."""
+        """Return whether each entry is positive, from conditional means or probabilities."""
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
         return np.where(np.isnan(self.cutoffs), mean > 0, p > self.cutoffs)

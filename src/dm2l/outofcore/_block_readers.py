@@ -51,7 +51,7 @@ def table_reader(path: Any, labels: Any, **options: Any) -> Source:
         if suffix in suffixes:
             return reader(files, labels, **options)
     known = ", ".join((*PARQUET, *TEXT, *SVMLIGHT, ".npy", ".npz"))
-    raise ValueError(f"{files[0]} has no suffix of a format that row blocks can read: {known}.")
+    raise ValueError(f"{files[0]} has no suffix that row blocks can read; use one of {known}.")
 
 
 def _columns(tables: Any, files: Any, labels: Any, drop: Any) -> tuple[list[str], list[str]]:
