@@ -1,4 +1,4 @@
-"""The base class of all estimators: labels, decisions, probabilities and completion."""
+"""The base class of all estimators: labels, predictions, probabilities and completion."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -21,24 +21,24 @@ from dm2l.completion._errors import Calibrator, plain_probability
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
-_ENOUGH_ROWS = 20  # minimum number of rows for which folds replace undefined leave-one-out scores
+_ENOUGH_ROWS = 20  # minimum number of rows for folds if leave-one-out scores are undefined
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitResult:
-    """Training results of a score model that are not needed for predictions."""
+    """Results of training a score model that predictions do not need."""
 
-    # Scores (n, c) of known entries by a model that was not trained on their row, otherwise NaN.
+    # Scores (n, c) of known entries by models that were not trained on their row; NaN if undefined.
     leave_one_out_scores: NDArray[np.float64] | None = None
     out_of_fold: bool = False  # whether the scores are out of fold, and can be used for calibration
-    # Features and signs of the rows of these scores, if they are a sample of the training rows.
+    # If the scores are those of a sample of the training rows: its features and signs.
     sample: tuple[Any, Signs] | None = None
 
 
 def fold_inputs(
     X: Any, train: NDArray[np.intp], test: NDArray[np.intp], pairwise: bool, scratch: Any = None
 ) -> tuple[Any, Any]:
-    """Return the features of training rows, which may be copied to ``scratch``, and test rows."""
+    """Return the features of training and test rows; ``scratch`` may store the former."""
     if pairwise:
         return arrays.take_block(X, train, train, scratch), arrays.take_block(X, test, train)
     return arrays.take_rows(X, train), arrays.take_rows(X, test)
@@ -47,17 +47,17 @@ def fold_inputs(
 class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     """Base class of estimators that learn from labels with missing entries."""
 
-    # A subclass is a score model. `_fit_labels` gets the labels with both classes observed, and the
-    # rows with known entries of these labels. `_score_labels` returns one column of scores for each
-    # of these labels. A subclass that overrides `_learn` instead gets all rows and labels.
+    # Subclasses are score models. `_fit_labels` receives the labels with both classes observed, and
+    # rows with known entries of these labels. `_score_labels` returns a column of scores for each
+    # of these labels. A subclass may override `_learn` instead, which receives all rows and labels.
 
     _follows_input = False  # whether arrays of other libraries stay on their device
-    _explains_numbers = True  # whether overflow is explained here, not by the score model
+    _explains_numbers = True  # whether this class, not the score model, explains overflows
     _leaves_one_out = False  # whether leave-one-out scores and coupling="joint" are supported
     _calibrated = False  # whether scores are 2 p - 1 with calibrated probabilities p
-    _fit_pu_completer: Any = None  # set if positive-unlabelled labels are supported
-    # If the score model has its own probabilities, this returns scores and probabilities of the
-    # learnable labels in one pass.
+    _fit_pu_completer: Any = None  # must be set if positive-unlabelled labels are supported
+    # If the score model has its own probabilities, this method returns scores and probabilities of
+    # the learnable labels in one pass.
     _label_answers: Callable[[Any], tuple[Any, NDArray[Any]]] | None = None
 
     kernel: Any = None
@@ -84,11 +84,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _on_own_scale(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert scores with probabilities ``(1 + tanh(scores)) / 2`` to the model's own scale."""
+        """Convert scores on the scale ``p = (1 + tanh(score)) / 2`` to the scale of the model."""
         return scores
 
     def _fit_nothing(self, X: Any) -> None:
-        """Set fitted attributes if no label can be learned."""
+        """Set the fitted attributes of a model without any learnable label."""
 
     def _check_parameters(self) -> None:
         """Raise an error if parameters are invalid, before any data is read."""
@@ -142,7 +142,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def _fit_arrays(
         self, X: Any, y: Any, label_mask: Any = None, weights: Any = (None, None), **learning: Any
     ) -> Self:
-        """Fit with weights of rows and entries; ``learning`` is passed to :meth:`_learn`."""
+        """Fit with row and entry weights; pass ``learning`` to :meth:`_learn`."""
         self._check_parameters()
         X, labels = self._read(X, y, label_mask)
         if self.rules is not None:
@@ -167,7 +167,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return X, labels
 
     def _prepare_labels(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
-        """Return labels with the weights of rows and entries."""
+        """Return the label matrix with its row and entry weights."""
         if self.missing_as == "unlabelled":
             raise ValueError(
                 f"{type(self).__name__} does not support missing_as='unlabelled'. Use "
@@ -183,7 +183,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             names = np.asarray(rules.label_names, dtype=object)
         self.classes_: Any = labels.classes
         if labels.classes is None:
-            # Classes are one array, like the scores; scikit-learn's trees have lists instead.
+            # Classes are stored in one array, unlike the lists of scikit-learn's trees.
             self.classes_ = np.tile([labels.negative, 1], (n_labels, 1))
         else:
             names = labels.classes if n_labels > 1 else labels.classes[-1:]
@@ -192,7 +192,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         self.label_names_ = np.asarray(names, dtype=object)
 
     def _named_rules(self) -> Any:
-        """Return the rules with the names of the training labels."""
+        """Return the rules in terms of the training label names."""
         return None if self.rules is None else self.rules._named(self._labels)
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
@@ -224,8 +224,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         elif scores is None:
             scores = None if self._leaves_one_out or not self._learnable.any() else held_out()
         else:
-            # Folds replace scores that are mostly undefined, such as those of models that
-            # interpolate. Splits given as row numbers do not apply to a sample of the rows.
+            # If most leave-one-out scores are undefined, as in models that interpolate, out-of-fold
+            # scores replace them. Splits given as row numbers do not apply to a sample of rows.
             known = (T != 0) & self._learnable
             numbered = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
             enough = known.any(axis=1).sum() >= _ENOUGH_ROWS
@@ -249,7 +249,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def _for_folds(self) -> Self:
         """Return the estimator that is cloned for each fold."""
         bare = copy(self)
-        bare.cv = None  # a generator could not be cloned, and folds need no inner folds
+        bare.cv = None  # a generator cannot be cloned, and folds need no inner folds
         if self.coupling != "joint":
             bare.coupling = None
         return bare
@@ -266,7 +266,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def _score_fold(self, X: Any, labels: LabelMatrix, fold: Any, **learning: Any) -> Any:
         """Return the scores of the test rows by a clone fitted to the training rows."""
         model = clone(self)
-        model.label_names_ = self.label_names_  # for messages
+        model.label_names_ = self.label_names_  # lets messages name the labels
         train, test = fold
         X_train, X_test = fold_inputs(X, train, test, self.__sklearn_tags__().input_tags.pairwise)
         model._learn(X_train, labels[train], **learning)
@@ -280,7 +280,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     _check_fitted = check_is_fitted
 
     def _all_scores(self, X: Any, learnt: Callable[[Any], Any] | None = None) -> Any:
-        """Return scores in the array library of ``X``; labels not learnable have constant ones."""
+        """Return scores in the array library of ``X``; unlearnable labels have constant scores."""
         found, learnable = None, self._learnable
         if learnable.any():
             with arrays.checked_numbers(X):
@@ -295,7 +295,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:
-        """Cutoffs of the scores, one for each label."""
+        """Decision thresholds of the scores, one for each label."""
         return self._completer.thresholds
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -320,10 +320,10 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
         With ``threshold=None``, a label is predicted if its score is above 0 or, with
         ``calibration``, if its probability is above one half; use this for the Hamming loss. A
-        number is a cutoff for the scores. ``"f1"`` uses for each label the cutoff with the best F1
+        number is a cutoff for the scores. ``"f1"`` gives each label the cutoff with the best F1
         on out-of-fold scores, or 0 if it has fewer than five positives. ``"f1_samples"`` and
         ``"subset_accuracy"`` use one cutoff for all labels: on observed entries, it gives the best
-        F1 of rows, or the most rows without an error. For a multiclass ``y``, the class with the
+        mean F1 of rows, or the most rows without errors. For a multiclass ``y``, the class with the
         highest score is predicted.
 
         Parameters
@@ -340,7 +340,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self._follow(self._decide(arrays.to_numpy(self._all_scores(X))), X)
 
     def _follow(self, result: NDArray[Any], X: Any) -> Any:
-        """Convert numbers to the array library of ``X``; names of classes stay numpy arrays."""
+        """Convert numbers to the array library of ``X``; class names remain numpy arrays."""
         follows = arrays.is_non_numpy(X) and result.dtype.kind in "biuf"
         return arrays.asarray_like(result, X) if follows else result
 

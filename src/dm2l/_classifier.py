@@ -1,4 +1,4 @@
-"""The DM2L estimator: parameters, fits in memory or by blocks of rows, fitted attributes."""
+"""The DM2L estimator: parameters, fits in memory or by blocks of rows, and attributes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dm2l._utils.inputs import check_choice, check_counts, check_number, check_n
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import PositiveUnlabelledClassifier
 
-if TYPE_CHECKING:  # imported by the methods that need it
+if TYPE_CHECKING:  # methods import it when they need it
     from dm2l.outofcore import RowBlocks
 
 
@@ -31,7 +31,7 @@ _KERNELS = (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DM2LParameters(PositiveUnlabelledClassifier):
-    """Parameters that DM2L models and searches share."""
+    """Parameters shared by DM2L models and their grid search."""
 
     kernel: Any = "linear"
     degree: float = 3
@@ -352,7 +352,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         if self.missing_as == "unlabelled" and strategy not in ("auto", "memory"):
             raise ValueError(f"strategy={strategy!r}: {trainer.needs_rows}.")
         if strategy == "auto":
-            # Sufficient statistics are only faster for very many dense float64 rows.
+            # Sufficient statistics are faster only with very many dense float64 rows.
             strategy, (n, d), c = "memory", X.shape, labels.signs.shape[1]
             plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and labels.entries is None
             linear = self.kernel == "linear" and self.solver == "lbfgs" and not self.warm_start
@@ -398,7 +398,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         return self
 
     def _last(self) -> WarmStart | None:
-        """Return the weights of the last fit for a warm start, or None."""
+        """Return the weights of the previous fit for a warm start, or None."""
         name = "coef_" if self.kernel == "linear" else "dual_coef_"
         if not self.warm_start or not hasattr(self, name):
             return None
@@ -406,7 +406,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
 
     def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
         """Set fitted attributes, and warn if the solver did not converge."""
-        # This deletes attributes of an earlier fit with another kernel.
+        # Attributes of an earlier fit with another kernel are deleted.
         for name, value in zip(FITTED, result.weights, strict=True):
             if value is not None:
                 setattr(self, name, value)
@@ -417,7 +417,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         if self.missing_as == "unlabelled":
             self._keep_prior(result.prior)
         solution = result.solution
-        if solution is None:  # all labels are constant
+        if solution is None:  # no label is learnable
             solution = Solution(None, 0.0, [0.0])
         if not solution.converged:
             warnings.warn(

@@ -1,4 +1,4 @@
-"""Training of DM2L models, for the classifier, the search and fits by blocks of rows."""
+"""Training of DM2L models for the classifier, the grid search and fits by blocks of rows."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -44,15 +44,15 @@ from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import PUTargets
 
-_JOINT_ROUNDS = 2  # fits to imputed targets; more rounds hardly improve new rows
-# Kernels with positive semi-definite matrices for any inputs.
+_JOINT_ROUNDS = 2  # number of fits to imputed targets; more hardly improve predictions for new rows
+# Kernels whose matrices are positive semidefinite for any inputs.
 SAFE_KERNELS = ("rbf", "laplacian", "cosine", "tanimoto")
-_LEAST_RIDGE = 1e-9  # times the trace of the kernel matrix; below it, factors are imprecise
-_TANIMOTO_GAMMA = 3.0  # gamma="scale", because similarities lie between 0 and 1 for any X
+_LEAST_RIDGE = 1e-9  # lower limit of alpha relative to the trace of the kernel matrix
+_TANIMOTO_GAMMA = 3.0  # value of gamma="scale"; similarities are between 0 and 1 for any X
 
 
 class WarmStart(NamedTuple):
-    """Coefficients (m, c) and intercepts (c,) of an earlier fit."""
+    """Coefficients (m, c) and intercepts (c,) of an earlier fit, for a warm start."""
 
     coefficients: Any
     intercept: Any
@@ -60,17 +60,17 @@ class WarmStart(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SolverResult(FitResult):
-    """Result of a fit of DM2L."""
+    """Result of fitting a DM2L model."""
 
     mask: LearnableMask
-    solution: Solution | None  # None if no label can be learnt
+    solution: Solution | None  # None if there is no learnable label
     weights: Weights
-    prior: Any = None  # ClassPrior of the learnt labels, with missing_as="unlabelled"
-    statistics: dict[str, Any] | None = None  # state of the Gram statistics, if there are any
+    prior: Any = None  # ClassPrior of learnable labels, with missing_as="unlabelled"
+    statistics: dict[str, Any] | None = None  # state of the Gram statistics, if the fit used them
 
 
 def preconditioner_of(problem: SmoothProblem, *, keep: bool = False) -> Preconditioner:
-    """Preconditioner of a problem; without ``keep``, that of a kernel overwrites its matrix."""
+    """Return a problem's preconditioner; unless ``keep``, it overwrites the kernel matrix."""
     if isinstance(problem, KernelProblem):
         return KernelPreconditioner(problem, keep=keep)
     return Preconditioner(problem)
@@ -78,16 +78,16 @@ def preconditioner_of(problem: SmoothProblem, *, keep: bool = False) -> Precondi
 
 @dataclass
 class Workspace:
-    """Features and objective of the training rows, which several fits can share."""
+    """Features and objective of the training rows, shared by fits with other hyperparameters."""
 
     feature_map: FeatureMap
     features: Features
     objective: Objective
     pu: PUTargets | None = None
-    gram: Any = None  # Gram matrix of the features, if a preconditioner has used it
+    gram: Any = None  # Gram matrix of the features, cached by a preconditioner
 
     def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
-        """Return the problem with these hyperparameters; it replaces the last problem."""
+        """Return the problem for these hyperparameters; it replaces the previous problem."""
         if self.pu is not None:
             self.objective.fill(self.pu.targets(alpha))
         if lambda_d is not None:
@@ -96,7 +96,7 @@ class Workspace:
         return kind(self.features, self.objective, alpha)
 
     def preconditioner(self, problem: Problem) -> Preconditioner:
-        """Preconditioner of a problem, which keeps the Gram or kernel matrix for further ones."""
+        """Return a problem's preconditioner, and keep the Gram or kernel matrix for later fits."""
         if isinstance(problem, KernelProblem):
             return KernelPreconditioner(problem, keep=True)
         if self.gram is None:
@@ -130,7 +130,7 @@ class Trainer:
 
     @classmethod
     def of(cls, model: Any) -> Self:
-        """Return the trainer for an estimator that has all of these parameters."""
+        """Return the trainer with the parameters of an estimator."""
         return cls(*attrgetter(*cls.__match_args__)(model))
 
     @property
@@ -147,7 +147,7 @@ class Trainer:
         return ""
 
     def blas_threads(self, X: Any) -> AbstractContextManager[Any]:
-        """Context with one thread of BLAS, unless the matrix to be factored is large."""
+        """Return a context that limits BLAS to one thread, unless the matrix to factor is large."""
         n = X.shape[0]
         if self.kernel == "linear":
             size, worth = n * min(X.shape) ** 2, arrays.WORTH_SHARING
@@ -157,7 +157,7 @@ class Trainer:
         return arrays.one_blas_thread() if size < worth else nullcontext()
 
     def fit(self, X: Any, labels: LabelMatrix, last: WarmStart | None = None) -> SolverResult:
-        """Fit the labels with both classes observed, starting at ``last`` if its shape fits."""
+        """Fit the labels with both classes observed, starting from ``last`` if its shape fits."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         if not mask.learnable.any():
             return self.nothing(X, mask)
@@ -165,7 +165,7 @@ class Trainer:
         T, entries = labels.signs, labels.entries
         with self.blas_threads(X):
             chosen = replace(self, class_prior=mask.of_labels(self.class_prior))
-            # X is a copy, and may be overwritten, if rows were left out.
+            # If rows were excluded, X is a copy and may be overwritten.
             work = chosen.prepare(X, T, entries, scratch=not mask.keep.all())
             rows, alpha = work.objective.rows, self.alpha
             if isinstance(alpha, str) and self.kernel == "linear":
@@ -214,9 +214,9 @@ class Trainer:
         *,
         exact: bool = False,
     ) -> NDArray[np.float64]:
-        """Leave-one-out scores from the masked ridge solution that the solver started from."""
-        # The curvature of the norms is not used: scores of each label are shifted by the mean
-        # difference between DM2L and ridge at missing entries.
+        """Return leave-one-out scores, computed from the masked ridge solution."""
+        # The curvature of the norms is ignored. Instead, scores of each label are shifted by the
+        # mean difference between DM2L and ridge at missing entries.
         factor = solution.factor or Preconditioner(problem)
         W = solution.ridge
         if W is None:
@@ -244,7 +244,7 @@ class Trainer:
         filled = problem.objective.filled
         goal = T if entries is None or entries.targets is None else entries.targets
         for _ in range(_JOINT_ROUNDS):
-            # Targets imputed by ridge would cancel the norms, so the effect of the norms is added.
+            # Targets imputed by ridge would cancel the effect of the norms, so it is added.
             moved = arrays.to_numpy(arrays.float64(problem.features.scores(norms - W)))
             problem.objective.fill(np.where(T != 0, goal, filled + moved))
             solution = self.solve(problem, feature_map, lambda: W, norms, factor)
@@ -252,7 +252,7 @@ class Trainer:
         return solution, unseen
 
     def nothing(self, X: Any, mask: LearnableMask) -> SolverResult:
-        """Return the result of a fit in which no label can be learnt."""
+        """Return the result of a fit without any learnable label."""
         xp, n_labels = arrays.namespace(X), len(mask.learnable)
 
         def as_X(array: NDArray[Any]) -> Any:
@@ -267,7 +267,7 @@ class Trainer:
         return SolverResult(mask=mask, solution=None, weights=weights)
 
     def kernel_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
-        """A map of the kernel for these inputs, which is not fitted."""
+        """Return an unfitted feature map of the kernel for these inputs."""
         kernel = self.kernel_for(X, weights)
         if self.approximation == "fourier":
             return FourierMap(kernel.gamma, self.n_components, self.random_state)
@@ -276,13 +276,13 @@ class Trainer:
         return KernelColumns(kernel) if self.solver == "published" else KernelMap(kernel)
 
     def fixed_map(self, X: Any) -> FeatureMap:
-        """A map fitted to these inputs that can transform any rows."""
+        """Return a feature map that is fitted to these inputs and can transform any rows."""
         feature_map = LinearMap(reduce=False) if self.kernel == "linear" else self.kernel_map(X)
         feature_map.fit(X)
         return feature_map.fixed(X)
 
     def stored_map(self, weights: Weights, n_features: int) -> FeatureMap | None:
-        """The fixed map of a fitted estimator, if it has one."""
+        """Return the fixed feature map of a fitted estimator, or None."""
         if self.kernel == "linear":
             return self.fixed_map(np.zeros((1, n_features)))
         if self.approximation == "fourier":
@@ -293,7 +293,7 @@ class Trainer:
         return LandmarkMap(weights.kernel, weights.X_fit, weights.landmark_factor, error)
 
     def kernel_for(self, X: Any, weights: NDArray[np.float64] | None = None) -> Kernel:
-        """The kernel, with the value of ``gamma`` for these inputs."""
+        """Return the kernel with the numeric value of ``gamma`` for these inputs."""
         return Kernel(self.kernel, self._gamma_value(X, weights), self.degree, self.coef0)
 
     def _gamma_value(self, X: Any, weights: NDArray[np.float64] | None) -> float:
@@ -304,7 +304,7 @@ class Trainer:
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
         if weights is not None:
-            # Variance of all entries: mean variance of the columns plus variance of their means.
+            # The variance of all entries is the mean column variance plus the variance of means.
             share = weights / weights.sum()
             means = arrays.to_numpy(arrays.asarray_like(share, X) @ arrays.float64(X))
             variance = float(column_variances(X, weights).mean() + np.var(means))
@@ -328,8 +328,8 @@ class Trainer:
         safe: bool = False,
         alphas: Sequence[float] | None = None,
     ) -> Workspace:
-        """Features and objective for any hyperparameters, or for kernels with these ``alphas``."""
-        # If `scratch`, X may be overwritten; if `safe`, a kernel matrix is not checked.
+        """Return features and objective; ``alphas`` are the only values used with exact kernels."""
+        # If `scratch`, X may be overwritten. If `safe`, the kernel matrix is not checked.
         published = self.solver == "published"
         workers = 1 if arrays.one_blas_thread.inside else arrays.blas_thread_count()
         rows = None if entries is None else entries.rows
@@ -340,10 +340,10 @@ class Trainer:
             feature_map = self.kernel_map(X, rows)
         features: Features | None = None
         safe = safe or self.kernel in SAFE_KERNELS
-        # With norms, scores are better variables of exact kernel models than features.
+        # With norms, exact kernel models are faster with scores as variables instead of weights.
         exact = self.kernel != "linear" and self.approximation is None and self.solver == "lbfgs"
         norms = (self.local and self.lambda_d) or self.coupling == "joint"
-        # Targets of positive-unlabelled labels are computed from features.
+        # Targets of positive-unlabelled labels require features.
         if safe and rows is None and exact and norms and self.missing_as != "unlabelled":
             columns = KernelColumns(self.kernel_for(X))
             K = columns.fit(X)
@@ -379,7 +379,7 @@ class Trainer:
         return Workspace(feature_map, features, objective, pu)
 
     def ridge(self, variances: Any) -> float:
-        """Return alpha; "scale" is computed from these variances of the features."""
+        """Return alpha as a number; "scale" is computed from these variances of the features."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
         if self.kernel == "linear":
@@ -395,7 +395,7 @@ class Trainer:
         start: Any,
         preconditioner: Preconditioner | None = None,
     ) -> Solution:
-        """Minimize the objective; the function ``ridge`` solves it without nuclear norms."""
+        """Minimize the objective; ``ridge`` is a function that solves it without nuclear norms."""
         if not problem.lambda_d:
             W = ridge()
             value = problem.exact(W)
@@ -404,7 +404,7 @@ class Trainer:
         limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
         if preconditioner is None:
             preconditioner = preconditioner_of(problem)
-        # Threads of BLAS would compete with the workers of features and objective.
+        # BLAS threads would compete with the threads of features and objective.
         with arrays.one_blas_thread():
             first = None
             if self.solver == "cccp":
@@ -426,7 +426,7 @@ class Trainer:
     def start(
         self, problem: SmoothProblem, feature_map: FeatureMap, last: Any, mask: LearnableMask
     ) -> Any:
-        """Weights of the last fit, if there was one and their shape fits this problem."""
+        """Return the weights of the last fit if their shape fits this problem, otherwise None."""
         if last is None:
             return None
         learnable, A = mask.learnable, last.coefficients
@@ -453,13 +453,13 @@ class Trainer:
             sys.stderr.write(f"[DM2L] iteration {iteration:4d}  objective {value:.6g}\n")
 
     def weights(self, X: Any, W: Any, feature_map: FeatureMap, mask: LearnableMask) -> Weights:
-        """Weights of all labels from ``W`` (size, c), for a map fitted to ``X``."""
+        """Return the weights of all labels from ``W`` (size, c) for a map fitted to ``X``."""
         xp, learnable = arrays.namespace(X), mask.learnable
         intercept = mask.constant.copy()
         intercept[learnable] = arrays.to_numpy(W[-1, :]) if self.fit_intercept else 0.0
         found = W[:-1, :] if self.fit_intercept else W
         found = found if feature_map.plain else feature_map.coefficients(found)
-        # Constant labels have zero weights, which are in an extra last column.
+        # Constant labels take their zero weights from an extra last column.
         column = np.full(len(learnable), found.shape[1])
         column[learnable] = np.arange(found.shape[1])
         padded = xp.concat([found, xp.zeros_like(found[:, :1])], axis=1)
@@ -469,10 +469,10 @@ class Trainer:
         b = xp.astype(arrays.asarray_like(intercept, coef), X.dtype, copy=False)
         if self.kernel == "linear":
             return Weights(b, coef=xp.astype(coef.T, X.dtype, copy=True))
-        # In float64 for any X, because kernel weights are large and cancel.
+        # Weights are in float64 for any X, because large kernel weights cancel.
         return self.map_weights(feature_map, X)._replace(intercept=b, dual_coef=coef)
 
     def map_weights(self, feature_map: FeatureMap, X: Any = None) -> Weights:
-        """Fields of the weights for a feature map fitted to ``X``."""
+        """Return the fields of :class:`Weights` for a feature map fitted to ``X``."""
         error = None if self.approximation is None else float(feature_map.error)
         return Weights(None, **feature_map.stored(X), approximation_error=error)

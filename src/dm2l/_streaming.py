@@ -1,4 +1,4 @@
-"""Fit models to blocks of rows through sufficient statistics, which can also remove rows."""
+"""Fits to blocks of rows by sufficient statistics, from which rows can be removed again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dm2l._utils.inputs import check_inputs
 from dm2l.labels._matrix import LabelForm, LabelMatrix
 from dm2l.pu import PositiveUnlabelledClassifier
 
-if TYPE_CHECKING:  # imported by the methods that need it
+if TYPE_CHECKING:  # methods import it when they need it
     from dm2l.outofcore import GramStatistics
     from dm2l.outofcore._fits import Stream
 
@@ -40,7 +40,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     _keep_result: Any
 
     def _needs_rows(self) -> str:
-        """The reason why a fit needs all rows at once; empty if blocks of rows suffice."""
+        """Reason why a fit needs all rows at once; empty if blocks of rows suffice."""
         reason, chosen = "", isinstance(self.threshold, str)
         if self.calibration is not None or chosen or self.coupling == "joint":
             reason = "calibration, chosen thresholds and coupling='joint' need all rows"
@@ -62,7 +62,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
 
         The result equals the result of :meth:`fit` on all rows, in any order (with ``warm_start``,
         up to ``tol``). Labels with only one class so far get a constant score, without a warning.
-        An earlier fit in memory is forgotten, because it keeps no statistics; a fit with
+        An earlier fit in memory has no effect, because it keeps no statistics; a fit with
         ``strategy="statistics"`` keeps them. With ``approximation``, the first block determines the
         features, so it should be a representative sample. Exact kernels are not supported.
 
@@ -179,7 +179,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
 
     @property
     def statistics_(self) -> GramStatistics:
-        """A copy of the sufficient statistics of all rows; absent after a fit in memory."""
+        """Copy of the sufficient statistics of all rows; not available after a fit in memory."""
         from dm2l.outofcore import GramStatistics
 
         if self._statistics is None:
@@ -190,7 +190,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return deepcopy(GramStatistics.from_state(self._statistics))
 
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
-        """Return the stream of all earlier blocks, optionally with other statistics."""
+        """Return the stream of all earlier blocks, or one that continues other statistics."""
         from dm2l.outofcore import GramStatistics
         from dm2l.outofcore._fits import Stream
 
@@ -203,7 +203,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def _read_block(
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
     ) -> tuple[Any, Any, LabelForm, Stream, Any]:
-        """Return a checked block of rows and the stream, which the first block creates."""
+        """Return a checked block of rows and the stream; the first block creates the stream."""
         from dm2l.outofcore._fits import Stream
 
         if is_non_numpy(X):
@@ -226,12 +226,12 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return X, T, form, stream, None if entries is None else entries.rows
 
     def _block_trainer(self, labels: LabelMatrix) -> Trainer:
-        """Return the trainer for blocks of rows; it needs no sample of rows for a 1-D ``y``."""
+        """Return the trainer for blocks of rows; for a 1-D ``y``, without label correlation."""
         trainer = Trainer.of(self)
         return trainer if labels.kind == "multilabel" else replace(trainer, coupling=None)
 
     def _keep_without_rows(self, result: SolverResult, *, stacklevel: int) -> Self:
-        """Store the result of a fit by blocks, which may include a sample of the rows."""
+        """Store the result of a fit by blocks, with the sample of rows if there is one."""
         self._keep_result(result, stacklevel=stacklevel + 1)
         none = np.empty((0, len(result.mask.learnable)), dtype=np.int8)
         self._completer = self._fit_completer(None, replace(self._labels, signs=none), result)

@@ -25,8 +25,8 @@ __all__ = [
     "scaffold_groups",
 ]
 
-MOST_BITS = 2**20  # limits the memory that a model file can request
-FREQUENT = 1e-3  # minimum share of molecules with a count that has a column (at least two)
+MOST_BITS = 2**20  # limit on the memory that a model file can request
+FREQUENT = 1e-3  # a count has a column if this share of the molecules (at least two) reaches it
 ABSENT = (
     "SMILES need RDKit, which is not installed. Run pip install 'dm2l[chem]', drop the column, or "
     "replace it by columns of fingerprints."
@@ -89,20 +89,20 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         """
         known = self._columns()
         bits = [np.flatnonzero(np.isin(known, row)) for row in self._places(X)]
-        ends = np.cumsum([0, *map(len, bits)], dtype=np.int32)  # trees do not accept int64
+        ends = np.cumsum([0, *map(len, bits)], dtype=np.int32)  # trees reject int64
         places = np.concatenate([[], *bits]).astype(np.int32)
         return sp.csr_array((np.ones(len(places)), places, ends), shape=(len(bits), len(known)))
 
     def _columns(self) -> NDArray[np.int64]:
-        """Return for each column its bit, plus ``n_bits`` times its count minus one."""
-        self._check()  # again, because parameters may come from a model file
+        """Return the code of each column: its bit plus ``n_bits`` times (its count minus one)."""
+        self._check()  # checked again, because parameters may come from a model file
         if not self.counts:
             return np.arange(self.n_bits)
         check_is_fitted(self, "columns_")
         return self.columns_
 
     def _places(self, X: ArrayLike) -> list[NDArray[np.int64]]:
-        """Return the bits and counts of each molecule, encoded as in ``_columns``."""
+        """Return the codes of the bits and counts of each molecule, as in ``_columns``."""
         with _rdkit() as parse:
             module = import_module("rdkit.Chem.rdFingerprintGenerator")
             generator = module.GetMorganGenerator(radius=self.radius, fpSize=self.n_bits)
@@ -116,7 +116,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         return found
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return ``bit 0``, ``bit 1``, ..., then ``2 x bit 0``; ``input_features`` is ignored."""
+        """Return names such as ``bit 0`` and ``2 x bit 0``; ``input_features`` is ignored."""
         pairs = (divmod(place, self.n_bits) for place in self._columns())
         names = [f"{n + 1} x bit {bit}" if n else f"bit {bit}" for n, bit in pairs]
         return np.array(names, dtype=object)
@@ -152,7 +152,7 @@ class MoleculeDescriptors(TransformerMixin, BaseEstimator):
             found = [_described(text) for text, _ in _molecules(parse, X)]
         lacking = ", ".join(name for name in self.names_ if name not in names)
         if lacking:
-            raise ValueError(f"RDKit has no {lacking}. Install the version of RDKit used in fit.")
+            raise ValueError(f"RDKit has no descriptor {lacking}. Install the version used in fit.")
         places = [names.index(name) for name in self.names_]
         return np.reshape(found, (-1, len(names)))[:, places]
 
@@ -162,7 +162,7 @@ class MoleculeDescriptors(TransformerMixin, BaseEstimator):
         return np.array(self.names_, dtype=object)
 
 
-@lru_cache(maxsize=2**15)  # a fit computes the descriptors of every molecule several times
+@lru_cache(maxsize=2**15)  # cached, because folds and the final fit use the same molecules
 def _described(smiles: str) -> NDArray[np.float64]:
     """Return all descriptors of the largest fragment; NaN for blank SMILES."""
     molecule = _largest(import_module("rdkit.Chem").MolFromSmiles(smiles))
@@ -223,7 +223,7 @@ def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
 
 
 def _numbered(smiles: ArrayLike, name: Callable[[Any], str]) -> NDArray[np.intp]:
-    """Number rows by distinct ``name``; each row without a molecule has its own number."""
+    """Number rows by their ``name``; equal names share a number, and blank rows have their own."""
     with _rdkit() as parse:
         molecules = (parse(text) if text else None for text in _texts(smiles))
         names = (row if m is None else name(m) for row, m in enumerate(molecules))
@@ -267,7 +267,7 @@ def _texts(smiles: Any) -> list[str]:
 
 @contextmanager
 def _rdkit() -> Iterator[Callable[[str], Any]]:
-    """Yield RDKit's parser with log messages disabled, because callers report errors."""
+    """Yield RDKit's parser without its log messages, because callers report errors."""
     if not has_rdkit():
         raise ImportError(ABSENT)
     with import_module("rdkit.rdBase").BlockLogs():

@@ -325,7 +325,7 @@ def test_a_loss_needs_a_score_for_each_label_and_a_known_name(torch, batch):
 def test_scores_that_are_not_finite_are_named(torch, batch):
     F = torch.tensor(batch[0])
     F[4] = np.nan
-    with pytest.raises(ValueError, match="Scores are not finite"):
+    with pytest.raises(ValueError, match="Scores contain NaN or infinity"):
         rank_terms(F, batch[1])
 
 

@@ -27,12 +27,12 @@ from dm2l.model_selection import selection_score
 SILENCE = 5.0
 
 
-# Errors of a base model on data that it cannot be fitted to. LinAlgError is a ValueError.
+# Errors that base models raise for unsuitable data. LinAlgError is a ValueError.
 FAILURES = (ValueError, ArithmeticError, MemoryError)
 
 
 class OutOfTimeError(Exception):
-    """The time limit leaves no time for the base model that is being fitted."""
+    """Raised when the time limit does not suffice for the base model that is being fitted."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Effort:
     exact: int  # number of rows up to which kernel matrices are exact
     components: int  # number of components of the approximation with more rows
     trees: int  # number of trees per forest and label
-    fold_trees: int  # number of trees per forest and label in a fold
+    fold_trees: int  # number of trees per forest and label in each fold
     rounds: int  # number of boosting rounds
-    most_trees: int  # number of trees of all labels, which limits the size of the model file
-    work: float  # approximate seconds of one core for trees of 10,000 rows and 30 labels
+    most_trees: int  # maximum number of trees of all labels, to limit the size of the model file
+    work: float  # approximate seconds on one core for trees on 10,000 rows and 30 labels
     labels: int  # number of labels up to which nuclear norms are used
-    thorough: bool = False  # whether to try models that seldom help
+    thorough: bool = False  # whether to try models that rarely improve the ensemble
 
 
 EFFORTS = {
@@ -74,26 +74,26 @@ class TimeBudget:
         self.start = time.monotonic()
         self.limit = float("inf") if limit is None else float(limit)
         self._report = report
-        self.planned = self._done = 0.0  # estimated seconds of all work
+        self.planned = self._done = 0.0  # estimated seconds of the whole fit
         self.step = 0.0
-        self.binding = False  # whether the limit stops the current base model
-        # Estimated seconds of the work after the last candidate: the stack and fits to all rows.
+        self.binding = False  # whether the time limit may stop the current base model
+        # Estimated seconds for the stack and the fits to all rows, after the last candidate.
         self.reserved = 0.0
         self._reported = 0.0
 
     @property
     def passed(self) -> float:
-        """Seconds since the fit started."""
+        """Return the seconds since the fit started."""
         return time.monotonic() - self.start
 
     @property
     def ahead(self) -> float:
-        """Estimated seconds of the remaining work."""
+        """Return the estimated seconds of the remaining work."""
         return self.planned - self._done
 
     @property
     def step(self) -> float:
-        """Estimated seconds of the step that the next advance completes."""
+        """Estimated seconds of the current step."""
         return self._step
 
     @step.setter
@@ -102,18 +102,18 @@ class TimeBudget:
         self._first = self._since = self.passed
 
     def advance(self) -> None:
-        """Count the current step as done."""
+        """Mark the current step as done."""
         self._done += self.step
         self._steps, self.more, self.part = self._steps + 1, max(self.more - 1, 0), 0.0
         self._since = self.passed
 
     def left(self) -> float:
-        """Estimated remaining seconds, from the steps of this kind, this step, and all others."""
+        """Return the estimated remaining seconds, scaled by the measured times of earlier steps."""
         running, step, known = self.passed - self._since, self._step, 0.02 * self.planned
         pace = (self._since + known) / (self._done + known) if known else 1.0
-        # Steps of the same kind take equally long; the estimate counts as half a step.
+        # Steps of one kind take equally long; the prior estimate has the weight of half a step.
         length = (self._since - self._first + 0.5 * pace * step) / (self._steps + 0.5)
-        # A step that overruns is taken to be two thirds done, unless it reports its progress.
+        # A step that exceeds its estimate counts as two thirds done, unless it reports progress.
         length = running / self.part if self.part > 0.1 else max(length, 1.5 * running)
         rest = max(self.ahead - step * (1 + self.more), 0.0)
         pace = (self._since + length + known) / (self._done + step + known) if known else 1.0
@@ -121,14 +121,14 @@ class TimeBudget:
         return min(max(found, 0.0), max(self.limit - self.passed, 0.0))
 
     def allows(self, seconds: float) -> bool:
-        """Whether the time suffices for this many estimated seconds and the reserved work."""
+        """Return whether the time limit allows this many more seconds and the reserved work."""
         # The first candidate is small and not typical, so a tenth of the plan is added to the work.
         known = 0.1 * self.planned
         pace = (self.passed + known) / (self._done + known) if known else 1.0
         return self.passed + (seconds + self.reserved) * pace <= self.limit
 
     def check(self) -> None:
-        """Raise an error if the current base model, unless it is the first, uses reserved time."""
+        """Raise an error if the current base model uses reserved time, unless it is the first."""
         if self.binding and not self.allows(0.0):
             raise OutOfTimeError
 
@@ -153,28 +153,28 @@ Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 Sample = tuple[Any, LabelMatrix, Any]
 
-# Seconds of one core (benchmarks/wide_table.py) for a tree on n rows per n log2(n) sqrt(d), of a
-# boosting round per n d, of a matrix product or factor per n^3, of a tree or round on few rows, and
-# of a label with its own missing entries per n d. SEARCHED is the number of fits of a search.
+# Seconds on one core (benchmarks/wide_table.py): for a tree on n rows per n log2(n) sqrt(d), for a
+# boosting round per n d, a matrix product or factor per n^3, a tree or round on few rows, and for
+# a label with its own missing entries per n d. SEARCHED is the number of fits in a search.
 TREE, ROUND, CUBE, LEAST, LABEL = 1.25e-8, 6e-9, 1.5e-11, 1.5e-3, 7e-10
 SEARCHED = 24
-# Seconds of one core per nonzero entry and label: of ridge regression and logistic regression of
+# Seconds on one core per nonzero entry and label, for ridge and for logistic regression on
 # wide sparse data (benchmarks/text.py).
 RIDGE, LOGISTIC = 2e-8, 1e-7
-# Number of rows up to which wide data have nuclear norms and a kernel model.
+# Maximum number of rows for nuclear norms and a kernel model on wide data.
 DUAL = 1000
-# Penalty of logistic regression: C times the mean squared length of a row.
+# Regularization of logistic regression: C times the mean squared length of a row.
 LENGTH = 20.0
-# Number of label entries for which the seconds of an effort are meant.
+# Number of label entries to which the seconds in ``Effort`` refer.
 TYPICAL = 300_000
-# Largest number of entries of a sparse matrix that is made dense for boosting.
+# Maximum number of entries for converting a sparse matrix to dense for boosting.
 DENSE = 2e7
-# Largest number of rows squared times columns for the Laplacian kernel, which no BLAS speeds up.
+# Maximum of rows^2 * columns for the Laplacian kernel, which is slow because it cannot use BLAS.
 MANHATTAN = 1e10
 FEWEST_TREES = 20
 # Number of folds after which a base model with negligible weight is dropped.
 TRIAL = 2
-# Number of labels up to which their covariance is learnt together with the weights.
+# Maximum number of labels for learning label covariance together with the weights.
 COUPLED = 100
 # Candidate weights of the nuclear norms, and the largest number of folds that select among them.
 LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
@@ -183,12 +183,12 @@ CHOOSING_FOLDS = 3
 
 @dataclass
 class EnsembleContext:
-    """Data and limits that all base models share."""
+    """Training data and limits that all base models share."""
 
-    X: Any  # encoded columns for trees, NaN where a value is missing
+    X: Any  # encoded columns for trees, with NaN for missing values
     F: Any  # features of the other models
-    bits: bool  # whether most columns hold 0 and 1 only
-    numbers: NDArray[np.intp] | None  # dense columns of numbers beside sparse bits
+    bits: bool  # whether most columns contain only 0 and 1
+    numbers: NDArray[np.intp] | None  # dense numeric columns of a sparse matrix of bits
     T: Signs
     entries: EntryWeights | None  # entry weights of the base models
     folds: Folds
@@ -198,7 +198,7 @@ class EnsembleContext:
     max_memory: float
     seed: int
     n_jobs: int | None
-    models: Sequence["Candidate"] = ()  # of the user
+    models: Sequence["Candidate"] = ()  # random_state of the user
 
     @property
     def wide(self) -> bool:
@@ -207,7 +207,7 @@ class EnsembleContext:
 
     @property
     def fold(self) -> NDArray[np.intp]:
-        """Fold in which each row is held out; -1 if there is none."""
+        """Return the fold in which each row is held out, or -1."""
         fold = np.full(len(self.T), -1)
         for number, (_, test) in enumerate(self.folds):
             fold[test] = number
@@ -232,7 +232,7 @@ class EnsembleContext:
         return mask.rows(self.F[rows]), labels, cv if len(cv) > 1 else few
 
     def fit_to_all_rows(self, tried: list["BaseModel"], keep: Bools) -> dict[int, Exception]:
-        """Fit the first and the kept models to all rows; return the errors of those that fail."""
+        """Fit the first model and those in ``keep`` to all rows; return errors by position."""
         failed: dict[int, Exception] = {}
         for place in np.flatnonzero(keep | (np.arange(len(keep)) == 0)):
             try:
@@ -250,20 +250,20 @@ class EnsembleContext:
 
 @dataclass(eq=False)
 class BaseModel:
-    """A model of the ensemble, which is fitted in folds and then to all rows."""
+    """A model of the ensemble; it is fitted in folds and then to all rows."""
 
     name: str
-    settings: str  # hyperparameters, for the leaderboard
+    settings: str  # hyperparameters as text for the leaderboard
     model: Any
-    inputs: str = "features"  # or "columns", "dense" columns, or dense "numbers" beside bits
-    shares: bool = False  # whether scores are 2 p - 1 with a share p of trees
-    in_folds: Any = None  # model to use in folds; None for ``model``
-    kernel: Kernel | None = None  # all folds share its matrix
+    inputs: str = "features"  # or "columns", "dense" columns, or dense "numbers" beside sparse bits
+    shares: bool = False  # whether scores are 2 p - 1, where p is a share of trees
+    in_folds: Any = None  # model for the folds; None means ``model``
+    kernel: Kernel | None = None  # kernel whose matrix is computed once for all folds
 
     def held_out(
         self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
     ) -> Floats | None:
-        """Return out-of-fold scores (NaN without a fold), or None if ``helps`` returns False."""
+        """Return out-of-fold scores (NaN: no fold), or None if ``helps`` rejects the model."""
         X = rows_for(self.inputs, context.X, context.F, context.numbers)
         model = self.model
         if self.in_folds is not None:
@@ -288,7 +288,7 @@ class BaseModel:
         return scores
 
     def fit(self, context: EnsembleContext) -> None:
-        """Fit to all rows."""
+        """Fit the model to all rows."""
         line = f"{self.name}: fitting to all rows"
         context.budget.report(line)
         weights = None if context.entries is None else context.entries.weights
@@ -296,14 +296,14 @@ class BaseModel:
         labels = LabelMatrix.of_signs(context.T)
         progress = _progress(self.model, context.budget, line, stops=False)
         self.model._fit_arrays(X, labels, None, (None, weights), **progress)
-        if context.wide:  # coefficients of many columns fill the model file
+        if context.wide:  # coefficients of many columns would make the model file large
             for model in [self.model, *getattr(self.model, "estimators_", ())]:
                 if hasattr(model, "coef_"):
                     model.coef_ = model.coef_.astype(np.float32)
 
 
 def _progress(model: Any, budget: TimeBudget, line: str, *, stops: bool) -> dict[str, Any]:
-    """Keyword arguments of ``fit`` that report progress, for models that fit labels one by one."""
+    """Return fit arguments that report progress, for models that fit labels one by one."""
     labelwise = isinstance(model, MaskedOneVsRestClassifier)
     return {"after_label": partial(budget.after_label, line, stops)} if labelwise else {}
 
@@ -319,7 +319,7 @@ def rows_for(inputs: str, X: Any, F: Any, numbers: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Base models that are tried together, with their estimated cost in seconds of one core."""
+    """Base models that are tried together, with estimated costs in seconds on one core."""
 
     name: str
     choosing: float  # cost of selecting hyperparameters
@@ -328,7 +328,7 @@ class Candidate:
 
 
 def candidates(context: EnsembleContext) -> Iterator[Candidate]:
-    """Yield the candidate models, starting with the most useful for their cost."""
+    """Yield the candidate models in descending order of expected benefit per cost."""
     n, d = context.F.shape
     c = context.T.shape[1]
     size = min(n, context.effort.sample)
@@ -341,7 +341,7 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
     if context.wide:
         cost = fits * LOGISTIC * context.F.nnz * np.count_nonzero(context.T) / n
         yield Candidate("logistic", 0.0, cost + 0.1, lambda: [_logistic(context)])
-        if n > DUAL:  # a kernel is slower and weaker (benchmarks/text.py)
+        if n > DUAL:  # a kernel model would be slower and less accurate (benchmarks/text.py)
             return
     exact = n <= context.effort.exact and 40.0 * n * n <= context.max_memory
     m = context.effort.components
@@ -351,17 +351,17 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
     yield Candidate("kernel", choosing, choosing + cost + 1.0, lambda: _kernels(context, exact))
     if not context.effort.trees or context.wide:
         return
-    # A third for each of the candidates below. It grows with the square root of the data.
+    # Each candidate below gets a third of the seconds, which grow with the square root of the data.
     size_of_data = np.clip(np.sqrt(n * c / TYPICAL), 0.3, 3.0)
     work = context.effort.work / 3 * float(size_of_data)
     seen = (context.T != 0).sum(axis=0).astype(np.float64)
-    # Trees rank molecules better by descriptors alone than with fingerprints
+    # For molecules, trees rank better if they use only descriptors and no fingerprints
     # (benchmarks/tox21_challenge.py).
     columns = context.X.shape[1] if context.numbers is None else len(context.numbers)
     tree = TREE * float((seen * np.log2(seen + 2)).sum()) * np.sqrt(columns) + LEAST * c
     share = context.effort.fold_trees / context.effort.trees
-    # Columns of 0 and 1 have one split, so that random forests resemble extra trees. Boosting is
-    # the most expensive and weakest model on them (benchmarks/study.py: SIDER, Tmc2007-500, Tox21).
+    # A column of 0 and 1 has one split, so random forests resemble extra trees. Boosting is
+    # the most expensive and least accurate model on such columns (benchmarks/study.py: Tox21).
     plain = context.bits and context.numbers is None and not context.effort.thorough
     for name in ("extra trees", "random forest"):
         if name == "random forest" and plain:
@@ -378,14 +378,14 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
 
 
 def skill(labels: Any, scores: Floats) -> float:
-    """Label discrimination; 0 if no label has both classes."""
-    # With only correlations, the selected kernels are too wide and the norms too weak
+    """Return the label discrimination of scores; 0 if no label has both classes."""
+    # By correlation alone, selected kernels would be too wide and selected norms too weak
     # (benchmarks/study.py, Tox21).
     return float(np.nan_to_num(selection_score("label_discrimination", labels, scores)))
 
 
 class _SkillSearch(DM2LClassifierCV):
-    # A callable ``scoring`` would parse the labels again at each call.
+    # A callable ``scoring`` would parse the labels in each call.
     def _metric(self, T: Signs) -> Callable[..., float]:
         return skill
 
@@ -396,11 +396,11 @@ def choose(
     """Select alpha and gamma without nuclear norms, or lambda_d for a given ``ridge``."""
     X, labels, cv = sample
     search = _SkillSearch(LAMBDAS, None, gammas, kernel=kernel, cv=cv, refit=False, coupling=None)
-    # If the norms improve scores, a larger alpha usually does too. A smaller alpha gains nothing
-    # and needs many more steps (benchmarks/study.py: Social, Tox21, SIDER).
+    # If norms improve scores, a larger alpha usually does, too. A smaller alpha has no benefit
+    # and takes many more iterations (benchmarks/study.py: Social, Tox21, SIDER).
     alphas = None if ridge is None else (ridge.alpha_, 3 * ridge.alpha_)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # labels may have a single class in a fold
+        warnings.simplefilter("ignore")  # a label may have a single class in a fold
         return search_stage(search, X, labels, ridge, alphas)
 
 
@@ -418,7 +418,7 @@ def _logistic(context: EnsembleContext) -> BaseModel:
     from sklearn.linear_model import LogisticRegression
 
     C = LENGTH * context.F.shape[0] / float(context.F.multiply(context.F).sum())
-    # 0.1 is the tolerance of LIBLINEAR itself; smaller ones take longer and change no measure.
+    # 0.1 is LIBLINEAR's own default; smaller tolerances take longer without improving any metric.
     base = LogisticRegression(
         C=C, solver="liblinear", dual=True, tol=0.1, random_state=context.seed
     )
@@ -442,7 +442,7 @@ def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
 def _tuned(
     context: EnsembleContext, sample: Sample, found: DM2LClassifierCV, exact: bool = True
 ) -> BaseModel:
-    """Return the model with the alpha found, and with nuclear norms unless labels are too many."""
+    """Return the kernel model with the selected alpha; with few labels, it has norms, too."""
     n, c = context.T.shape
     if c <= context.effort.labels:
         found = choose(sample, found.kernel, ridge=found)
@@ -477,7 +477,7 @@ def _widths(context: EnsembleContext) -> Iterator[tuple[str, list[float]]]:
     yield "rbf", [scale * share for share in ((0.3, 1.0) if quick else (0.1, 0.3, 1.0, 3.0))]
     wide = sp.issparse(F) or float(n) * n * d > MANHATTAN
     if not quick and not wide and not context.bits:
-        # The mean distance of rows of d standardized columns is about 1.1 d.
+        # Rows of d standardized columns have a mean L1 distance of about 1.1 d.
         yield "laplacian", [share / d for share in (0.1, 0.3, 1.0)]
 
 
@@ -491,7 +491,7 @@ def _forest(context: EnsembleContext, name: str, trees: int) -> list[BaseModel]:
     base = kind(trees, min_samples_leaf=2, random_state=context.seed)
     share = context.effort.fold_trees / context.effort.trees
     few = clone(base).set_params(n_estimators=max(FEWEST_TREES, int(trees * share)))
-    # Labels are fitted in processes, since threads share filters and would print warnings.
+    # Processes are used because threads share warning filters and would print warnings.
     model, in_folds = (
         MaskedOneVsRestClassifier(each, n_jobs=context.n_jobs) for each in (base, few)
     )
@@ -518,7 +518,7 @@ def _boosted(context: EnsembleContext, rounds: int) -> BaseModel:
 
 
 def _without_values(context: EnsembleContext) -> bool:
-    """Whether a column has no value in the training rows of a label in a fold."""
+    """Return whether a column is empty in the training rows of a label in a fold."""
     X = context.X
     if sp.issparse(X):
         return False
@@ -534,7 +534,7 @@ _NAMES |= {"extra trees", "random forest", "boosted trees"}
 
 
 def user_candidates(models: Any, learnable: Bools, n_jobs: int | None) -> list[Candidate]:
-    """Candidates of the ensemble for the ``learnable`` labels, from names and estimators."""
+    """Return candidates for the ``learnable`` labels from pairs of name and estimator."""
     found: dict[str, Candidate] = {}
     for pair in models or ():
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], str)):
@@ -551,12 +551,12 @@ def _of_user(name: str, model: Any, learnable: Bools, n_jobs: int | None) -> lis
     settings, shares = type(model).__name__, isinstance(model, ScoreClassifier)
     if isinstance(model, MissingLabelClassifier):
         model = clone(model)
-        if shares:  # the ensemble has learnable labels only
+        if shares:  # the ensemble passes only learnable labels
             columns = np.arange(len(learnable)) if model.columns is None else model.columns
             model.set_params(columns=np.asarray(columns)[learnable].tolist())
-        if model.coupling == "residual":  # the ensemble has its own
+        if model.coupling == "residual":  # the ensemble learns label correlations itself
             model.set_params(coupling=None)
-    else:  # without a decision function, scores are 2 p - 1
+    else:  # estimators without a decision function have the scores 2 p - 1
         shares = hasattr(model, "predict_proba") and not hasattr(model, "decision_function")
         model = MaskedOneVsRestClassifier(model, n_jobs=n_jobs)
     return [BaseModel(name, settings, model, "columns", shares)]

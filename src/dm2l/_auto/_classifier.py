@@ -26,12 +26,12 @@ from dm2l.datasets import duplicate_groups
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.model_selection import label_folds
 
-# Share of the effects below which a base model is left out of the stack.
+# Base models whose share of the total effect is below this value are left out of the stack.
 NEGLIGIBLE = 0.02
-# Seconds of one core to fit the stack per observed entry, and to learn label correlations per cubed
-# number of labels (benchmarks/wide_table.py).
+# Seconds on one core for fitting the stack, per observed entry, and for learning label
+# correlations, per cube of the number of labels (benchmarks/wide_table.py).
 STACKING, CORRELATING = 1.6e-5, 2.3e-7
-# With fewer rows there are no folds, and only a linear model is fitted.
+# Minimum number of rows for folds. With fewer rows, only a linear model is fitted.
 FEWEST_ROWS = 6
 
 
@@ -48,19 +48,19 @@ class AutoClassifier(MissingLabelClassifier):
     effort : {"quick", "normal", "best"}, default="normal"
         "quick" fits the linear model and one kernel model; "normal" adds trees, and takes about 5
         minutes on two cores for 10,000 rows and 30 labels, less for smaller data; "best" tries more
-        kernels and uses more rows and trees. Wide sparse data, such as TF-IDF of texts, have
+        kernels and uses more rows and trees. Wide sparse data, such as TF-IDF of texts, get
         logistic regression instead of trees.
     time_limit : float, default=None
         Time limit in seconds. Models that would exceed it are left out, except the linear model.
     max_memory : float, default=None
-        Bytes; kernels that need more are approximated. None is 3/4 of the free memory.
+        Memory limit in bytes, above which kernels are approximated. None is 3/4 of the free memory.
     categorical_features : array-like of str, int or bool, default=None
-        Columns of numbers that are categories. Columns of text always are.
+        Numeric columns to treat as categories. Columns of text are always categories.
     models : list of (str, estimator), default=None
         Further base models by name, which are cross-fitted on the columns of ``X``; see
-        :doc:`/guide/own-models`. An estimator that is not from dm2l is fitted once per label, to
-        the rows where it is observed. A :class:`dm2l.ScoreClassifier` stands for out-of-fold scores
-        in its ``columns`` of ``X``.
+        :doc:`/guide/own-models`. An estimator of another library is fitted once per label, to
+        the rows where the label is observed. :class:`dm2l.ScoreClassifier` adds out-of-fold scores
+        that are stored in its ``columns`` of ``X``.
     coupling : {"residual", None}, default="residual"
         Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
     rules : LabelRules, default=None
@@ -68,7 +68,7 @@ class AutoClassifier(MissingLabelClassifier):
     threshold : None, float, "f1", "f1_samples" or "subset_accuracy", default=None
         Decision threshold of :meth:`predict` for scores ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds for the out-of-fold scores; None is 3 for "quick" and 5 otherwise. With groups, as in
+        Folds for out-of-fold scores; None is 3 for "quick" and 5 otherwise. With groups, as in
         :class:`dm2l.model_selection.MultilabelKFold`, rows of large groups have smaller weights.
     n_jobs : int, default=None
         Number of processes that fit the labels of forests, as in joblib.
@@ -104,9 +104,9 @@ class AutoClassifier(MissingLabelClassifier):
     Notes
     -----
     Linear and kernel models replace NaN in ``X`` by the median and an indicator column. Columns of
-    0 and 1 are not changed; others are standardized and clipped at 10 standard deviations, which
-    far values do not change. Sparse columns with values above 10 are divided by the largest. If a
-    sparse ``X`` has 20 or more dense columns beside columns of 0 and 1, trees use only the former.
+    0 and 1 are not changed; others are standardized, and clipped at 10 robust standard deviations.
+    Sparse columns with values above 10 are divided by their largest value. If a sparse ``X`` has 20
+    or more dense columns besides columns of 0 and 1, trees use only the dense columns.
 
     Examples
     --------
@@ -166,10 +166,10 @@ class AutoClassifier(MissingLabelClassifier):
             raise ValueError(
                 "A sparse X must not contain NaN. Impute missing values, or pass a dense X."
             )
-        if sp.issparse(X) and X.indptr.dtype != np.int32 and X.nnz < 2**31:  # trees need int32
+        if sp.issparse(X) and X.indptr.dtype != np.int32 and X.nnz < 2**31:  # trees require int32
             narrow = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
             X = sp.csr_array(narrow, shape=X.shape)
-        if sp.issparse(X) and not X.has_sorted_indices:  # else every label sorts its rows
+        if sp.issparse(X) and not X.has_sorted_indices:  # sorted once, instead of once per label
             X = X.sorted_indices()
         if reset:
             check_columns(X)
@@ -230,7 +230,7 @@ class AutoClassifier(MissingLabelClassifier):
         )
         eta, scored = self._fit_ensemble(context)
         unseen = np.where(scored, 2 * expit(eta) - 1, np.nan)
-        # Estimates count all labels, since new rows may show both classes of any label.
+        # Estimates include all labels, because new rows may contain both classes of any label.
         found = rate_log_odds(signs, context.fold)
         found[:, mask.learnable] = eta
         measured = estimates(found, signs, context.fold, self.label_names_, mask.learnable)
@@ -242,7 +242,7 @@ class AutoClassifier(MissingLabelClassifier):
         return FitResult(leave_one_out_scores=mask.spread(unseen), out_of_fold=True)
 
     def _fit_ensemble(self, context: EnsembleContext) -> tuple[Floats, Bools]:
-        """Fit the base models and the stack; return out-of-fold log-odds, and which are scores."""
+        """Fit base models and stack; return out-of-fold log-odds, and a mask of scored entries."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
         budget.planned += stacking + correlating
@@ -289,9 +289,9 @@ class AutoClassifier(MissingLabelClassifier):
         return eta, np.asarray(np.isfinite(scores).all(axis=0))
 
     def _column_weights(self, X: Any) -> Floats:
-        """Effects (c, d) of one standard deviation of each column in the linear model."""
-        # A categorical column has the effect of its strongest value. Labels that could not be
-        # learnt have the effect 0.
+        """Return the change (c, d) of the linear score per standard deviation of each column."""
+        # A categorical column has the effect of the category with the largest effect. Labels that
+        # could not be learnt have the effect 0.
         X = self._check_X(X)
         F = self._features.transform(X)
         slopes = to_numpy(self.models_["linear"].coef_) * np.sqrt(column_variances(F))
@@ -307,12 +307,12 @@ class AutoClassifier(MissingLabelClassifier):
         return result
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> Floats:
-        # The out-of-fold scores of the fit replace those of training rows.
+        # For training rows, the out-of-fold scores from the fit are used.
         rows, own = self._completer.training_rows, to_numpy(self._all_scores(X))
         return own if rows is None else rows.hold_out(X, labels.signs, own)
 
     def _repr_html_inner(self) -> str:
-        """Diagram of scikit-learn; after a fit also the leaderboard and the quality of labels."""
+        """Return scikit-learn's diagram; after fit, with the leaderboard and the label quality."""
         diagram = super()._repr_html_inner()
         board = getattr(self, "leaderboard_", {})
         if "weight" not in board:
@@ -328,7 +328,7 @@ class AutoClassifier(MissingLabelClassifier):
         names = ("label", "positives", "negatives", "auc", "average_precision")
         labels: list[list[Cell]] = []
         for name, yes, no, auc, precision in zip(*(quality[key] for key in names), strict=True):
-            above = max(2 * auc - 1, 0.0)  # a bar without length is chance
+            above = max(2 * auc - 1, 0.0)  # a bar of length zero means chance level
             bar = Bar(((above, YES),), "AUC from 0.5 (chance) to 1")
             labels.append([name, int(yes), int(no), float(auc), float(precision), bar])
         return diagram + block("Cross-validation", grid(of_models, rows), grid(of_labels, labels))

@@ -13,16 +13,16 @@ from dm2l._utils.inputs import explain_unsuitable
 
 Floats = NDArray[np.float64]
 
-# Number of values of a category that have a code; rarer values count as unknown.
+# Maximum number of values of a categorical column; rarer values count as unknown.
 MOST_VALUES = 200
-# Larger integers do not fit into float64, and become categories.
+# Columns with larger integers become categories, because float64 cannot represent them.
 MOST = 10**308
 # Values are clipped at this many standard deviations, so that one misplaced decimal point does not
 # dominate the distances of a row.
 FARTHEST = 10.0
-# Share of columns that hold only 0 and 1 from which data count as binary.
+# Data count as binary if at least this share of the columns contains only 0 and 1.
 MOSTLY = 0.9
-# Number of dense columns beside sparse bits from which trees use only the former.
+# With at least this number of dense columns beside sparse bits, trees use only dense columns.
 MANY = 20
 
 
@@ -30,13 +30,13 @@ MANY = 20
 class CategoryEncoder:
     """Codes of the categories in each column."""
 
-    # None for a column of numbers, else the values of the column. Code j means value j, and NaN
+    # For each column, None if it is numeric, otherwise its values: code j means value j, and NaN
     # means a missing or unknown value.
     categories: list[list[Any] | None]
 
     @classmethod
     def of(cls, X: Any, chosen: Any = None) -> Self:
-        """Learn the categories of a data frame or matrix, and of its ``chosen`` columns."""
+        """Learn the categories of text columns and of the ``chosen`` columns."""
         frame = hasattr(X, "iloc")
         names = list(X.columns) if frame else list(range(X.shape[1]))
         wanted = _places(chosen, names)
@@ -113,12 +113,12 @@ def _is_numeric(column: Any, name: Any) -> bool:
 
 
 def _plain(column: Any) -> list[Any]:
-    """Values of a column as objects, with None for missing ones."""
+    """Return the values of a column as objects, with None for missing values."""
     return list(column.astype(object).where(column.notna(), None))
 
 
 def _key(value: Any) -> Any:
-    """Convert a value to one that JSON, and so a model file, can store."""
+    """Convert a value to a type that JSON can store, because model files contain JSON."""
     if value is None or (isinstance(value, (float, np.floating)) and np.isnan(value)):
         return None
     if isinstance(value, (bool, np.bool_)):
@@ -129,9 +129,9 @@ def _key(value: Any) -> Any:
 
 
 def without_far_values(X: Any) -> Any:
-    """``X`` clipped at ten robust standard deviations from the median of each column."""
-    # The largest estimate counts, so that long tails and rare values are kept. Quantiles are
-    # rounded inwards and leave out at least one row at each end.
+    """Clip ``X`` at ten robust standard deviations from the median of each column."""
+    # The largest of several estimates is used, so that long tails and rare values are kept.
+    # Quantiles are rounded inwards and exclude at least one row at each end.
     median, spread = np.median(X, axis=0), np.zeros(X.shape[1:])
     for percent, deviations in ((25, 1.349), (5, 3.290), (1, 4.653)):
         high = np.percentile(X, 100 - percent, axis=0, method="lower")
@@ -146,25 +146,25 @@ class FeatureEncoder:
     """Imputed and standardized numbers, missing-value indicators and one-hot categories."""
 
     # Columns of 0 and 1 are not scaled: with unit variance a rare 1 would outweigh all others
-    # (benchmarks/study.py, Tox21). Columns of a sparse matrix stay sparse: they are divided by
-    # their largest value if it is large, and small values such as TF-IDF are not changed.
+    # (benchmarks/study.py, Tox21). Sparse columns stay sparse: if their largest value is large,
+    # they are divided by it; small values such as TF-IDF are not changed.
 
     median: Floats  # replaces missing values
     centre: Floats
     scale: Floats
-    gaps: NDArray[np.intp]  # columns that have an indicator
-    levels: NDArray[np.intp]  # number of values of a category, 0 for numbers
-    bits: bool  # whether nearly all columns hold only 0 and 1
-    # Dense columns of a sparse matrix of bits, such as descriptors beside fingerprints.
+    gaps: NDArray[np.intp]  # columns with a missing-value indicator
+    levels: NDArray[np.intp]  # number of categories of each column, 0 for numbers
+    bits: bool  # whether nearly all columns contain only 0 and 1
+    # Positions of dense columns in a sparse matrix of bits, such as descriptors with fingerprints.
     numbers: NDArray[np.intp] | None = None
 
     @classmethod
     def of(cls, X: Any, levels: NDArray[np.intp]) -> Self:
-        """Learn from encoded columns."""
+        """Learn imputed values, scales and categories from encoded columns."""
         d = X.shape[1]
         zero, one = np.zeros(d), np.ones(d)
         if sp.issparse(X):
-            zero, one = zero.astype(np.float32), one.astype(np.float32)  # files store them
+            zero, one = zero.astype(np.float32), one.astype(np.float32)  # files contain both
             X = sp.csc_array(X)
             whole = (X.data == 0) | (X.data == 1)
             odd = np.zeros(d, dtype=bool)
@@ -195,7 +195,7 @@ class FeatureEncoder:
         return cls(median, centre, scale, gaps, levels, bool(bit.sum() >= MOSTLY * d))
 
     def transform(self, X: Any) -> Any:
-        """Features of rows as dense float64, or as CSR for a sparse ``X``."""
+        """Return the features of rows as dense float64, or as CSR for a sparse ``X``."""
         if sp.issparse(X):
             if (self.scale == 1).all():
                 return X
@@ -216,7 +216,7 @@ class FeatureEncoder:
         return np.hstack(blocks)
 
     def sources(self) -> NDArray[np.intp]:
-        """For each feature, the index of the column that it is computed from."""
+        """Return for each feature the index of the column that it is computed from."""
         numbers = self.levels == 0
         columns = [np.flatnonzero(numbers), self.gaps]
         columns += [np.full(self.levels[j], j) for j in np.flatnonzero(~numbers)]

@@ -33,7 +33,7 @@ def cross_fitted(
     weights: Floats | None = None,
     prior: Floats | None = None,
 ) -> Floats:
-    """Return out-of-fold log-odds of stacks that are each fitted to the other folds."""
+    """Return out-of-fold log-odds, for each fold by a stack fitted to the other folds."""
     result = rate_log_odds(T, fold)
     for number in range(int(fold.max()) + 1):
         here = fold == number
@@ -41,13 +41,13 @@ def cross_fitted(
         own = None if weights is None else weights[rest]
         stack = Stack.fit(scores[:, rest], T[rest], shares, own, prior)
         found = stack.log_odds(scores[:, here])
-        # Labels that a fold could not learn get their rates, as after a fit to these rows.
+        # Labels that a fold could not learn get their observed rates, as in a fit to the same rows.
         result[here] = np.where(np.isnan(found), result[here], found)
     return result
 
 
 def rate_log_odds(T: Signs, fold: Index) -> Floats:
-    """Log-odds of the rates of positives in the other folds; NaN for rows without a fold."""
+    """Return log-odds of the observed rates in the other folds; NaN for rows without a fold."""
     result = np.full(T.shape, np.nan)
     for number in range(int(fold.max(initial=-1)) + 1):
         rest = (fold != number) & (fold >= 0)
@@ -57,18 +57,18 @@ def rate_log_odds(T: Signs, fold: Index) -> Floats:
 
 
 def log_loss(eta: Floats, T: Signs) -> Interval:
-    """Log loss of observed entries, with a confidence interval over rows."""
+    """Return the log loss of observed entries with a confidence interval over rows."""
     return _mean_loss(*_losses(eta, T))
 
 
 def _losses(eta: Floats, T: Signs) -> tuple[Bools, Floats]:
-    """Mask of observed entries with a probability, and their log loss, 0 elsewhere."""
+    """Return the mask of observed entries with a score, and their log loss (0 elsewhere)."""
     known = (T != 0) & np.isfinite(eta)
     return known, np.where(known, np.logaddexp(0.0, -T * np.where(known, eta, 0.0)), 0.0)
 
 
 def label_auc(eta: Floats, T: Signs, fold: Index | None = None) -> tuple[Interval, Floats, Floats]:
-    """Mean AUC of labels with a confidence interval, and AUC and standard error of each label."""
+    """Return the mean AUC with a confidence interval, and AUC and standard error by label."""
     value, pulls = _auc_by_label(eta, T, fold)
     defined = np.isfinite(value)
     error = np.where(defined, np.sqrt((pulls**2).sum(axis=0)), np.nan)
@@ -79,9 +79,9 @@ def label_auc(eta: Floats, T: Signs, fold: Index | None = None) -> tuple[Interva
 
 
 def _auc_by_label(eta: Floats, T: Signs, fold: Index | None) -> tuple[Floats, Floats]:
-    """AUC of each label, and the rows' parts (n, c) of its error."""
+    """Return the AUC of each label, and the contribution (n, c) of each row to its error."""
     # Standard errors follow DeLong, DeLong and Clarke-Pearson (1988), with rows as units. Rows are
-    # compared within folds only, since the levels of scores differ between the models of folds.
+    # compared only within folds, because scores of different models may differ in level.
     value, pulls = np.full(T.shape[1], np.nan), np.zeros(T.shape)
     fold = np.zeros(len(T), dtype=np.intp) if fold is None else fold
     for k in range(T.shape[1]):
@@ -89,7 +89,7 @@ def _auc_by_label(eta: Floats, T: Signs, fold: Index | None) -> tuple[Floats, Fl
         wins = np.full(len(T), np.nan)
         for number in range(int(fold.max(initial=-1)) + 1):
             rows, others = known & (fold == number), T[(fold != number) & (fold >= 0), k]
-            # Models of folds without both classes have learnt nothing of the label.
+            # In folds without both classes, the model could not learn the label.
             if ((others > 0).any() and (others < 0).any()) or not len(others):
                 wins[rows] = _wins(eta[rows, k], positive[rows])
         rows = np.flatnonzero(np.isfinite(wins))
@@ -101,11 +101,11 @@ def _auc_by_label(eta: Floats, T: Signs, fold: Index | None) -> tuple[Floats, Fl
 
 
 def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
-    """Mean AUC of the labels of new rows, with a confidence interval.
+    """Return the expected mean AUC of labels on new rows, with a confidence interval.
 
-    A label counts by the probability that new rows show both of its classes. A label that has one
-    class is not ranked, so that its AUC is 1/2. A label that models of folds could not learn, but
-    the final model can, counts like the rarest of the others.
+    Each label is weighted by the probability that new rows have both of its classes. A label with
+    one class cannot be ranked, so its AUC is 1/2. A label that no model of a fold could learn, but
+    the final model can, gets the AUC of the rarest other label.
     """
     value, pulls = _auc_by_label(eta, T, fold)
     counts = np.stack([(T[fold >= 0] == sign).sum(axis=0) for sign in (1, -1)])
@@ -116,7 +116,7 @@ def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
     )
     if not defined.any():
         return Interval(np.nan, np.nan, np.nan)
-    # Probabilities that a class is absent from new rows, with a uniform prior of its rate.
+    # Probabilities that new rows lack a class, with a uniform prior on its rate.
     absent = betaln(counts + 1, counts[::-1] + 1 + new) - betaln(counts + 1, counts[::-1] + 1)
     weight = np.maximum(1 - np.exp(absent).sum(axis=0), 0.0)
     weight /= weight.sum()
@@ -130,17 +130,17 @@ def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
 
 
 def _wins(s: Floats, positive: Bools) -> Floats:
-    """Return the share of each row's pairs with the other class in the right order, or NaN."""
+    """Return for each row the share of the other class that is ranked correctly, or NaN."""
     if positive.all() or not positive.any():
         return np.full(len(s), np.nan)
     below = rankdata(s)
-    for side in (positive, ~positive):  # ties count half
+    for side in (positive, ~positive):  # ties count as one half
         below[side] = (below[side] - rankdata(s[side])) / (~side).sum()
     return np.where(positive, below, 1 - below)
 
 
 def label_table(eta: Floats, T: Signs, names: Any, fold: Index | None = None) -> dict[str, Any]:
-    """Counts, AUC with its interval, average precision and log loss of every label."""
+    """Return counts, AUC with its interval, average precision and log loss of every label."""
     _, value, error = label_auc(eta, T, fold)
     known, loss = _losses(eta, T)
     count = np.maximum(known.sum(axis=0), 1)
@@ -161,7 +161,7 @@ def label_table(eta: Floats, T: Signs, names: Any, fold: Index | None = None) ->
 
 
 def brier(eta: Floats, T: Signs) -> Interval:
-    """Brier score of observed entries, with a confidence interval over rows."""
+    """Return the Brier score of observed entries with a confidence interval over rows."""
     known = (T != 0) & np.isfinite(eta)
     return _mean_loss(known, np.where(known, (expit(eta) - (T > 0)) ** 2, 0.0))
 
@@ -176,8 +176,8 @@ def _mean_loss(known: Bools, loss: Floats) -> Interval:
 
 
 def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
-    """Prediction interval for as many new rows as a fold has."""
-    # With K folds and variance v of the mean, the difference to the value of new rows has variance
+    """Return the prediction interval for as many new rows as a fold has."""
+    # With K folds and variance v of the mean, the difference to the mean of new rows has variance
     # v (1 + K + K / (K - 1)). The last term is due to shared training rows (Nadeau and Bengio).
     half = max(found.mean - found.low, found.high - found.mean)
     half *= np.sqrt(1 + folds + folds / max(folds - 1, 1))
@@ -187,7 +187,7 @@ def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
 def estimates(
     eta: Floats, T: Signs, fold: Index, names: Any, learnable: Bools
 ) -> tuple[dict[str, Interval], dict[str, Any]]:
-    """Quality of out-of-fold log-odds as expected for new rows, and that of learnable labels."""
+    """Return quality estimates for new rows, and the quality of each learnable label."""
     folds = int(fold.max()) + 1
     found = {
         "label_auc": on_new_rows(expected_auc(eta, T, fold), folds, 1.0),
@@ -205,19 +205,19 @@ Board = dict[str, list[Any]]
 
 NUMBERS = ("label_auc", "log_loss", "weight", "auc_gain", "log_loss_gain", "seconds")
 COLUMNS = {"model": "", "settings": "", **dict.fromkeys(NUMBERS, np.nan), "note": ""}
-# Share of the log-odds below which a base model is dropped (benchmarks/study.py, scene).
+# Base models with a smaller share of the log-odds are dropped (benchmarks/study.py, scene).
 WORTHWHILE = 0.1
 DISCARDED = f"dropped: negligible weight after {TRIAL} folds"
 
 
 def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
-    """Fit all candidates in folds: base models, their out-of-fold scores, and the leaderboard."""
+    """Fit all candidates in folds; return base models, out-of-fold scores and leaderboard."""
     budget, n_folds = context.budget, len(context.folds)
     models: list[BaseModel] = []
     scores: list[Floats] = []
-    rows: list[dict[str, Any]] = []  # of the leaderboard
-    skipped: list[dict[str, Any]] = []  # rows of models without scores
-    # Without folds there is only the linear model.
+    rows: list[dict[str, Any]] = []  # rows of the leaderboard
+    skipped: list[dict[str, Any]] = []  # leaderboard rows of models without scores
+    # Without folds, only the linear model is fitted.
     linear, *others = candidates(context)
     wanted = [linear, *context.models, *others] if n_folds else [linear]
     budget.planned += sum(candidate.seconds for candidate in wanted)
@@ -233,7 +233,7 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
                 budget.advance()
                 note = "" if found else "too many labels and rows for trees"
             for model in found:
-                # Models that stay in the ensemble reserve the time of their last fit.
+                # Time is reserved for fitting the kept models to all rows.
                 a_fit = (candidate.seconds - candidate.choosing) / (n_folds + 1) / len(found)
                 budget.step, budget.reserved = a_fit, reserved + a_fit
                 race = n_folds >= 2 * TRIAL and bool(models)
@@ -251,7 +251,7 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
         except OutOfTimeError:
             note = "stopped by the time limit"
         except FAILURES as error:
-            if not budget.binding:  # the linear model, without which there is no ensemble
+            if not budget.binding:  # the ensemble requires its linear model
                 raise
             note = f"failed: {error}"
         budget.reserved = reserved
@@ -267,7 +267,7 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
 def _helps(
     context: EnsembleContext, models: list[BaseModel], scores: list[Floats], new: Floats
 ) -> bool:
-    """Return whether the last model has a relevant weight or the best AUC on rows with scores."""
+    """Return whether the last model has enough weight or the best AUC on rows with scores."""
     rows = np.isfinite(new).any(axis=1)
     weights = None if context.weights is None else context.weights[rows]
     shares = np.array([model.shares for model in models])
@@ -283,7 +283,7 @@ def _helps(
 def weigh(
     board: Board, context: EnsembleContext, scores: Floats, shares: Bools
 ) -> tuple[Floats, Floats | None]:
-    """Return out-of-fold log-odds of the stack, and the prior of its weights; add the quality."""
+    """Add the quality to the leaderboard; return log-odds of the stack and its weight prior."""
     T, fold, weights, m = context.T, context.fold, context.weights, len(scores)
     eta, prior = cross_fitted(scores, T, shares, fold, weights), None
     losses = []
@@ -292,8 +292,8 @@ def weigh(
         board["label_auc"][j] = label_auc(alone, T, fold)[0].mean
         board["log_loss"][j] = log_loss(alone, T).mean
         losses.append(_losses(alone, T)[1])
-    # If the stack is significantly worse than its best model, the weights are shrunk to it instead
-    # of equal weights, which are better for few rows otherwise (benchmarks/small_samples.py).
+    # If the stack is significantly worse than its best model, weights are shrunk to this model, not
+    # to equal weights, which are better otherwise (benchmarks/small_samples.py).
     best = int(np.argmin(board["log_loss"][:m]))
     known, loss = _losses(eta, T)
     if m > 1 and _mean_loss(known, loss - losses[best]).low > 0:
@@ -301,7 +301,7 @@ def weigh(
         eta = cross_fitted(scores, T, shares, fold, weights, prior)
     auc, total = label_auc(eta, T, fold)[0].mean, log_loss(eta, T).mean
     board["label_auc"][m], board["log_loss"][m] = auc, total
-    # Gains need a stack without each model, which takes too long for large data.
+    # The gain of a model requires a stack without it, which takes too long for large data.
     for j in range(m if m > 1 and scores.size <= MOST_ENTRIES else 0):
         rest = np.arange(m) != j
         others = None if prior is None or prior[j] else prior[rest]

@@ -21,12 +21,12 @@ from dm2l.completion._completer import LabelCompleter
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, constant_scores
 
-QUANTILES = 1000  # of the scores of a label, with scale="rank"
-# Penalty of the weights of other labels' scores (benchmarks/foreign_scores.py), and tolerance of
+QUANTILES = 1000  # maximum number of stored ranks of a label's scores, with scale="rank"
+# Penalty on weights of other labels' scores (benchmarks/foreign_scores.py), and tolerance of
 # the log-likelihood of a label.
 PENALTY, TOL = 2.0, 1e-9
-# Ratio from which scores are reported, if its logarithm is above so many standard errors; and
-# fewest known and missing entries of a label (benchmarks/in_sample.py).
+# fit warns from this ratio, if its logarithm exceeds this many standard errors. FEWEST: minimum
+# number of known and of missing entries of a label (benchmarks/in_sample.py).
 RATIO, ERRORS, FEWEST = 1.6, 2.5, 20
 
 
@@ -41,11 +41,11 @@ class ScoreClassifier(MissingLabelClassifier):
     Parameters
     ----------
     scale : {"auto", "probability", "logit", "rank"}, default="auto"
-        What the scores are: probabilities; logits or any other numbers that increase with the
-        probability; or numbers of which only the order matters. "auto" reads scores that are all
+        Type of the scores: probabilities; logits or any other numbers that increase with the
+        probability; or ranks, of which only the order is used. "auto" reads scores that are all
         from 0 to 1 as probabilities, and others as logits.
     columns : array-like of int, default=None
-        Positions of the scores in ``X``, one for each label. None is all columns.
+        Positions of the scores in ``X``, one for each label. None means all columns.
     threshold, coupling, rules, cv, missing_label, missing_as
         As in :class:`dm2l.AutoClassifier`. The calibration is cross-fitted in the folds ``cv``.
 
@@ -60,7 +60,7 @@ class ScoreClassifier(MissingLabelClassifier):
 
     Notes
     -----
-    A missing score is NaN, and counts as the observed rate of the label. Scores of training
+    A missing score is NaN, and is replaced by the observed rate of the label. Scores of training
     rows must be out-of-fold, for example from :func:`dm2l.model_selection.cross_val_decision`: fit
     warns if they look in-sample. Scores of new rows come from a model of all training rows.
 
@@ -76,7 +76,7 @@ class ScoreClassifier(MissingLabelClassifier):
     (200, 8)
     """
 
-    _kernel = Kernel("rbf", 1.0)  # similarity of rows in active learning
+    _kernel = Kernel("rbf", 1.0)  # kernel for the similarity of rows in active learning
     _takes_scores = True
 
     scale: str = "auto"
@@ -124,12 +124,12 @@ class ScoreClassifier(MissingLabelClassifier):
         return X, labels
 
     def _given(self, X: Any) -> Floats:
-        """Scores of all labels, as they were passed."""
+        """Return the scores of all labels as they were passed."""
         X = X if self.columns is None else X[:, np.asarray(self.columns, dtype=np.intp)]
         return X.toarray() if sp.issparse(X) else X
 
     def _linked(self, X: Any) -> Floats:
-        """Scores of learnable labels on the scale of the stack, as an array (1, n, c)."""
+        """Return the scores (1, n, c) of learnable labels on the scale of the stack."""
         S = self._given(X)[:, self._learnable]
         if self.scale_ == "logit":
             return S[None]
@@ -141,7 +141,7 @@ class ScoreClassifier(MissingLabelClassifier):
                     "to 1. Pass probabilities, or fit with scale='logit'."
                 )
             return (2 * S - 1)[None]
-        # Normal scores of the ranks among the training rows; equal scores have equal ranks.
+        # Ranks among the training rows become normal quantiles; equal scores have equal ranks.
         ranks = np.full(S.shape, np.nan)
         for k, (column, knots) in enumerate(zip(S.T, self._quantiles.T, strict=True)):
             here = np.isfinite(column)
@@ -189,7 +189,7 @@ class ScoreClassifier(MissingLabelClassifier):
         return np.tanh(0.5 * eta), expit(eta)
 
     def _own_odds(self, X: Any) -> Floats:
-        """Log-odds of each label from its own scores."""
+        """Return the log-odds of each label from its own scores."""
         eta = self.stack_.log_odds(self._linked(X))
         return np.where(np.isnan(eta), self._rate, eta)
 
@@ -199,9 +199,9 @@ class ScoreClassifier(MissingLabelClassifier):
 
 
 def uncertainty_ratio(T: Signs, P: Floats) -> tuple[float, float]:
-    """Ratio of the mean ``p (1 - p)`` of missing to known entries, and the error of its log."""
-    # Out-of-fold probabilities are as uncertain for missing entries as for known ones. In-sample
-    # scores separate the known classes, so that calibration makes known entries certain only.
+    """Return the ratio of mean ``p (1 - p)``, missing to known, and the error of its log."""
+    # Out-of-fold probabilities are equally uncertain for missing and known entries. In-sample
+    # scores separate the known classes, so calibration makes only known entries certain.
     parts = [(T == 0) & np.isfinite(P), (T != 0) & np.isfinite(P)]
     enough = np.all([part.sum(axis=0) >= FEWEST for part in parts], axis=0)
     if not enough.any():
@@ -216,7 +216,7 @@ def uncertainty_ratio(T: Signs, P: Floats) -> tuple[float, float]:
 
 
 def _warn_in_sample(T: Signs, P: Floats) -> None:
-    """Warn about calibrated probabilities that are much more certain for known entries."""
+    """Warn if calibrated probabilities are much more certain for known than missing entries."""
     ratio, error = uncertainty_ratio(T, P)
     if ratio > max(RATIO, np.exp(ERRORS * error)):
         warnings.warn(

@@ -5,16 +5,16 @@ With the score :math:`s_{ikm}` of row i, label k and model m, standardized by la
 .. math:: z_{ikm} = b_{km} + \frac{a_{km} s_{ikm}}{\sqrt{1 + \pi v_{km} s_{ikm}^2 / 8}}, \qquad
           \log\frac{p_{ik}}{1 - p_{ik}} = \beta_k + \sum_m w_{km} z_{ikm}, \qquad a, w \ge 0.
 
-The square root averages over the posterior distribution of the slope, whose variance v is large for
+The square root averages over the posterior of the slope, which has a large variance v for
 labels with few positives (MacKay, "The evidence framework applied to classification networks",
-1992). Without it, extreme scores of such labels give probabilities near 1.
+1992). Otherwise, extreme scores of such labels would give probabilities near 1.
 
-Slopes and weights are logistic regressions on out-of-fold scores of observed labels,
+Slopes and weights are fitted by logistic regressions on out-of-fold scores of observed labels,
 
 .. math:: \min_{w, b} \sum_{ik} \ell(b_k + w'z_{ik}) + \tfrac{\gamma}{2} \|w - w_0\|^2
           + \tfrac{\eta}{2} \sum_k (b_k - \beta_k)^2
 
-for weights :math:`w` that all labels share. The weights :math:`w_k` of each label are then shrunk
+with weights :math:`w` that all labels share. The weights :math:`w_k` of each label are then shrunk
 towards :math:`w`.
 """
 
@@ -31,26 +31,26 @@ from dm2l.labels._entries import Signs
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# Penalties in units of the log-likelihood. The first is on differences between a label's slopes and
-# weights and the common ones, the second on differences between the common weights and equal
-# weights, which keeps them nearly equal where positives are few (benchmarks/small_samples.py).
+# Penalties in units of the log-likelihood: the first is on differences between label-specific and
+# common slopes and weights; the second is on differences between common weights and equal
+# weights, and keeps them nearly equal if positives are few (benchmarks/small_samples.py).
 HELD_SLOPE, HELD_WEIGHT, HELD_COMMON = 5.0, 100.0, 100.0
-# Smallest allowed slope of a label relative to the common slope. Negative slopes are mostly due to
-# chance and would make the scores of all rows equal (benchmarks/study.py, Arts).
+# Lower limit of a label's slope relative to the common slope. Negative slopes are mostly due to
+# chance, and a slope of 0 would make all scores equal (benchmarks/study.py, Arts).
 FLATTEST = 0.01
-# Shares of trees are scaled to the range from this value to one minus this value.
+# Shares of trees are scaled to the interval from this value to one minus this value.
 SURE = 0.005
-# Largest number of entries of a fit; more take longer without improving it.
+# Maximum number of entries for a fit; more would take longer without improving it.
 MOST_ENTRIES = 4_000_000
-# Correlation within a group, by which no group counts for more than ten single rows
+# Assumed correlation within a group, so that no group outweighs ten ungrouped rows
 # (benchmarks/groups.py).
 WITHIN = 0.1
-# Decrease of the objective per entry at which steps end.
+# Newton steps stop when the objective per entry decreases by less than this.
 TOLERANCE = 1e-9
 
 
 def row_weights(groups: Any) -> Floats:
-    """Weights of rows, 1 on average, for predictions of new groups."""
+    """Return row weights (mean 1) that adapt the stack to predictions for new groups."""
     # By Kish's design effect, n rows of a group count as n / (1 + (n - 1) rho) independent rows.
     _, number, size = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
     if (size == size[0]).all():
@@ -63,8 +63,8 @@ def row_weights(groups: Any) -> Floats:
 class Stack:
     """Calibration and weights of m models for c labels."""
 
-    shares: Bools  # (m,), whether scores are 2 p - 1 with a share p of trees
-    centre: Floats  # (m, c), like the next three, which map scores to log-odds
+    shares: Bools  # (m,), whether scores are 2 p - 1, where p is a share of trees
+    centre: Floats  # (m, c); this and the next three attributes map scores to log-odds
     scale: Floats
     slope: Floats
     offset: Floats
@@ -82,9 +82,9 @@ class Stack:
         weights: Floats | None = None,
         prior: Floats | None = None,
     ) -> Self:
-        """Fit to out-of-fold scores (m, n, c), with NaN where absent, signs and weights (n, c).
+        """Fit to out-of-fold scores (m, n, c; NaN if undefined), signs (n, c) and weights (n, c).
 
-        Common weights are shrunk to the ``prior`` (m,), which are equal weights by default.
+        Common weights are shrunk to the ``prior`` (m,); by default, it has equal weights.
         """
         known = (T != 0) & np.isfinite(scores).all(axis=0)
         step = max(1, int(known.sum() * len(scores) // MOST_ENTRIES))
@@ -118,18 +118,18 @@ class Stack:
 
     @classmethod
     def plain(cls, n_labels: int) -> Self:
-        """Stack of a single least-squares model without calibration: ``p = (1 + tanh(s)) / 2``."""
+        """Return an uncalibrated stack of one least-squares model: ``p = (1 + tanh(s)) / 2``."""
         zero, one = np.zeros((1, n_labels)), np.ones((1, n_labels))
         common, intercept = np.ones(1), np.zeros(n_labels)
         return cls(np.zeros(1, dtype=bool), zero, one, 2 * one, zero, one, common, intercept)
 
     @property
     def effects(self) -> Floats:
-        """Mean effect (m,) of one standard deviation of the scores of each model."""
+        """Return the mean change (m,) of log-odds per standard deviation of a model's scores."""
         return np.asarray((self.weights * self.slope).mean(axis=1))
 
     def log_odds(self, scores: Floats) -> Floats:
-        """Log-odds (n, c) from the scores (m, n, c) of all models; NaN where a score is NaN."""
+        """Return log-odds (n, c) from the scores (m, n, c) of all models; NaN scores give NaN."""
         total = np.tile(self.intercept, (scores.shape[1], 1))
         variance = np.broadcast_to(self.variance, self.slope.shape)
         for j, S in enumerate(_linked(scores, self.shares)):
@@ -148,7 +148,7 @@ def _calibrated(Z: Floats, offset: Floats, slope: Floats, variance: Floats) -> F
 
 
 class ShrunkWeights(NamedTuple):
-    """Weights (m, c) and intercepts (c,) of labels, common weights (m,), variances of weights."""
+    """Fit weights (m, c), intercepts (c,), common weights (m,) and variances of weights."""
 
     own: Floats
     intercept: Floats
@@ -159,9 +159,9 @@ class ShrunkWeights(NamedTuple):
 def fit_shrunk(
     Z: Floats, t: Floats, weights: Floats, prior: Floats, rate: Floats, *held: float
 ) -> ShrunkWeights:
-    """Fit weights of inputs (m, c, N) to signs and weights of entries (c, N)."""
-    # The penalties hold common weights at ``prior``, those of a label at the common ones, and
-    # intercepts at ``rate``.
+    """Fit the weights of inputs (m, c, N) to signs (c, N) and entry weights (c, N)."""
+    # Penalties shrink common weights to ``prior``, weights of a label to common weights, and
+    # intercepts to ``rate``.
     held_common, held_own, held_intercept = held
     (m, c, _), start = Z.shape, np.column_stack([rate, np.tile(prior, (len(rate), 1))])
     penalty = np.append(held_intercept, np.full(m, held_common / c))

@@ -1,9 +1,9 @@
-"""Algorithm 1 of the paper, the concave-convex procedure: to convergence, and as published.
+"""Algorithm 1 of the paper (concave-convex procedure), run to convergence or as published.
 
-The published runs take few descent steps from the identity. Linear model: at most 24 rounds of one
-line search along the negative subgradient of the surrogate. Kernel model: at most 9 rounds of
-Polak-Ribiere conjugate gradients, restarted every 20 steps and ended by a relative-change test.
-Neither converges. The objective has no regularizer; the limit of steps acts as one.
+The published runs take a few descent steps from the identity. The linear model takes at most 24
+line searches along the negative subgradient of the surrogate. The kernel model takes at most 9
+rounds of Polak-Ribiere conjugate gradients, restarted every 20 steps until J hardly changes.
+Neither converges. The objective has no regularizer, but the limited number of steps acts as one.
 """
 
 import warnings
@@ -20,7 +20,7 @@ from dm2l._solvers.nuclear import thresholded_nuclear_norm
 from dm2l._solvers.problem import Problem, Report, Solution
 from dm2l._utils.arrays import asarray_like, to_numpy
 
-DELTA = 0.005  # threshold of Algorithm 2
+DELTA = 0.005  # threshold for singular values in Algorithm 2
 RESTART = 20
 MOST_EVALUATIONS = 1000
 RELATIVE_CHANGE = 1e-3
@@ -33,7 +33,7 @@ def solve_cccp(
     problem: Any, preconditioner: Any, W: Any, *, tol: float, max_iter: int, report: Any = None
 ) -> Solution:
     """Linearize the concave part at ``W_t`` and minimize the surrogate, until ``J`` converges."""
-    # The problem is a SmoothProblem that can linearize its global norm.
+    # ``problem`` is a SmoothProblem that can linearize its global norm.
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
     converged = False
@@ -61,7 +61,7 @@ def solve_published(
     problem: Problem, W: Any, *, steepest: bool, max_iter: int, report: Report | None = None
 ) -> Solution:
     """Run Algorithm 1 with the published inner solver and iteration limits."""
-    # scipy runs the descent on the host; scores and norms are computed on the device of X.
+    # scipy's optimizer runs on the CPU; scores and norms are computed on the device of X.
     shape, example = W.shape, problem.features.example
     w = np.asarray(to_numpy(W), dtype=np.float64).ravel()
 
@@ -85,7 +85,7 @@ def solve_published(
 
 
 class _Surrogate:
-    """Value and gradient of the surrogate at flat weights, cached for the line search."""
+    """Return value and gradient of the surrogate at flat weights, cached for the line search."""
 
     def __init__(self, problem: Problem, linear: Any, weights: Callable[[Array], Any]) -> None:
         self._problem, self._linear, self._weights = problem, linear, weights
@@ -99,7 +99,7 @@ class _Surrogate:
         return self._result
 
     def best_step(self, gradient: Array) -> float:
-        """Step along the negative gradient that minimizes the squared loss."""
+        """Return the step along the negative gradient that minimizes the squared loss."""
         change = self._problem.features.scores(self._weights(gradient))
         seen = change * self._problem.objective.observed
         bend = float(self._problem.features.xp.sum(seen * change))
@@ -108,22 +108,22 @@ class _Surrogate:
 
 def _descend(surrogate: _Surrogate, w: Array) -> Array | None:
     value, gradient = surrogate(w)
-    # The search begins at the minimum of the loss, because steps for features of large norm are
-    # far below 1. scipy computes its first step from the value before the last step.
+    # The line search begins at the minimum of the loss, because suitable steps are far below 1 for
+    # features of large norm. scipy computes its first step from the previous objective.
     slope = float(gradient @ gradient)
     before = value + 0.5 * slope * surrogate.best_step(gradient) / 1.01
     with warnings.catch_warnings():
-        # Failure of the line search means that the descent has converged.
+        # If the line search fails, the descent has converged.
         warnings.simplefilter("ignore", RuntimeWarning)
-        # With c2 = 0.1 the line search is nearly exact.
+        # c2 = 0.1 makes the line search nearly exact.
         values, slopes = (lambda w: surrogate(w)[0]), (lambda w: surrogate(w)[1])
         step = line_search(values, slopes, w, -gradient, gradient, value, before, c2=0.1)[0]
     return None if step is None else w - step * gradient
 
 
 def _conjugate_gradients(surrogate: _Surrogate, w: Array) -> Array:
-    """Conjugate gradients in blocks of ``RESTART`` steps, until a first step changes little."""
-    values: list[float] = []  # values before the block and after each of its steps
+    """Run conjugate gradients, restarted every ``RESTART`` steps, until the objective settles."""
+    values: list[float] = []  # objective before the block and after each of its steps
 
     def small() -> bool:
         return values[0] - values[1] <= RELATIVE_CHANGE * abs(values[0])

@@ -1,4 +1,4 @@
-"""Masked ridge with one unknown per row and label, for sparse rows with many columns."""
+"""Dual masked ridge, with a variable per row and label, for sparse rows with many columns."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-TOLERANCE, MOST_STEPS = 1e-3, 100  # relative residual at which steps end, and most steps
+TOLERANCE, MOST_STEPS = 1e-3, 100  # relative residual for convergence, and maximum number of steps
 
 
 def dual_ridge(X: Any, T: Any, alpha: float, weights: Array | None = None) -> tuple[Array, Array]:
-    """Coefficients (d, c) and intercepts of ``min 1/2 ||O*(XW + b - T)||^2 + alpha/2 ||W||^2``."""
+    """Solve ``min 1/2 ||O*(XW + b - T)||^2 + alpha/2 ||W||^2`` for ``W`` (d, c) and ``b``."""
     # W = X'A, where A is 0 at missing entries and its columns sum to 0, because the intercept is
     # not penalized. Conjugate gradients solve P (XX'A + alpha A / weights) = P T in this subspace,
     # with the projection P onto it.

@@ -1,8 +1,8 @@
-"""Features, with scores as linear functions; maps from inputs to features; the default alpha.
+"""Features, of which scores are linear functions; feature maps; the default alpha.
 
-Scores are ``F = Phi W + 1 b'``. For the linear model ``Phi`` is ``X``; for a kernel model it is a
-factor of the kernel matrix, ``K = Phi Phi'``, so that ``||W||_F^2 = tr(A'KA)`` and the kernel
-model is the linear model on ``Phi``: see :mod:`dm2l._solvers.maps`.
+Scores are ``F = Phi W + 1 b'``. For a linear model, ``Phi`` is ``X``. For a kernel model, it is a
+factor of the kernel matrix, ``K = Phi Phi'``. Then ``||W||_F^2 = tr(A'KA)``, and the kernel
+model is a linear model on ``Phi``; see :mod:`dm2l._solvers.maps`.
 """
 
 import itertools
@@ -36,10 +36,10 @@ from dm2l._utils.arrays import (
 from dm2l.labels._matrix import LearnableMask
 
 Floats = NDArray[np.float64]
-WORTH_SPARSE = 2**16  # dense matrices with fewer entries are not checked for zeros
-# Up to this share of nonzero entries, products of sparse matrices are faster (benchmarks/blas.py).
+WORTH_SPARSE = 2**16  # minimum size of a dense matrix for checking whether it is sparse
+# Sparse products are faster up to this share of nonzero entries (benchmarks/blas.py).
 FEW = 0.1
-# Up to this share, the product of a sparse matrix with its own transpose is faster.
+# Up to this share of nonzero entries, a sparse product X'X is faster.
 FEW_IN_GRAM = 0.04
 
 
@@ -48,7 +48,7 @@ class Features:
 
     def __init__(self, Phi: Any, intercept: bool, square: Any = None, workers: int = 1) -> None:
         self.xp = namespace(Phi)
-        # An array with the library, device and dtype of the scores.
+        # An empty array with the library, device and dtype of the scores.
         self.example = np.empty(0, dtype=Phi.dtype) if sp.issparse(Phi) else Phi
         self.mean: Any = None
         # Column means of a sparse Phi, which products subtract so that it stays sparse.
@@ -60,13 +60,13 @@ class Features:
         self.size = self.d + int(intercept)
         self._transposed = Phi.T.tocsr() if sp.issparse(Phi) else None
         penalized = np.ones(self.size)
-        penalized[self.d :] = 0.0  # no ridge on the ones column
+        penalized[self.d :] = 0.0  # no ridge penalty on the column of ones
         self.penalized = asarray_like(penalized, self.example)
         self._square = square
         self._workers = workers if is_numpy_array(Phi) else 1
 
     def centre(self, mean: Any = None, *, in_place: bool = False) -> "Features":
-        """Features minus their column means, or minus ``mean``, if they have an intercept."""
+        """Return features centred by their means or by ``mean``, if there is an intercept."""
         if not self.intercept or self.mean is not None:
             return self
         centred = copy(self)
@@ -87,7 +87,7 @@ class Features:
         return centred
 
     def to_original(self, W: Any) -> Any:
-        """Weights of centred features as weights of the features that were given."""
+        """Convert weights of centred features to weights of the original features."""
         if self.mean is None:
             return W
         mean = self.xp.astype(self.mean, W.dtype, copy=False)
@@ -95,7 +95,7 @@ class Features:
         return self.xp.concat([W[: self.d, :], moved], axis=0)
 
     def from_original(self, W: Any) -> Any:
-        """Weights of the given features as weights of centred features."""
+        """Convert weights of the original features to weights of centred features."""
         if self.mean is None:
             return W
         mean = self.xp.astype(self.mean, W.dtype, copy=False)
@@ -103,17 +103,17 @@ class Features:
         return self.xp.concat([W[: self.d, :], moved], axis=0)
 
     def spread(self, weights: Floats | None = None) -> float:
-        """Sum of the variances of all columns."""
+        """Return the sum of the variances of all columns."""
         if self.variance is None:
             self.variance = float(column_variances(self.Phi, weights).sum())
         return self.variance
 
     def with_intercept(self, W: Any, other: Any) -> Any:
-        """Return ``W`` with the intercepts of other weights."""
+        """Return ``W`` with its intercepts replaced by the intercepts of other weights."""
         return self.xp.concat([W[: self.d, :], other[self.d :, :]], axis=0)
 
     def scores(self, W: Any) -> Any:
-        """``Phi W + 1 b'`` with ``b`` the last row of ``W``."""
+        """Return ``Phi W + 1 b'``, where ``b`` is the last row of ``W``."""
         W = self.xp.astype(W, self.Phi.dtype, copy=False)
         A = W[: self.d, :] if self.intercept else W
         if self._workers > 1 and self.n * self.d * W.shape[1] > WORTH_SHARING:
@@ -130,17 +130,17 @@ class Features:
         return F
 
     def _by_rows(self, work: Callable[[slice], Any]) -> list[Any]:
-        """Results for about equal parts of the rows, two for each worker."""
+        """Apply a function to parts of the rows in threads, with two parts per worker."""
         borders = np.linspace(0, self.n, 2 * self._workers + 1).astype(int)
         parts = [slice(*pair) for pair in itertools.pairwise(borders)]
         with one_blas_thread():
             return run_all([partial(work, rows) for rows in parts], self._workers)
 
     def adjoint(self, G: Any) -> Any:
-        """``Phi' G``, with the column sums of ``G`` as the last row."""
+        """Return ``Phi' G`` with the column sums of ``G`` as the last row."""
         xp = self.xp
-        R = xp.astype(G, self.Phi.dtype, copy=False)  # another dtype would copy Phi
-        # (R'Phi)' takes about half the time of Phi'R with a row-major Phi (benchmarks/blas.py).
+        R = xp.astype(G, self.Phi.dtype, copy=False)  # a product of two dtypes copies Phi
+        # For a row-major Phi, (R'Phi)' takes half the time of Phi'R (benchmarks/blas.py).
         if self._transposed is not None:
             product = self._transposed @ R
         elif self._workers > 1 and self.n * self.d * R.shape[1] > WORTH_SHARING:
@@ -157,11 +157,11 @@ class Features:
         return xp.concat([product, sums], axis=0)
 
     def gram(self, rows: NDArray[np.intp] | None = None, weights: Floats | None = None) -> Any:
-        """``Phi' diag(weights) Phi`` with the border of the ones column, over all or some rows."""
+        """Return the weighted Gram matrix, including the column of ones, of all or some rows."""
         xp = self.xp
         Phi = self.Phi if rows is None else self.Phi[rows, :]
         if self._implied is not None:
-            # The means are subtracted afterwards, for which float32 has too few digits.
+            # Subtracting the means afterwards would be imprecise in float32.
             Phi = Phi.astype(np.float64, copy=False)
         root = None if weights is None else np.sqrt(weights)
         Phi = Phi if root is None else scale_rows(Phi, root)
@@ -185,7 +185,7 @@ class Features:
             cross = sums * self._implied
             raw = np.diagonal(square).copy()
             square = square - cross - cross.T + count * np.outer(self._implied, self._implied)
-            # Columns that vary only by rounding count as constant.
+            # Columns whose variance is a rounding error count as constant.
             rounding = 10 * np.sqrt(Phi.shape[0]) * np.finfo(np.float64).eps
             constant = np.diagonal(square) <= rounding * raw
             square[constant, :] = square[:, constant] = 0.0
@@ -199,20 +199,20 @@ class Features:
 
 
 def without_zeros(X: Any) -> Any:
-    """``X`` as a sparse matrix if it is a dense numpy array with few nonzero entries."""
+    """Convert ``X`` to a sparse matrix if it is a dense numpy array with few nonzero entries."""
     if not is_numpy_array(X):
         return X
-    some = X[:: 1 + len(X) // 64]  # recognizes most dense matrices by some of their rows
+    some = X[:: 1 + len(X) // 64]  # a sample of rows recognizes most dense matrices quickly
     if np.count_nonzero(some) > 2 * FEW * some.size or np.count_nonzero(X) > FEW * X.size:
         return X
     sparse = sp.csr_array(X)
     mean, variance = mean_variance_axis(sparse, axis=0)
-    # Sparse matrices are centred within products, which is imprecise for large means.
+    # Sparse matrices are centred within products, which loses precision if means are large.
     return X if np.any(mean**2 > 99 * variance) else sparse
 
 
 def column_variances(X: Any, weights: Floats | None = None) -> Floats:
-    """Variance of each column of a dense or sparse matrix, with weights of the rows."""
+    """Return the weighted variance of each column of a dense or sparse matrix."""
     if sp.issparse(X):
         weights = None if weights is None else weights.astype(X.dtype)
         moments = mean_variance_axis(X.tocsr(), axis=0, weights=weights)
@@ -224,7 +224,7 @@ def column_variances(X: Any, weights: Floats | None = None) -> Floats:
     if is_non_numpy(X):
         xp = array_namespace(X)
         return to_numpy(xp.var(xp.astype(X, xp.float64, copy=False), axis=0))
-    # By blocks of rows, because np.var copies X.
+    # The rows are processed in blocks, because np.var copies X.
     mean = np.mean(X, axis=0, dtype=np.float64)
     total = np.zeros_like(mean)
     step = max(1, 2**20 // X.shape[1])
@@ -235,52 +235,52 @@ def column_variances(X: Any, weights: Floats | None = None) -> Floats:
 
 
 def default_ridge(variances: Floats) -> float:
-    """Return alpha ``4 (sum_j s_j)^2 / d`` of a linear model for column deviations ``s_j``."""
+    """Return ``4 (sum_j s_j)^2 / d``, the default alpha for column standard deviations ``s_j``."""
     # This is near the best alpha for many data sets (benchmarks/ridge.py).
     alpha = 4.0 * float(np.sqrt(variances).sum()) ** 2 / len(variances)
     return alpha if alpha > 0 else 1.0
 
 
 def ridge_value(alpha: float | str, X: Any, weights: Floats | None = None) -> float:
-    """Return alpha as a number, which is :func:`default_ridge` for ``alpha="scale"``."""
+    """Return alpha as a number; ``"scale"`` means the value of :func:`default_ridge`."""
     return default_ridge(column_variances(X, weights)) if isinstance(alpha, str) else float(alpha)
 
 
 class FeatureMap:
     """A map from inputs to features; scores are ``basis(x) A`` with ``A = coefficients(W)``."""
 
-    # These have no defaults because model files store attributes of instances only.
-    error: float  # error of an approximate kernel, 0 for exact maps
-    n_coefficients: int  # rows of A
+    # Attributes have no defaults, because model files store only attributes of instances.
+    error: float  # error of an approximate kernel; 0 for exact maps
+    n_coefficients: int  # number of rows of A
     example: Any  # an array with the library and device of the features
-    offset: Any = None  # (d,): means subtracted from the inputs, which move the intercept
-    plain = False  # whether the features are the inputs
-    square: Callable[[], Any] | None = None  # returns Phi'Phi, if cheaper than the product
+    offset: Any = None  # (d,), means that were subtracted from the inputs and change the intercept
+    plain = False  # whether the features equal the inputs
+    square: Callable[[], Any] | None = None  # returns Phi'Phi faster than the product, if available
     fit: Callable[[Any], Any]  # returns features of the training rows
-    transform: Callable[[Any], Any]  # returns features of any rows, by a :meth:`fixed` map
+    transform: Callable[[Any], Any]  # function of a fixed map that returns the features of any rows
 
     def coefficients(self, W: Any) -> Any:
-        """``A`` for given feature weights."""
+        """Return ``A`` for given feature weights ``W``."""
         return W
 
     def weights(self, coefficients: Any) -> Any:
-        """Feature weights for given ``A``, for warm starts."""
+        """Return the feature weights for given ``A``, for warm starts."""
         return coefficients
 
     def identity(self, n_labels: int) -> Any:
-        """The paper's start: feature weights of ``A = I``."""
+        """Return the starting point of the paper: the feature weights of ``A = I``."""
         return self.weights(asarray_like(np.eye(self.n_coefficients, n_labels), self.example))
 
     def fixed(self, X: Any) -> "FeatureMap":
-        """The map from any rows to these features, after a fit to ``X``."""
+        """Return a map from any rows to these features, after a fit to ``X``."""
         return self
 
     def inputs(self, X: Any) -> Any:
-        """Inputs whose library and dtype a fitted model follows."""
+        """Return inputs with the array library and dtype of the fitted model."""
         return X
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """Fields of :class:`Weights` that a fitted model keeps besides the coefficients."""
+        """Return the fields of :class:`Weights` that a model needs besides its coefficients."""
         return {}
 
 
@@ -295,46 +295,46 @@ class LinearMap(FeatureMap):
 
     def fit(self, X: Any) -> Any:
         n, d = X.shape
-        # An identity map stores no rows, so that it stays small when sent to other processes.
+        # An identity map stores no rows, so it can be sent to other processes cheaply.
         self.example, self.n_coefficients, self.plain = X[:0, :], d, d <= n or not self.reduce
         if self.plain:
             return X
         X = float64(X)
         if self.intercept and not sp.issparse(X):
             mean = namespace(X).mean(X, axis=0)
-            # If means are much larger than deviations, XX' loses precision.
+            # XX' is imprecise if means are much larger than standard deviations.
             if float(mean @ mean) > 1e4 * column_variances(X).sum():
                 self.offset, X = mean, X - mean
         self._X = self.example = X
         values = X.data if sp.issparse(X) else X
-        if bool(namespace(values).any(values * values > 0)):  # squares of small numbers may be 0
-            # The matrix has no name here, so that kernel_factor can free it.
+        if bool(namespace(values).any(values * values > 0)):  # small squares may underflow
+            # No variable refers to the matrix, so kernel_factor can free it.
             self._factor = kernel_factor(_dense_gram(X) if sp.issparse(X) else X @ X.T)
-        else:  # one column of zeros represents X
+        else:  # a constant X is represented by one column of zeros
             zero, one = asarray_like(np.zeros((n, 1)), values), asarray_like(np.eye(1), values)
             self._factor = KernelFactor(zero, np.arange(1), one)
         self.square = self._factor.square
         return self._factor.Phi
 
     def transform(self, X: Any) -> Any:
-        """The inputs, which are the features of a fixed map."""
+        """Return the inputs, which are the features of a fixed map."""
         return X
 
     def coefficients(self, W: Any) -> Any:
-        """Weights of the columns of ``X``."""
+        """Return the weights of the columns of ``X``."""
         if self._factor is None:
             return W
         A = solve_triangular(self._factor.L, W, transpose=True)
         return take_rows(self._X, self._factor.pivots).T @ A
 
     def on_inputs(self, W: Any, intercept: bool) -> tuple[Any, Any]:
-        """Weights of the columns of ``X``, and intercepts."""
+        """Return the weights of the columns of ``X``, and the intercepts."""
         coef = self.coefficients(W[:-1, :] if intercept else W)
         b = W[-1, :] if intercept else asarray_like(np.zeros(W.shape[1]), W)
         return coef, b if self.offset is None else b - self.offset @ coef
 
     def weights(self, coefficients: Any) -> Any:
-        """Feature weights that give the same training scores."""
+        """Return feature weights with the same scores of training rows as ``A``."""
         if self._factor is None:
             return coefficients
         F = self._X @ coefficients
@@ -364,7 +364,7 @@ class Weights(NamedTuple):
     approximation_error: float | None = None
 
     def scores(self, X: Any, mask: LearnableMask) -> Any:
-        """Scores of rows, for the learnable labels."""
+        """Return the scores of rows for the learnable labels."""
         chosen = np.flatnonzero(mask.learnable)
         intercept = take_rows(self.intercept, chosen)
         if self.coef is not None:

@@ -1,15 +1,15 @@
 r"""Exact kernel models with scores as variables, which need only one Cholesky factor.
 
-With ``F = K A + 1 b'`` and ``1'A = 0``, which every step below preserves, the ridge term
-``alpha tr(A'KA)`` is ``alpha <A, F>``, and loss and ridge have the Hessian
+Let ``F = K A + 1 b'`` and ``1'A = 0``; all steps below preserve these equations. The ridge term
+``alpha tr(A'KA)`` is then ``alpha <A, F>``, and loss and ridge have the Hessian
 
 .. math:: \langle (F_1, A_1), (F_2, A_2) \rangle = \rho \langle F_1, F_2 \rangle
           + \alpha \langle A_1, F_2 \rangle
 
-for entries observed at random. A gradient is the array ``D`` for which ``<D, F_1>`` is the slope
+if entries are observed at random. A gradient is an array ``D`` such that ``<D, F_1>`` is the slope
 along a step ``(F_1, A_1, b_1)``. The preconditioned step solves ``rho F + alpha A = D``: with
-``M = rho K + alpha I`` it is ``A = M^{-1}(D - rho 1 b')`` and ``F = (D - alpha A) / rho``. Neither
-a factor of ``K`` nor products with it are needed, so ``M`` may overwrite ``K``.
+``M = rho K + alpha I``, ``A = M^{-1}(D - rho 1 b')`` and ``F = (D - alpha A) / rho``. Neither
+a factor of ``K`` nor products with ``K`` are needed, so ``M`` may overwrite ``K``.
 """
 
 from copy import copy
@@ -24,11 +24,11 @@ from dm2l._solvers.features import Features
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
 from dm2l._utils.arrays import add_diagonal, asarray_like, cholesky, is_non_numpy, solve_triangular
 
-_WIDTH = 256  # columns of the inverse of the factor that are computed together
+_WIDTH = 256  # number of columns of the inverse that are computed together
 
 
 class KernelOperator(Features):
-    """A kernel matrix as features: weights stack ``F``, ``A`` and, with an intercept, ``b``."""
+    """A kernel matrix as features; weights are the stacked ``F``, ``A`` and, if any, ``b``."""
 
     def __init__(self, K: Any, intercept: bool) -> None:
         super().__init__(K, intercept)
@@ -36,11 +36,11 @@ class KernelOperator(Features):
         self._spread = float(self.xp.mean(self.xp.linalg.diagonal(K)) - self.xp.mean(K))
 
     def spread(self, weights: NDArray[np.float64] | None = None) -> float:
-        """Sum of the column variances of any ``Phi`` with ``K = Phi Phi'``."""
+        """Return the sum of the column variances of any ``Phi`` with ``K = Phi Phi'``."""
         return self._spread
 
     def release(self) -> Any:
-        """Return the kernel matrix and forget it, because scores and steps do not need it."""
+        """Return the kernel matrix and drop the reference to it, so that it may be overwritten."""
         K, self.Phi = self.Phi, None
         return K
 
@@ -48,7 +48,7 @@ class KernelOperator(Features):
         return W[: self.n, :]
 
     def adjoint(self, G: Any) -> Any:
-        """Slopes along scores, which are the gradients here, in float64."""
+        """Return the gradient with respect to the scores in float64."""
         return self.xp.astype(G, self.xp.float64, copy=False)
 
     def dual(self, W: Any) -> Any:
@@ -58,7 +58,7 @@ class KernelOperator(Features):
         return W[self.n :, :]
 
     def from_original(self, W: Any) -> Any:
-        """Stack ``F``, ``A`` and ``b``, with columns of ``A`` that sum to 0."""
+        """Stack ``F``, ``A`` and ``b``; the columns of ``A`` are centred to sum to 0."""
         xp, A, b = self.xp, W[: self.n, :], W[self.n :, :]
         if self.intercept:
             A = A - xp.mean(A, axis=0, keepdims=True)
@@ -71,33 +71,33 @@ class KernelOperator(Features):
 
 
 class KernelProblem(Problem):
-    """The problem of a :class:`KernelOperator`, with gradients (n, c) along the scores."""
+    """The problem of a :class:`KernelOperator`, whose gradients refer to the scores (n, c)."""
 
     features: KernelOperator
     narrows = False
 
     def product(self, W: Any) -> Any:
-        """The Hessian of loss and ridge, times ``W``."""
+        """Return the product of ``W`` with the Hessian of loss and ridge."""
         loss = self.features.scores(W) * self.objective.observed
         return loss + self.alpha * self.features.dual(W)
 
     def ridge(self, W: Any) -> tuple[float, Any]:
-        """``alpha/2 tr(A'KA)`` and its gradient."""
+        """Return ``alpha/2 tr(A'KA)`` and its gradient."""
         F, A = self.features.scores(W), self.features.dual(W)
         return 0.5 * self.alpha * float(self.xp.sum(F * A)), self.alpha * A
 
 
 class KernelPreconditioner(Preconditioner):
-    """Preconditioned steps by the Cholesky factor of ``M = rho K + alpha I``."""
+    """Preconditioner based on the Cholesky factor of ``M = rho K + alpha I``."""
 
-    # Solves the systems of this factor and of its copies in other threads together.
+    # Solves the systems of this object and of its copies in other threads together.
     together: "BatchedSolver | None" = None
     place = 0
 
     def __init__(self, problem: KernelProblem, *, keep: bool = False) -> None:
         features, xp = problem.features, problem.xp
         self.rho, self.alpha = problem.rho, problem.alpha
-        # F is computed as the difference of the gradient and alpha A, divided by rho.
+        # F = (D - alpha A) / rho divides the rounding error by rho.
         self.rounding = float(np.finfo(np.float64).eps) / self.rho
         M = features.Phi if keep else features.release()
         if not keep and not is_non_numpy(M):
@@ -117,7 +117,7 @@ class KernelPreconditioner(Preconditioner):
         return self.solve(D) if self.together is None else self.together.solve(self.place, D)
 
     def solve(self, D: Any) -> Any:
-        """``M^-1 D``, from the two triangular systems of a :class:`Preconditioner`."""
+        """Return ``M^-1 D`` by solving the two triangular systems."""
         return super().to_weights(super().to_gradient(D))
 
     def step(self, gradient: Any) -> Any:
@@ -133,7 +133,7 @@ class KernelPreconditioner(Preconditioner):
         return problem.product(V)
 
     def leverages(self) -> Any:
-        """Leverage of each row, without the intercept: ``(1 - alpha (M^-1)_ii) / rho``."""
+        """Return each row's leverage ``(1 - alpha (M^-1)_ii) / rho``, without the intercept."""
         xp, R = array_namespace(self._R), self._R
         n, parts = R.shape[0], []
         for start in range(0, n, _WIDTH):
@@ -149,7 +149,7 @@ class KernelPreconditioner(Preconditioner):
         return (1.0 - self.alpha * inverse) / self.rho
 
     def members(self, count: int) -> "list[KernelPreconditioner]":
-        """Copies of this factor for ``count`` threads, each of which has to call ``leave``."""
+        """Return copies for ``count`` threads; each thread must call ``leave`` when it ends."""
         together, members = BatchedSolver(self, count), []
         for place in range(count):
             member = copy(self)
@@ -168,7 +168,7 @@ class KernelPreconditioner(Preconditioner):
 
 
 class BatchedSolver:
-    """Solve the systems of several threads at once, after all active threads have requested one."""
+    """Solves the systems of several threads together once all active threads have one."""
 
     # The set of active threads depends only on convergence, so results are deterministic.
     def __init__(self, factor: KernelPreconditioner, count: int) -> None:
@@ -200,7 +200,7 @@ class BatchedSolver:
         places = sorted(self._asked)
         try:
             solved = self._factor.solve(np.concatenate([self._asked[k] for k in places], axis=1))
-        except BaseException as error:  # otherwise, the other threads would wait forever
+        except BaseException as error:  # without this, the other threads would wait forever
             self._failure = error
             self._changed.notify_all()
             raise

@@ -17,7 +17,7 @@ NOT_SYMMETRIC = "The kernel matrix is not symmetric. A kernel must satisfy k(a, 
 
 @dataclass(frozen=True)
 class Kernel:
-    """Kernel between rows as scikit-learn defines it, in float64."""
+    """A kernel between rows, defined as in scikit-learn and computed in float64."""
 
     kernel: str | Callable[..., Any]
     gamma: float
@@ -25,7 +25,7 @@ class Kernel:
     coef0: float = 1
 
     def __call__(self, A: Any, B: Any) -> Any:
-        """Kernel matrix between the rows of ``A`` and ``B``."""
+        """Return the kernel matrix between the rows of ``A`` and ``B``."""
         if self.kernel == "precomputed":
             return A
         A, B = float64(A), float64(B)
@@ -46,14 +46,14 @@ class Kernel:
         return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters)
 
     def _shifted(self, A: Any, B: Any) -> tuple[Any, Any]:
-        """Rows relative to a row of ``B`` where squared distances would be rounding errors."""
+        """Subtract a row of ``B`` from all rows if squared distances would be rounding errors."""
         largest = float(array_namespace(B).max(B * B)) * B.shape[1] if min(B.shape) else 0.0
         if self.gamma * largest * np.finfo(np.float64).eps < 1e-6:
             return A, B
         return A - B[:1], B - B[:1]
 
     def _formula(self, A: Any, B: Any) -> Any:
-        """Kernel matrix for arrays of other libraries."""
+        """Return the kernel matrix for arrays of libraries other than numpy."""
         xp = array_namespace(A)
         if self.kernel == "cosine":
             A, B = (M / xp.clip(xp.linalg.vector_norm(M, axis=1), 1e-300)[:, None] for M in (A, B))
@@ -77,17 +77,17 @@ class Kernel:
 
 
 def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:
-    """``exp(-gamma (1 - s))`` with the Tanimoto similarity ``s = x'y / (x'x + y'y - x'y)``."""
+    """Return ``exp(-gamma (1 - s))`` for Tanimoto similarity ``s = x'y / (x'x + y'y - x'y)``."""
     inner = A @ B.T
     if sp.issparse(A) or sp.issparse(B):
         inner = inner.toarray() if sp.issparse(inner) else inner
         squares = [to_numpy((sp.csr_array(M).power(2)).sum(axis=1)) for M in (A, B)]
     else:
         squares = [array_namespace(M).sum(M * M, axis=1) for M in (A, B)]
-    # Operations are in place to save memory.
+    # In-place operations save memory.
     union = squares[0][:, None] + squares[1][None, :]
     union -= inner
-    nothing = union <= 0  # two rows of zeros have the similarity 1
+    nothing = union <= 0  # two rows of zeros have similarity 1
     inner[nothing] = 1.0
     union[nothing] = 1.0
     inner /= union
@@ -98,17 +98,17 @@ def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:
 
 @dataclass(eq=False)
 class KernelFactor:
-    """``K ~ Phi Phi'`` with ``Phi[pivots] = L`` lower triangular."""
+    """Factor ``Phi`` with ``K ~ Phi Phi'`` and a lower triangular ``L = Phi[pivots]``."""
 
     Phi: Any
     pivots: NDArray[np.intp]
     L: Any
-    # Number of rows of Phi that equal each row of L, if every row equals one of them.
+    # Number of rows of Phi that equal each row of L; None if other rows exist.
     counts: NDArray[np.intp] | None = None
     error: float = 0.0  # trace(K - Phi Phi') / trace(K)
 
     def square(self) -> Any:
-        """``Phi'Phi``, from the triangular ``L`` where rows of ``Phi`` repeat those of ``L``."""
+        """Return ``Phi'Phi``; if all rows of ``Phi`` are rows of ``L``, ``L`` suffices."""
         if self.counts is None:
             return self.Phi.T @ self.Phi
         xp, n = array_namespace(self.L), self.L.shape[0]
@@ -123,9 +123,9 @@ class KernelFactor:
 
 
 def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
-    """Exact factor of a positive semi-definite kernel matrix, whose rows may be duplicates."""
-    # Cholesky with diagonal pivoting, down to tol times the first pivot, takes the place of plain
-    # Cholesky if K is not safely positive definite.
+    """Return the exact factor of a positive semidefinite kernel matrix with possible duplicates."""
+    # If K may not be positive definite, pivoted Cholesky replaces plain Cholesky. It ends at a
+    # pivot below tol times the first pivot.
     xp = array_namespace(K)
     # A float32 kernel matrix is positive semi-definite only up to rounding.
     noise = float(xp.finfo(K.dtype).eps) if xp.isdtype(K.dtype, "real floating") else 0.0
@@ -156,7 +156,7 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
 
 
 def check_diagonal(lowest: float, largest: float, noise: float, n_pivots: int = 0) -> None:
-    """Raise an error if a residual diagonal is impossible for a kernel matrix."""
+    """Raise an error if a diagonal shows that the kernel matrix is not positive semidefinite."""
     if not largest > 0:
         raise ValueError(
             "The kernel matrix is not positive semi-definite: it has no positive diagonal entry "
@@ -167,8 +167,8 @@ def check_diagonal(lowest: float, largest: float, noise: float, n_pivots: int = 
 
 
 def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:
-    """For every row, the first row that equals it within ``tol``; also checks ``K``."""
-    # Rows are equal if K_ii + K_jj - 2 K_ij <= tol; values far below 0 are errors.
+    """Return for every row the first row that equals it within ``tol``; also check ``K``."""
+    # Rows are equal if K_ii + K_jj - 2 K_ij <= tol. Far negative values mean an invalid kernel.
     xp, n = array_namespace(K), K.shape[0]
     index = xp.arange(n, device=device(K))
     nobody = xp.full_like(index, n)
@@ -185,7 +185,7 @@ def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.i
         near.append(xp.min(xp.where(apart <= tol, index, nobody), axis=1))
     itself = np.arange(n)
     first = np.minimum(to_numpy(xp.concat(near)), itself)
-    first = np.where(first[first] == first, first, itself)  # without chains
+    first = np.where(first[first] == first, first, itself)  # avoid chains of duplicates
     if np.array_equal(first, itself):
         return first
     chosen = asarray_like(first, K)
@@ -197,7 +197,7 @@ def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.i
 def _pivoted(
     K: NDArray[np.float64], tol: float, largest: float, noise: float
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Cholesky factor with diagonal pivoting, and the order of its rows."""
+    """Return the Cholesky factor with diagonal pivoting, and the order of its rows."""
     (pstrf,) = get_lapack_funcs(("pstrf",), (K,))
     packed, order, rank, _ = pstrf(K, lower=1, tol=tol * largest)
     order = order - 1
@@ -205,7 +205,7 @@ def _pivoted(
         packed[:column, column] = 0.0
     lower = packed[:, :rank]
     residual, step = 0.0, 2**22 // len(K) + 1
-    for start in range(0, len(K), step):  # in parts, to save memory
+    for start in range(0, len(K), step):  # copied in parts to save memory
         rows = order[start : start + step]
         off = K[rows][:, order] - lower[start : start + step] @ lower.T
         residual = max(residual, float(np.max(np.abs(off))))

@@ -1,4 +1,4 @@
-"""The default solver: quasi-Newton on the smoothed objective in preconditioned variables."""
+"""The default solver: a quasi-Newton method for the smoothed, preconditioned objective."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,27 +14,27 @@ from dm2l._solvers.nuclear import Evaluation, SmoothNorm
 from dm2l._solvers.problem import Known, Preconditioner, Report, SmoothProblem, Solution
 from dm2l._utils.arrays import add_diagonal, asarray_like, to_numpy
 
-# Successive values of the smoothing. The first one is used if the first step may gain more than the
-# share FAR of the objective.
+# Successive values of the smoothing. The first value is used only if the first step may decrease
+# the objective by more than the fraction FAR.
 SMOOTHING = (5e-2, 1.5e-2, 5e-3, 1.5e-3, 5e-4, 1.5e-4, 5e-5, 1e-5)
 FAR = 2e-2
-# A step with smoothing mu has to gain PATIENCE (mu / SMOOTHING[1])^0.6 of the objective, or the
-# smoothing is lowered. Lowering it earlier costs more steps later.
+# The smoothing mu is lowered if a step decreases the objective by less than the fraction
+# PATIENCE (mu / SMOOTHING[1])^0.6. Lowering it earlier would require more steps later.
 PATIENCE = 7e-6
-# The solver has converged only if the previous smoothing ended within this multiple of ``tol``.
+# For convergence, the previous smoothing must also have ended within this multiple of ``tol``.
 NEARLY = 2.0
-MEMORY = 20  # pairs of steps and gradient changes that are stored
-FEW = 8  # number of pairs for which memory is allocated at a time, because most fits need few
-REFRESH = 2  # iterations between two evaluations of the curvature of the norms
-# A step is shortened if it gains less than this share of the gain that the slope predicts.
+MEMORY = 20  # maximum number of stored pairs of steps and gradient changes
+FEW = 8  # number of pairs for which memory is allocated at once, because most fits need few pairs
+REFRESH = 2  # number of iterations between evaluations of the curvature of the norms
+# A step is shortened if its decrease is below this share of the decrease predicted by the slope.
 SUFFICIENT = 1e-4
 SHORTENINGS = 20
 ROUNDING = 1e-14  # smaller relative differences of the objective are rounding errors
-ROUNDING_OF_J = 1e-12  # for tolerances below this, values of the objective are not precise enough
-# The rate at which predicted gains fall is measured over WINDOW steps, and is at most SLOWEST.
+ROUNDING_OF_J = 1e-12  # smallest tolerance for which the objective is precise enough
+# The rate at which predicted gains fall is measured over WINDOW steps and limited to SLOWEST.
 WINDOW, SLOWEST = 5, 0.95
-LENGTHENING = 1.5  # the step after a shortened one may be longer by at most this factor
-SHORTER = 0.9  # a start is shortened if its best multiple is below this value
+LENGTHENING = 1.5  # maximum growth factor of the step after a shortened step
+SHORTER = 0.9  # the starting point is scaled if its best multiple is below this value
 
 
 def solve_lbfgs(
@@ -50,9 +50,9 @@ def solve_lbfgs(
     report: Report | None = None,
     known: Known | None = None,
 ) -> Solution:
-    """Minimize the objective by L-BFGS with falling smoothing, in ``V = R'W``."""
+    """Minimize the objective by L-BFGS in ``V = R'W``, with decreasing smoothing."""
     # In these variables, the Hessian of loss and ridge is near the identity and that of the norms
-    # near I (x) lambda_d Q / rho, with Q the mean curvature of a row: quasi-Newton models start
+    # near I (x) lambda_d Q / rho, where Q is the mean curvature of a row. L-BFGS starts
     # from their sum. The solver stops when the sum of predicted gains is below tol. (scipy's
     # L-BFGS takes no initial Hessian.) ``evaluate`` replaces the method of the problem.
     descent = _Descent(problem, preconditioner, evaluate or problem.evaluate, report)
@@ -63,9 +63,9 @@ def solve_lbfgs(
         ladder = ladder[-1:]
     if known is not None and known.smoothing != ladder[0]:
         known = None
-    # Begin at the best multiple t of the start: weights for a smaller lambda_d, such as those of
-    # ridge, are too long. Along t V the objective is J(0) - t p + t^2 q/2, with the nuclear norms
-    # in p, so value and slope at the start determine t.
+    # Start at the best multiple t of V, because weights for a smaller lambda_d, such as those of
+    # ridge, are too large. Along t V, the objective is J(0) - t p + t^2 q/2, and p includes the
+    # nuclear norms. Value and slope at V determine t.
     V = problem.xp.astype(V, problem.xp.float64)
     start = descent.evaluate(V, ladder[0], curvature=True, known=known)
     descent.history.append(start.exact)
@@ -78,8 +78,8 @@ def solve_lbfgs(
     descent.best = descent.latest = start
     converged = descent.run(ladder, tol, max_iter)
     best, latest = descent.best, descent.latest
-    # The best point, or the last one if they differ by rounding only, because it has the smaller
-    # gradient. A start without improvement is the solution of an earlier run.
+    # Return the best point, or the last point if both differ only by rounding, because its gradient
+    # is smaller. If the start was not improved, it is the solution of an earlier run.
     slack = 1e-9
     if best is not start:
         slack = 1e-6 if tol < ROUNDING_OF_J else 1e-8
@@ -110,7 +110,7 @@ class _Point:
 class _Memory:
     """The last steps ``s`` and gradient changes ``y`` of L-BFGS."""
 
-    # The two loops of L-BFGS are two triangular systems in the products s_i'y_j, which need few
+    # The two loops of L-BFGS are written as two triangular systems in s_i'y_j, which need few
     # passes over memory and few synchronizations with an accelerator.
     _steps: Any = None
     _changes: Any = None
@@ -138,12 +138,12 @@ class _Memory:
             self._steps, self._changes = steps, changes
         self._steps[slot, :] = s
         self._changes[slot, :] = y
-        # Only products of a step with later changes are needed.
+        # Only products of a step with later gradient changes are needed.
         products = to_numpy(self._steps[:, : y.shape[0]] @ y)
         self._products[: len(products), slot] = products
 
     def direction(self, gradient: Any, precondition: Any) -> Any:
-        """``-H g`` with ``H`` built on ``precondition`` as the initial inverse Hessian."""
+        """Return ``-H g``, where ``precondition`` is the initial inverse Hessian of ``H``."""
         if not self.order:
             return -precondition(gradient)
         xp = array_namespace(gradient)
@@ -179,9 +179,9 @@ class _Descent:
     latest: _Point = field(init=False)
 
     def run(self, ladder: list[float], tol: float, max_iter: int) -> bool:
-        """Iterate over the smoothings in ``ladder``, and return whether the solver converged."""
+        """Iterate over the smoothing values in ``ladder``; return whether the solver converged."""
         level, settled = 0, False
-        # Rate at which predicted gains fall with one smoothing, and the last of them.
+        # Rate at which predicted gains fall for the current smoothing, and the last predicted gain.
         rate = 0.5
         gains: list[float] = []
         while True:
@@ -191,8 +191,8 @@ class _Descent:
             gains = [*gains, gain][-WINDOW:]
             if len(gains) > 1 and gains[0] > 0:
                 rate = min(SLOWEST, (gain / gains[0]) ** (1.0 / (len(gains) - 1)))
-            # Twice the predicted sum of this and all later gains, because predictions may be half
-            # too low.
+            # The predicted sum of this and all later gains is doubled, because it may be too low
+            # by a factor of two.
             remaining = 2.0 * gain / (1.0 - rate)
             last = level == len(ladder) - 1
             here = remaining <= max(tol, 1e-16)
@@ -208,7 +208,7 @@ class _Descent:
             elif not settled and (last or gain > PATIENCE * (ladder[level] / SMOOTHING[1]) ** 0.6):
                 following = self._step(point, direction, slope, ladder[level])
                 if following is None and last:
-                    return True  # slopes vanish in rounding
+                    return True  # slopes are rounding errors
             if following is None:
                 level += 1
                 settled = remaining <= NEARLY * tol
@@ -223,20 +223,20 @@ class _Descent:
                 self.report(self.n_iter, following.exact)
 
     def _direction(self, point: _Point) -> tuple[Any, float]:
-        """Search direction, and the slope along it, which is not positive."""
+        """Return the search direction and the slope along it, which is at most 0."""
         direction = self.memory.direction(point.gradient, self._precondition)
         slope = self.inner(point.gradient, direction)
         if slope > 0:
             self.memory = _Memory()
             direction = -self._precondition(point.gradient)
             slope = self.inner(point.gradient, direction)
-        if slope > 0:  # rounding at extreme scales made the curvature model indefinite
+        if slope > 0:  # with extreme scales, rounding can make the curvature model indefinite
             self.model, direction = None, -self.preconditioner.step(point.gradient)
             slope = self.inner(point.gradient, direction)
         return direction, min(slope, 0.0)
 
     def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:
-        """A step evaluated with another smoothing; no step if the exact objective rises."""
+        """Evaluate the step with another smoothing; return the old point if the objective rises."""
         step = min(1.0, LENGTHENING * self.length)
         trial = self.evaluate(point.V + step * direction, mu, curvature=True)
         if trial.exact <= point.exact * (1.0 + PATIENCE):
@@ -244,7 +244,7 @@ class _Descent:
         return self.evaluate(point.V, mu, curvature=True)
 
     def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
-        """One iteration, repeated without memory if it fails; None if no step helps."""
+        """Run an iteration, again without L-BFGS memory if it fails; None if no step improves."""
         curvature = self.n_iter % REFRESH == REFRESH - 1
         while True:
             following = self._search(point, direction, slope, mu, curvature) if slope < 0 else None
@@ -267,7 +267,7 @@ class _Descent:
             excess = trial.value - point.value - step * slope
             enough = trial.value <= point.value + SUFFICIENT * step * slope
             if not enough and trial.value <= point.value + ROUNDING * abs(point.value):
-                # Values differ by rounding only, so the slope decides.
+                # If values differ only by rounding, the slope decides.
                 enough = self.inner(trial.gradient, direction) <= (2 * SUFFICIENT - 1) * slope
             if enough:
                 self.length = step
@@ -302,6 +302,6 @@ class _Descent:
         return self.preconditioner.step(turned)
 
     def inner(self, A: Any, B: Any) -> float:
-        """Inner product of a gradient and a step, which may have more rows in kernel problems."""
+        """Return the inner product of a gradient and a step; kernel steps may have more rows."""
         flat = self.problem.xp.reshape
         return float(self.problem.xp.vecdot(flat(A, (-1,)), flat(B[: A.shape[0], :], (-1,))))

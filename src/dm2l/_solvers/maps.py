@@ -1,12 +1,12 @@
 """Kernel models as feature maps.
 
-With ``K = Phi Phi'`` the kernel model is the linear model on ``Phi``, which has one solver:
+With ``K = Phi Phi'``, a kernel model is a linear model on ``Phi``. There are three maps:
 
 * :class:`KernelMap`: an exact factor of the kernel matrix, which needs ``n^2`` memory, or a
   Nystroem factor with ``r`` columns, for any kernel;
 * :class:`FourierMap`: ``r/2`` random frequencies for the rbf kernel, with an error of about
-  ``1/sqrt(r)``; the model keeps no training rows;
-* :class:`KernelColumns`: ``Phi = K``, the variables of the published solver.
+  ``1/sqrt(r)``; the model stores no training rows;
+* :class:`KernelColumns`: ``Phi = K``, used by the published solver.
 """
 
 from collections.abc import Callable
@@ -31,15 +31,15 @@ from dm2l._utils.arrays import (
 )
 
 Floats = NDArray[np.float64]
-_PAIRS = 1000  # pairs of rows from which a FourierMap estimates its error
-_ANGLES = 2**20  # most angles that a FourierMap holds in memory
+_PAIRS = 1000  # number of pairs of rows for estimating the error of a FourierMap
+_ANGLES = 2**20  # maximum number of angles that a FourierMap keeps in memory
 
 
 class KernelColumns(FeatureMap):
-    """``Phi = K`` with the weights ``A``, as in equation (4) of the paper."""
+    """The map ``Phi = K`` with weights ``A``, as in equation (4) of the paper."""
 
     error = 0.0
-    pivots: NDArray[np.intp]  # the training rows that have coefficients
+    pivots: NDArray[np.intp]  # training rows with coefficients
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -47,19 +47,19 @@ class KernelColumns(FeatureMap):
     def fit(self, X: Any) -> Any:
         K = self._kernel(X, X)
         self.n_coefficients, self.pivots = X.shape[0], np.arange(X.shape[0])
-        # The matrix itself is not kept, because the solver may overwrite it.
+        # The kernel matrix is not stored, because the solver may overwrite it.
         self.example = asarray_like(np.empty((0, 0)), K)
         return K
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """The pivot rows, or their numbers if ``X`` is the kernel matrix."""
+        """Return the pivot rows, or their row numbers if ``X`` is the kernel matrix."""
         precomputed = self._kernel.kernel == "precomputed"
         kept = self.pivots if precomputed else take_rows(X, self.pivots)
         return {"kernel": self._kernel, "X_fit": kept}
 
 
 class KernelMap(KernelColumns):
-    """``K ~ Phi Phi'`` with ``Phi[pivots] = L``, exactly or with ``n_components`` columns."""
+    """An exact factor of the kernel matrix, or a Nystroem factor with ``n_components`` columns."""
 
     def __init__(self, kernel: Kernel, n_components: Any = None, random_state: Any = None) -> None:
         super().__init__(kernel)
@@ -84,7 +84,7 @@ class KernelMap(KernelColumns):
         return LandmarkMap(self._kernel, rows, self._factor.L, self.error)
 
     def coefficients(self, W: Any) -> Any:
-        """``A`` of the scores ``k(x, pivots) A``."""
+        """Return ``A`` such that scores are ``k(x, pivots) A``."""
         return solve_triangular(self._factor.L, W, transpose=True)
 
     def weights(self, coefficients: Any) -> Any:
@@ -92,7 +92,7 @@ class KernelMap(KernelColumns):
 
 
 class LandmarkMap(KernelMap):
-    """Features ``Phi = K(X, P) L'^-1`` of any rows, from chosen rows ``P``."""
+    """Map of any rows ``X`` to features ``K(X, P) L'^-1``, with fixed rows ``P``."""
 
     def __init__(self, kernel: Kernel, rows: Any, L: Any, error: float) -> None:
         super().__init__(kernel)
@@ -100,7 +100,7 @@ class LandmarkMap(KernelMap):
         self.rows = rows
 
     def transform(self, X: Any) -> Any:
-        """Features of rows, in float64."""
+        """Return the features of rows in float64."""
         return solve_triangular(self._factor.L, self._kernel(X, self.rows).T).T
 
     def fixed(self, X: Any) -> FeatureMap:
@@ -110,12 +110,12 @@ class LandmarkMap(KernelMap):
         return self.rows
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """Return the chosen rows and their factor, which the next block of rows needs too."""
+        """Return the rows ``P`` and their factor, cached for the next block of rows."""
         return {"kernel": self._kernel, "X_fit": self.rows, "landmark_factor": self._factor.L}
 
 
 class FourierMap(FeatureMap):
-    """Random Fourier features of the rbf kernel (Rahimi and Recht, 2007), cosines with sines."""
+    """Random Fourier features of the rbf kernel: cosines and sines (Rahimi and Recht, 2007)."""
 
     def __init__(self, gamma: float, n_components: int, random_state: Any = None) -> None:
         self.gamma = gamma
@@ -132,7 +132,7 @@ class FourierMap(FeatureMap):
         return Phi
 
     def transform(self, X: Any) -> Any:
-        """Features of rows, in the dtype of ``X`` if that is a floating one."""
+        """Return the features of rows, in the dtype of ``X`` if it is a floating-point type."""
         frequencies: Any = to_numpy(self.frequencies)
         xp: Any = numpy_namespace
         if sp.issparse(X):
@@ -142,12 +142,12 @@ class FourierMap(FeatureMap):
             frequencies = asarray_like(frequencies, X)
         if X.shape[1] != frequencies.shape[0]:
             what = f"X has {X.shape[1]} columns,"
-            raise ValueError(f"{what} but FourierMap was fitted on {frequencies.shape[0]}.")
+            raise ValueError(f"{what} but the model was fitted to {frequencies.shape[0]}.")
         n, m = X.shape[0], frequencies.shape[1]
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         Phi = xp.empty((n, self.n_components), dtype=dtype, device=device(frequencies))
         for rows in gen_batches(n, max(1, _ANGLES // m)):
-            # In float64 for any X, because large angles have few correct digits in float32.
+            # Angles are in float64 for any X, because large angles are imprecise in float32.
             angles = float64(X[rows, :]) @ frequencies
             Phi[rows, :m] = xp.astype(xp.cos(angles) / m**0.5, dtype)
             angles = angles[:, : self.n_components - m]
@@ -155,10 +155,10 @@ class FourierMap(FeatureMap):
         return Phi
 
     def _draw(self, d: int, random: np.random.RandomState) -> NDArray[np.float64]:
-        """Frequencies with the distribution ``N(0, 2 gamma I)``, orthogonal if that helps."""
+        """Draw frequencies from ``N(0, 2 gamma I)``, orthogonal if this lowers the variance."""
         m = (int(self.n_components) + 1) // 2
         if d > 4 * m:
-            # A few random directions among many are nearly orthogonal.
+            # In many dimensions, a few random directions are nearly orthogonal anyway.
             return np.asarray(np.sqrt(2 * self.gamma) * random.standard_normal((d, m)))
         blocks = []
         for start in range(0, m, d):
@@ -170,7 +170,7 @@ class FourierMap(FeatureMap):
         return np.asarray(np.concatenate(blocks, axis=1) * lengths)
 
     def _measure(self, X: Any, Phi: Any, random: np.random.RandomState) -> float:
-        """Root mean square error of the kernel over random pairs of rows."""
+        """Return the root mean square error of the kernel over random pairs of rows."""
         n = X.shape[0]
         first = random.randint(n, size=_PAIRS)
         second = (first + random.randint(1, max(n, 2), size=_PAIRS)) % n
@@ -185,7 +185,7 @@ class FourierMap(FeatureMap):
         errors = np.exp(-self.gamma * squares) - to_numpy(products)
         return float(np.sqrt(np.mean(errors**2)))
 
-    # Properties, because model files store attributes of instances.
+    # These are properties, because model files store attributes of instances.
     @property
     def n_coefficients(self) -> int:  # type: ignore[override]
         return self.n_components
@@ -195,11 +195,11 @@ class FourierMap(FeatureMap):
         return self.frequencies
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """The map itself, which needs no rows."""
+        """Return the map itself, because it does not store any rows."""
         return {"kernel": Kernel("rbf", self.gamma), "fourier": self}
 
 
-_DIAGONAL_ROWS = 64  # rows whose kernel is evaluated together to find their diagonal
+_DIAGONAL_ROWS = 64  # number of rows whose kernel is evaluated together to obtain their diagonal
 
 
 def pivoted_cholesky(
@@ -211,7 +211,7 @@ def pivoted_cholesky(
     tol: float = 1e-12,
     block_size: int = 256,
 ) -> KernelFactor:
-    """Nystroem factor ``K_{:p} K_pp^-1 K_{p:}`` of a kernel matrix by randomly pivoted Cholesky."""
+    """Return the Nystroem factor of a kernel matrix by randomly pivoted Cholesky."""
     # With D the diagonal of the residual K - Phi Phi', the next pivot is row i with probability
     # D_i / trace(D) (Chen et al., arXiv:2207.06503). Candidates are drawn in blocks and accepted
     # with probability D_i now / D_i when drawn, which gives the same distribution (Epperly et al.,
@@ -221,7 +221,7 @@ def pivoted_cholesky(
     diagonal = matrix.diagonal()
     xp = array_namespace(diagonal)
     n, most = diagonal.shape[0], min(n_components, diagonal.shape[0])
-    left = to_numpy(diagonal).copy()  # names with "left" belong to the residual
+    left = to_numpy(diagonal).copy()  # names with "left" refer to the residual
     trace, largest = float(left.sum()), float(left.max(initial=0.0))
     floor = max(tol, 10 * matrix.noise) * largest
     Phi = xp.zeros((n, most), dtype=xp.float64, device=device(diagonal))
@@ -254,12 +254,12 @@ def pivoted_cholesky(
         left -= to_numpy(xp.sum(columns * columns, axis=1))
         left[new] = 0.0
         pivots = np.concatenate([pivots, new])
-    # In the row of a pivot, later columns are rounding errors.
+    # In the row of a pivot, later columns contain only rounding errors.
     for column, pivot in enumerate(pivots.tolist()):
         Phi[pivot, column + 1 :] = 0.0
     most_unused = 2 * len(pivots) < Phi.shape[1]
     Phi = Phi[:, : len(pivots)]
-    Phi = xp.asarray(Phi, copy=True) if most_unused else Phi  # frees the unused columns
+    Phi = xp.asarray(Phi, copy=True) if most_unused else Phi  # free the unused columns
     error = float(left.sum()) / trace
     return KernelFactor(Phi, pivots, take_rows(Phi, pivots), error=error)
 
@@ -267,8 +267,8 @@ def pivoted_cholesky(
 def _accept(
     H: Floats, diagonal: Floats, order: NDArray[np.intp], uniforms: Floats, limit: int, floor: float
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Accepted candidates, as rows of ``H``, and the Cholesky factor of ``H`` on them."""
-    # Rejected candidates may occur in order again. The diagonal is that of H, but more precise.
+    """Return accepted candidates as rows of ``H``, and the Cholesky factor of ``H`` for them."""
+    # ``order`` may repeat a candidate. ``diagonal`` equals that of H, but is more precise.
     left = diagonal.copy()
     L = np.zeros((len(H), min(limit, len(H))))
     chosen: list[int] = []
@@ -287,7 +287,7 @@ def _accept(
 
 
 class _KernelMatrix:
-    """The kernel matrix of ``X`` in float64, computed in parts when they are needed."""
+    """Kernel matrix of ``X`` in float64; its entries are computed on demand."""
 
     def __init__(self, kernel: Callable[[Any, Any], Any], X: Any) -> None:
         self._kernel = kernel
@@ -295,10 +295,10 @@ class _KernelMatrix:
         self._name = kernel.kernel if isinstance(kernel, Kernel) else None
         if self._name == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
-        self.noise = 0.0  # rounding of entries that were not computed in float64
+        self.noise = 0.0  # entries in a lower precision than float64 have larger rounding errors
 
     def block(self, rows: NDArray[np.intp] | None, columns: NDArray[np.intp]) -> Any:
-        """Entries of some or all rows, and of some columns."""
+        """Return the entries of the given columns in some or all rows."""
         A = self._X if rows is None else take_rows(self._X, rows)
         if self._name == "precomputed":
             K = take_columns(A, columns)
@@ -319,7 +319,7 @@ class _KernelMatrix:
         return K
 
     def diagonal(self) -> Any:
-        """The diagonal, computed without the rest of the matrix."""
+        """Return the diagonal without computing the rest of the matrix."""
         n = self._X.shape[0]
         if self._name in ("rbf", "laplacian"):
             if sp.issparse(self._X):
@@ -331,6 +331,6 @@ class _KernelMatrix:
             rows = np.arange(batch.start, batch.stop)
             K = self.block(rows, rows)
             xp = array_namespace(K)
-            # A view would keep the whole block in memory.
+            # A copy, because a view would keep the whole block in memory.
             parts.append(xp.asarray(xp.linalg.diagonal(K), copy=True))
         return xp.concat(parts)

@@ -1,4 +1,4 @@
-r"""Nuclear norms: the exact value, a subgradient, and a smooth approximation without tall SVDs.
+r"""Nuclear norms: exact value, subgradient, and a smooth approximation by Gram matrices.
 
 For any ``Z`` with Gram matrix ``S = Z'Z`` (or ``ZZ'``, whichever is smaller) and ``mu > 0``
 
@@ -6,8 +6,8 @@ For any ``Z`` with Gram matrix ``S = Z'Z`` (or ``ZZ'``, whichever is smaller) an
           \qquad \nabla \|Z\|_\mu = Z (S + \mu^2 I)^{-1/2},
 
 with ``r = min(Z.shape)``, is smooth and lies between ``||Z||_* - mu r`` and ``||Z||_*``.
-All functions take arrays of any array-API library. The norms of a stack of matrices are summed;
-zero rows that pad a stack to a common height change nothing.
+All functions take arrays of any array-API library. The norms of a stack of matrices are summed.
+Padding with zero rows does not change the norms.
 """
 
 from collections.abc import Callable
@@ -20,11 +20,11 @@ from dm2l._utils.arrays import add_diagonal, check_finite
 
 
 class Evaluation(NamedTuple):
-    """Value and gradient of a norm or an objective."""
+    """Values and gradient of a norm or of the objective."""
 
-    # Values stay arrays on the device, so that all of them are copied to the host at once.
+    # Values stay on the device, so that all of them are copied to the host together.
     value: Any  # of the smoothed function
-    exact: Any  # of the function itself
+    exact: Any  # of the exact function
     gradient: Any  # of the smoothed function
     curvature: Any = None  # (c, c): the mean Hessian of a row, times the number of rows
 
@@ -32,11 +32,11 @@ class Evaluation(NamedTuple):
 Norm = Callable[..., Evaluation]
 
 
-MANY = 100  # columns from which on curvatures are in single precision
+MANY = 100  # minimum number of columns for curvatures in single precision
 
 
 def nuclear_norm(Z: Any) -> float:
-    """Sum of the singular values of ``Z``."""
+    """Return the sum of the singular values of ``Z``."""
     xp = array_namespace(Z)
     check_finite(Z, "Scores")
     return float(xp.sum(xp.linalg.svdvals(Z))) if 0 not in Z.shape else 0.0
@@ -44,12 +44,12 @@ def nuclear_norm(Z: Any) -> float:
 
 @dataclass(frozen=True)
 class SmoothNorm:
-    """The smoothed norm with one ``mu``, of matrices or from their Gram matrices."""
+    """The smoothed norm for a given ``mu``, of matrices or from their Gram matrices."""
 
     mu: float
 
     def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
-        """The norm and its smoothed gradient; ``heights`` are the numbers of rows of a stack."""
+        """Return norm and smoothed gradient; ``heights`` are numbers of rows without padding."""
         xp = array_namespace(Z)
         if 0 in Z.shape:
             shape, options = (Z.shape[-1],) * 2, {"dtype": xp.float64, "device": device(Z)}
@@ -66,15 +66,15 @@ class SmoothNorm:
         norm = norm._replace(gradient=Z @ inverse_root if tall else inverse_root @ Z)
         if not curvature:
             return norm
-        # Number of rows beyond the singular values, without the zero rows that pad a stack.
+        # Number of rows minus number of singular values, without padding rows.
         spare: Any = float(rows - min(rows, columns))
         if heights is not None:
             spare = xp.astype(heights, xp.float64)[:, None] - float(min(rows, columns))
             spare = spare if Z.ndim == 3 else spare[0, :]
         if tall:
             return norm._replace(curvature=self._curvature(vectors, roots, spare))
-        # Right singular vectors are Z'u/s. The curvature is the same in all directions outside of
-        # their span, and largest there.
+        # Right singular vectors are Z'u/s. In all directions outside of their span, the curvature
+        # has the same value, which is its maximum.
         pairs = self._pairs(roots, spare)
         rest = xp.sum(1.0 / (roots + self.mu), axis=-1)[..., None] + spare / (2 * self.mu)
         safe = eigenvalues > 1e-12 * self.mu * self.mu
@@ -82,8 +82,8 @@ class SmoothNorm:
         weights = xp.where(safe & (weights > 0), weights, xp.zeros_like(weights))
         P = turn(vectors) @ Z64
         P *= xp.sqrt(weights)[..., None]
-        # One product for the whole stack takes much less time than one for each matrix if labels
-        # are many, and single precision is enough for a quasi-Newton model.
+        # With many labels, one product for the whole stack takes much less time than one per
+        # matrix. Single precision suffices for a quasi-Newton model.
         P = xp.reshape(P, (-1, columns))
         if columns > MANY:
             P = xp.astype(P, xp.float32)
@@ -94,13 +94,13 @@ class SmoothNorm:
     def of_gram(
         self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
     ) -> Evaluation:
-        """Sum of the norms of matrices with these Gram matrices; the gradient is a factor."""
+        """Return the sum of the norms for Gram matrices ``S``; the gradient is a factor."""
         xp = array_namespace(S)
         columns = S.shape[-1]
         eigenvalues, vectors = _spectrum(S)
         if ranks is not None:
             place = xp.arange(columns, device=device(S))[None, :]
-            beyond = place < columns - ranks[:, None]  # eigenvalues are in rising order
+            beyond = place < columns - ranks[:, None]  # eigenvalues are in ascending order
             eigenvalues = xp.where(beyond, xp.zeros_like(eigenvalues), eigenvalues)
         norm, roots = self._norm(eigenvalues, vectors)
         if not curvature:
@@ -109,7 +109,7 @@ class SmoothNorm:
         return norm._replace(curvature=self._curvature(vectors, roots, spare))
 
     def _norm(self, eigenvalues: Any, vectors: Any) -> tuple[Evaluation, Any]:
-        """Values with ``(S + mu^2 I)^(-1/2)`` as the gradient, and smoothed singular values."""
+        """Return values with the gradient ``(S + mu^2 I)^(-1/2)``, and smoothed singular values."""
         xp = array_namespace(vectors)
         roots = xp.sqrt(eigenvalues + self.mu * self.mu)
         inverse_root = (vectors / roots[..., None, :]) @ xp.matrix_transpose(vectors)
@@ -117,7 +117,7 @@ class SmoothNorm:
         return Evaluation(xp.sum(roots - self.mu), exact, inverse_root), roots
 
     def _pairs(self, roots: Any, spare: Any) -> Any:
-        """``sum_i 1/(s_i + s_j)`` over all rows; spare rows have the singular value mu."""
+        """Return ``sum_i 1/(s_i + s_j)`` over all rows; spare rows have the singular value mu."""
         xp = array_namespace(roots)
         pairs = xp.sum(1.0 / (roots[..., None, :] + roots[..., :, None]), axis=-1)
         pairs += spare / (roots + self.mu)
@@ -131,7 +131,7 @@ class SmoothNorm:
 
 
 def _spectrum(S: Any) -> tuple[Any, Any]:
-    """Eigenvalues in rising order, clipped at 0, and eigenvectors."""
+    """Return eigenvalues in ascending order, clipped at 0, and eigenvectors."""
     check_finite(S, "Products of scores")
     xp = array_namespace(S)
     eigenvalues, vectors = xp.linalg.eigh(S)
@@ -139,13 +139,13 @@ def _spectrum(S: Any) -> tuple[Any, Any]:
 
 
 def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> Evaluation:
-    """Exact nuclear norm with the subgradient ``U1 V1'`` of Algorithm 2."""
+    """Return the exact nuclear norm and the subgradient ``U1 V1'`` of Algorithm 2."""
     xp = array_namespace(Z)
     if 0 in Z.shape:
         return Evaluation(0.0, 0.0, Z)
     check_finite(Z, "Scores")
     U, s, Vt = xp.linalg.svd(Z, full_matrices=False)
-    # The direction of a singular value at rounding level is arbitrary.
+    # If a singular value is a rounding error, its vectors are arbitrary.
     least = max(1e-13, 100 * float(xp.finfo(Z.dtype).eps))
     keep = xp.astype((s > delta) & (s > least * s[..., :1]), Z.dtype)
     value = float(xp.sum(s))

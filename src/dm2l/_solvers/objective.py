@@ -7,7 +7,7 @@ r"""The objective of DM2L as a function of the scores.
 rows whose label ``k`` is an *observed* positive, ``F_C`` the rows that lie in at least one
 ``F_k``. This is the paper's (3) and (4) with one change: the global term covers ``F_C`` instead
 of all rows. Theorem 1 then holds for every mask and the bracket is never negative. With all rows,
-the objective has no lower bound if one row without an observed positive can change its scores.
+the objective has no lower bound if the scores of a row without an observed positive can change.
 
 With real targets and weights ``M`` (:class:`dm2l.labels.EntryWeights`) the loss is
 :math:`\tfrac12 \sum_{ij} M_{ij} (F_{ij} - T_{ij})^2`. Rows of ``F_k`` are multiplied by
@@ -26,14 +26,14 @@ from dm2l._solvers.nuclear import Evaluation, Norm, nuclear_norm, thresholded_nu
 from dm2l._utils.arrays import WORTH_SHARING, asarray_like, float64, one_blas_thread, pool, to_numpy
 from dm2l.labels._entries import EntryWeights, Signs
 
-FEW = 64  # up to this number of columns, padding rows of a stack cost less than another stack
+FEW = 64  # up to this number of columns, padding rows costs less than another stack
 
 
 class Groups:
-    """The groups ``X_k`` of observed positives, as stacks of similar size padded with zero rows."""
+    """Groups of rows with an observed positive per label, stacked by size with zero padding."""
 
-    # Covered rows are sorted by descending label count, so rows with a j-th label form a prefix.
-    # Adding stacks up is then one gather and one slice per j; the array API has no scatter.
+    # Covered rows are sorted by descending label count, so rows with at least j labels come first.
+    # Stacks can then be added by a gather and a slice per j; the array API has no scatter.
     def __init__(self, T: Signs, padding: float = 1.1) -> None:
         positive = T > 0
         counts = positive.sum(axis=1)
@@ -42,13 +42,13 @@ class Groups:
         n_covered = len(self.covered)
         place = np.full(len(T), n_covered, dtype=np.int64)
         place[self.covered] = np.arange(n_covered)
-        self.place = place  # uncovered rows point one past the end
-        self.labels = np.flatnonzero(positive.any(axis=0))  # labels with a group
+        self.place = place  # uncovered rows have an index one past the end
+        self.labels = np.flatnonzero(positive.any(axis=0))  # labels with a group of rows
         self.members = [np.sort(place[positive[:, label]]) for label in self.labels]
         sizes = positive.sum(axis=0)[self.labels]
         by_size = np.argsort(sizes, kind="stable")
         self.order = self.labels[by_size]
-        # Approximate number of multiplications for the norms of the groups.
+        # Estimated number of multiplications for the norms of the groups.
         small = np.minimum(sizes, T.shape[1])
         costs = 2.0 * sizes * T.shape[1] * small + 10.0 * small**3 + 1e4
         self.work = float(costs.sum())
@@ -57,7 +57,7 @@ class Groups:
         if not self.members:
             return
         flat = np.concatenate(self.stacks, axis=None)
-        by_row = np.argsort(flat, kind="stable")[: int(counts.sum())]  # fillers come last
+        by_row = np.argsort(flat, kind="stable")[: int(counts.sum())]  # padding comes last
         counts = counts[self.covered]
         first = np.cumsum(counts) - counts
         for j in range(int(counts[0])):
@@ -66,8 +66,8 @@ class Groups:
     def _stack(
         self, by_size: NDArray[np.intp], costs: NDArray[np.float64], n_labels: int, padding: float
     ) -> list[NDArray[np.int64]]:
-        """Covered rows of the groups as index arrays (groups, rows), the largest groups first."""
-        # Work for several threads is divided into at least about 16 stacks.
+        """Return index arrays (groups, rows) of the covered rows, with the largest groups first."""
+        # Work for several threads is divided into at least 16 stacks, approximately.
         most = self.work / 16 if self.work > WORTH_SHARING and padding < 2 else np.inf
         stacks: list[list[NDArray[np.int64]]] = []
         filled = highest = 0.0
@@ -77,12 +77,12 @@ class Groups:
             if not stacks or len(rows) > highest or filled + cost > most:
                 stacks.append([])
                 filled, ratio = 0.0, padding
-                # Padding rows cost little with few columns, or on an accelerator.
+                # Padding rows are cheap with few columns or on an accelerator.
                 if n_labels <= len(rows) <= 10 * n_labels and n_labels <= FEW:
                     ratio = max(ratio, 2.0)
                 if n_labels <= len(rows) and ratio > 2.0:
                     ratio *= 2.0
-                # The smallest groups cost less than another call.
+                # Another call would cost more than padding the smallest groups.
                 highest = max(ratio * len(rows), min(16, n_labels))
             stacks[-1].append(rows)
             filled += cost
@@ -95,8 +95,8 @@ class Groups:
         return indices
 
     def roots(self, weights: NDArray[np.float64]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
-        """Factors of the rows in each stack, and of the covered rows in the global norm."""
-        padded = np.zeros((len(self.covered) + 1, weights.shape[1]))  # padding rows stay zero
+        """Return row factors for each stack, and for the covered rows in the global norm."""
+        padded = np.zeros((len(self.covered) + 1, weights.shape[1]))  # padding rows remain zero
         padded[:-1] = np.sqrt(weights[self.covered])
         scales, first = [], len(self.members)
         for stack in self.stacks:  # the largest groups come first
@@ -108,7 +108,7 @@ class Groups:
         return scales, everywhere[:-1, None]
 
     def sum_back(self, stacked: Any) -> Any:
-        """Add the rows of all stacks, which are concatenated, to the covered rows."""
+        """Add the rows of the concatenated stacks to the covered rows."""
         xp = array_namespace(stacked)
         total = xp.take(stacked, self.slots[0], axis=0)
         for slot in self.slots[1:]:
@@ -117,7 +117,7 @@ class Groups:
 
 
 class Objective:
-    """Value and gradient of ``J`` in the scores ``F``."""
+    """Value and gradient of ``J`` as a function of the scores ``F``."""
 
     def __init__(
         self,
@@ -139,14 +139,14 @@ class Objective:
         goal: Any = T if given is None else given
         self.targets = as_scores(goal if weights is None else weights * goal)  # times the weights
         self.observed = as_scores(T != 0 if weights is None else weights)  # weights of the entries
-        # Divisor of squared weighted residuals, and weights of rows; None if all weights are one.
+        # Divisor of squared weighted residuals, and row weights; both None if all weights are one.
         self.divisor: Any = None
         self.rows: NDArray[np.float64] | None = None
         if entries is not None and weights is not None:
             self.rows = entries.rows
             self._set_divisor()
         ordinary = is_numpy_array(example)
-        # Accelerators are faster with few large stacks, processors with little padding.
+        # On accelerators, few large stacks are faster; on CPUs, little padding is faster.
         groups = self.groups = Groups(T, padding=1.1 if ordinary else 4.0)
         if not ordinary:
             groups.slots = [asarray_like(slot, example) for slot in groups.slots]
@@ -157,9 +157,9 @@ class Objective:
         self._place = asarray_like(groups.place, example)
         full = len(groups.covered)
         self._weighted = weights is not None
-        # If all rows are covered, they need not be gathered.
+        # If all rows are covered, gathering them is unnecessary.
         self._everyone = global_rows == "all" or (not self._weighted and full == len(T))
-        self._roots: Any = None  # factors of the rows in the global norm
+        self._roots: Any = None  # row factors in the global norm
         scales: list[NDArray[Any]] = []
         if weights is not None:
             scales, roots = groups.roots(weights)
@@ -168,11 +168,11 @@ class Objective:
         rows = np.append(groups.covered, 0)
         self._stacks, end = [], 0
         for k, stack in enumerate(groups.stacks):
-            real = stack < full  # stacks are padded with copies of one row, times zero
+            real = stack < full  # padding is a copy of a row, multiplied by zero
             height: NDArray[Any] = real.sum(axis=1)
             scale: NDArray[Any] | None = None if real.all() else real.reshape(-1, 1)
             if weights is not None:
-                # A row of weight two counts as two rows, a row of weight below one as one row.
+                # A row of weight two counts as two rows; a row of weight below one counts as one.
                 height = np.maximum(height, (scales[k] ** 2).sum(axis=1))
                 scale = scales[k].reshape(-1, 1)
             end += stack.size
@@ -197,16 +197,16 @@ class Objective:
 
     @property
     def filled(self) -> NDArray[np.float64]:
-        """Targets without the weights, in numpy."""
+        """Return the unweighted targets as a numpy array."""
         targets = self.targets if self.divisor is None else self.targets / self.divisor
         return to_numpy(float64(targets))
 
     def set_weight(self, lambda_d: float) -> None:
-        """Change the weight of the norms, which stays 0 if there are none."""
+        """Set the weight of the norms, which remains 0 if there are no norms."""
         self.lambda_d = float(lambda_d) if self._local else 0.0
 
     def loss(self, F: Any) -> tuple[Any, Any]:
-        """``1/2 ||O*F - T||^2``, on the device of ``F``, and its gradient."""
+        """Return ``1/2 ||O*F - T||^2``, on the device of ``F``, and its gradient."""
         xp = array_namespace(F)
         residual = F * self.observed
         residual -= self.targets
@@ -218,14 +218,14 @@ class Objective:
         return 0.5 * xp.sum(squares, dtype=xp.float64), residual
 
     def exact(self, F: Any) -> float:
-        """``J(F)`` from singular value decompositions."""
+        """Return ``J(F)`` computed by singular value decompositions."""
         value = float(self.loss(F)[0])
         if self.lambda_d:
             value += self.lambda_d * self.bracket(F)
         return value
 
     def bracket(self, F: Any) -> float:
-        """``sum_k ||F_k||_* - ||F_C||_*``, which is never negative over the covered rows."""
+        """Return ``sum_k ||F_k||_* - ||F_C||_*``, which is nonnegative over the covered rows."""
         xp = array_namespace(F)
         with one_blas_thread():
             if self._roots is None:
@@ -238,24 +238,24 @@ class Objective:
         return local - (nuclear_norm(self._global_rows(F)) if self.discriminant else 0.0)
 
     def _global_rows(self, F: Any) -> Any:
-        """Scores of the rows of the global norm, times their factors."""
+        """Return the scores of the rows in the global norm, multiplied by their factors."""
         rows = F if self._everyone else array_namespace(F).take(F, self._covered, axis=0)
         return rows if self._roots is None else self._roots * rows
 
     @staticmethod
     def _stacked(F: Any, stack: Any, scale: Any) -> Any:
-        """Scores of the groups of a stack, times the factors of their rows."""
+        """Return the scores of the groups in a stack, multiplied by their row factors."""
         xp = array_namespace(F)
         rows = xp.take(F, xp.reshape(stack, (-1,)), axis=0)
         if scale is not None:
             rows *= scale
-        # Products of matrices are faster than of stacks of one.
+        # A product of matrices is faster than a product of stacks of one matrix.
         return rows if stack.shape[0] == 1 else xp.reshape(rows, (*stack.shape, rows.shape[1]))
 
     def evaluate(
         self, F: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
     ) -> Evaluation:
-        """Smoothed and exact ``J`` and the gradient of the smoothed one."""
+        """Return the smoothed and the exact ``J`` and the gradient of the smoothed ``J``."""
         value, gradient = self.loss(F)
         value = float(value)
         if not self.lambda_d or not np.isfinite(value):
@@ -265,7 +265,7 @@ class Objective:
     def add_norms(
         self, F: Any, value: Any, gradient: Any, norm: Norm, linear: Any, *, curvature: bool = False
     ) -> Evaluation:
-        """Add norms, of any number of columns, to a loss and, in place, to its gradient."""
+        """Add the norms to a loss and, in place, to its gradient."""
         xp = array_namespace(F)
         c = F.shape[1]
         stacked = xp.empty((self._stacks[-1][-1], c), dtype=F.dtype, device=device(F))
@@ -305,7 +305,7 @@ class Objective:
             inner = xp.sum(linear * F, dtype=xp.float64)
             shared = inner, inner
             gradient -= self.lambda_d * linear
-        # Memory use peaks here if labels are many, so arrays are deleted as early as possible.
+        # With many labels, memory use peaks here, so arrays are deleted as early as possible.
         everyone = None
         if slope is not None and self._everyone:
             slope *= self.lambda_d
@@ -323,15 +323,15 @@ class Objective:
         return Evaluation(value, exact, gradient, bend)
 
     def global_subgradient(self, F: Any, delta: float = 0.0) -> Any:
-        """Subgradient of ``||F_C||_*`` in ``F`` (Algorithm 2), zero on the other rows."""
+        """Return the subgradient of ``||F_C||_*`` in ``F`` (Algorithm 2), with 0 in other rows."""
         slope = thresholded_nuclear_norm(self._global_rows(F), delta).gradient
         slope = slope if self._roots is None else self._roots * slope
         return slope if self._everyone else self._spread(slope)
 
     def _spread(self, rows: Any) -> Any:
-        """Return an array with one row for each of all rows, which is zero for uncovered rows."""
+        """Expand an array of covered rows to all rows, with zeros in uncovered rows."""
         xp = array_namespace(rows)
         if rows.shape[0] < self._place.shape[0]:
             zero = xp.zeros((1, rows.shape[1]), dtype=rows.dtype, device=device(rows))
-            rows = xp.concat([rows, zero], axis=0)  # the row for uncovered rows
+            rows = xp.concat([rows, zero], axis=0)  # the zero row for all uncovered rows
         return xp.take(rows, self._place, axis=0)

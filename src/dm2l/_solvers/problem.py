@@ -1,4 +1,4 @@
-"""The problems that solvers minimize, their preconditioners, and masked ridge solutions."""
+"""Optimization problems for the solvers, preconditioners, and masked ridge solutions."""
 
 import warnings
 from collections.abc import Callable
@@ -33,13 +33,13 @@ Map = Callable[[Array], Array]
 
 
 class Known(NamedTuple):
-    """The objective and its gradient in the weights, evaluated with one smoothing."""
+    """The objective and its gradient in the weights, evaluated for one value of the smoothing."""
 
     at: Evaluation
     smoothing: float
 
     def reweighed(self, plain: Evaluation, ratio: float) -> Self:
-        """Return the evaluation at ``ratio * lambda_d``; ``plain`` is without norms."""
+        """Return the evaluation for ``ratio * lambda_d``, given ``plain``, which has no norms."""
         old = self.at
         value, exact, gradient = (
             without + ratio * (with_norms - without)
@@ -58,12 +58,12 @@ class Solution:
     converged: bool = True
     n_evaluations: int = 0
     factor: "Preconditioner | None" = None  # the preconditioner of the problem
-    ridge: Any = None  # the solution without norms, if the solver started from it
+    ridge: Any = None  # the solution without norms, if the solver started there
     known: Known | None = None  # the evaluation at W
 
     @property
     def n_iter(self) -> int:
-        """Number of iterations, at least one."""
+        """Return the number of iterations, which is at least one."""
         return max(1, len(self.history) - 1)
 
 
@@ -87,17 +87,17 @@ class SmoothProblem(Protocol):
     def right(self) -> Any: ...  # Phi'T
     def product(self, W: Any) -> Any: ...  # Phi'(O * Phi W): the Hessian of the loss, times W
     def exact(self, W: Any) -> float: ...  # the exact objective
-    def to_original(self, W: Any) -> Any: ...  # weights of centred as weights of given features
+    def to_original(self, W: Any) -> Any: ...  # from weights of centred features
     def from_original(self, W: Any) -> Any: ...  # the inverse of to_original
 
     def evaluate(self, W: Any, norm: Norm, *, curvature: bool = False) -> Evaluation:
-        """Smoothed and exact objective and the gradient in ``W``."""
+        """Return the smoothed and the exact objective, and the gradient in ``W``."""
 
 
 class Problem:
-    """``J(W) = J(Phi W) + alpha/2 ||W||^2`` with all rows in memory."""
+    """The problem ``J(W) = J(Phi W) + alpha/2 ||W||^2`` with all rows in memory."""
 
-    # Whether norms are evaluated on fewer columns if there are fewer features than labels.
+    # Whether norms are computed with fewer columns if there are fewer features than labels.
     narrows = True
 
     def __init__(self, features: Features, objective: Objective, alpha: float) -> None:
@@ -146,9 +146,9 @@ class Problem:
         if self.narrows and linear is None and W.shape[0] < W.shape[1] and self.lambda_d:
             value, residual = self.objective.loss(F)
             loss = float(value)
-            F = None  # frees the memory
+            F = None  # free the memory
             gradient = self.features.adjoint(residual) + shrunk
-            if not np.isfinite(loss):  # the step was far too long
+            if not np.isfinite(loss):  # overflow, because the step was too long
                 return Evaluation(loss, loss, gradient)
             at = self._narrow(W, norm, curvature=curvature)
             at = at._replace(value=loss + at.value, exact=loss + at.exact)
@@ -159,11 +159,11 @@ class Problem:
         return Evaluation(at.value + ridge, at.exact + ridge, gradient, at.curvature)
 
     def _narrow(self, W: Any, norm: Norm, *, curvature: bool) -> Evaluation:
-        """Return the nuclear terms from ``Phi A'`` with ``W' = QA``, which has fewer columns."""
+        """Return the nuclear terms, computed from the smaller ``Phi A'`` with ``W' = QA``."""
         xp, size = self.xp, W.shape[0]
         Q, A = xp.linalg.qr(W.T)
         A = A.T
-        if curvature:  # a column of zeros has the curvature of the labels that Q leaves out
+        if curvature:  # a column of zeros has the curvature of the directions outside of Q
             A = xp.concat([A, xp.zeros_like(A[:, :1])], axis=1)
         G = self.features.scores(A)
         slope = xp.zeros_like(G)
@@ -178,7 +178,7 @@ class Problem:
         return at._replace(gradient=gradient, curvature=bend)
 
     def ridge(self, W: Any) -> tuple[float, Any]:
-        """The ridge term and its gradient."""
+        """Return the ridge term and its gradient."""
         shrunk = self.penalty * W
         return 0.5 * float(self.features.xp.sum(shrunk * W)), shrunk
 
@@ -189,7 +189,7 @@ class Problem:
 class Preconditioner:
     """The change of variables ``V = R'W`` with ``rho Phi'Phi + alpha I = R R'``."""
 
-    # With all entries observed, loss and ridge are exactly 1/2 ||V||^2 plus a linear term.
+    # If all entries are observed, loss and ridge are exactly 1/2 ||V||^2 plus a linear term.
     rounding = 0.0  # rounding error of slopes along a step, relative to the squared gradient
 
     def __init__(self, problem: SmoothProblem, gram: Any = None) -> None:
@@ -201,8 +201,8 @@ class Preconditioner:
         largest = xp.full_like(diagonal, max(float(xp.max(diagonal)), 1.0))
         sizes = xp.where(diagonal > 0, diagonal, largest)
         # Any nonsingular R is valid, so a small multiple of the diagonal can be added to a
-        # rank-deficient Gram matrix. Each column has its own, because features may differ in scale.
-        # Sparse columns with large means need larger multiples because of rounding; these only cost
+        # rank-deficient Gram matrix. Its scale is per column, because features may differ in scale.
+        # Sparse columns with large means need larger multiples because of rounding. These only cost
         # iterations.
         usual = 10 * gram.shape[0] * float(xp.finfo(problem.example.dtype).eps)
         for trace in (usual, 1e-8, 1e-4):
@@ -221,27 +221,27 @@ class Preconditioner:
         self._inverse = invert_triangular(R) if is_non_numpy(R) else None
 
     def to_weights(self, V: Any) -> Any:
-        """``W = R'^-1 V``."""
+        """Return the weights ``W = R'^-1 V``."""
         if self._inverse is not None:
             return self._inverse.T @ V
         return solve_triangular(self._R, V, transpose=True)
 
     def to_gradient(self, gradient: Any) -> Any:
-        """Gradient in ``V`` from the gradient in ``W``: ``R^-1 g``."""
+        """Convert the gradient in ``W`` to the gradient ``R^-1 g`` in ``V``."""
         if self._inverse is not None:
             return self._inverse @ gradient
         return solve_triangular(self._R, gradient)
 
     def to_variables(self, W: Any) -> Any:
-        """``V = R'W``."""
+        """Return the preconditioned variables ``V = R'W``."""
         return self._R.T @ W
 
     def step(self, gradient: Any) -> Any:
-        """Return the step for a gradient in ``V``, where the Hessian is nearly the identity."""
+        """Return the Newton step for a gradient in ``V``, with the identity as the Hessian."""
         return gradient
 
     def hessian(self, problem: SmoothProblem, V: Any) -> Any:
-        """The Hessian of loss and ridge in ``V``, times ``V``."""
+        """Return the product of ``V`` with the Hessian of loss and ridge."""
         W = self.to_weights(V)
         return self.to_gradient(problem.product(W) + problem.penalty * W)
 
@@ -254,13 +254,13 @@ def conjugate_gradients(
     max_iter: int = 10,
     start: Any = None,
 ) -> Any:
-    """Masked ridge solution of all labels by preconditioned conjugate gradients."""
+    """Return the masked ridge solution for all labels by preconditioned conjugate gradients."""
     xp = problem.xp
     right = preconditioner.to_gradient(problem.right())
-    n = right.shape[0]  # steps of kernel problems have more rows than gradients
+    n = right.shape[0]  # in kernel problems, steps have more rows than gradients
     first = preconditioner.step(right)
     V = first if start is None else start
-    if start is None and preconditioner.rho == 1.0:  # already the solution
+    if start is None and preconditioner.rho == 1.0:  # V is already the solution
         return V
     residual = right - preconditioner.hessian(problem, V)
     direction = preconditioner.step(residual)
@@ -274,7 +274,7 @@ def conjugate_gradients(
             break
         image = preconditioner.hessian(problem, direction)
         bend = xp.sum(image * direction[:n, :], axis=0)
-        # Labels that have converged up to rounding do not change.
+        # Labels that have converged up to rounding are no longer updated.
         step = xp.where((size > floor) & (bend > 0), size / xp.maximum(bend, tiny), zero)
         V = V + step * direction
         residual = residual - step * image
@@ -289,7 +289,7 @@ def conjugate_gradients(
 def solve_by_cg(
     product: Map, right: Array, start: Array, tol: float, inverse: Map | None = None, **limits: Any
 ) -> Array:
-    """Solve ``product(A) = right`` for a matrix ``A``, where ``inverse`` is nearly the inverse."""
+    """Solve ``product(A) = right`` for ``A`` with the approximate inverse ``inverse``."""
 
     def flat(function: Map) -> LinearOperator:
         size = right.size
@@ -311,7 +311,7 @@ def masked_ridge(
     entries: EntryWeights | None = None,
     method: str = "auto",
 ) -> Array:
-    """Masked ridge solution: ``min 1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2``."""
+    """Return the minimizer of ``1/2 ||O*(Phi W) - T||^2 + alpha/2 ||W||^2`` (masked ridge)."""
     T = np.asarray(T)
     if observed is None:
         observed = T != 0
@@ -325,7 +325,7 @@ def masked_ridge(
     patterns, which = np.unique(kinds, axis=1, return_inverse=True)
     chosen = method == "auto"
     if chosen:
-        steps = 50  # more iterations than with usual alphas
+        steps = 50  # usual alphas need fewer iterations
         size, n, c = features.size, features.n, T.shape[1]
         direct = patterns.shape[1] * size**2 * (size / 3 + n / 2)
         method = "cg" if alpha > 0 and steps * (4 * n + 2 * size) * size * c < direct else "direct"
@@ -347,7 +347,7 @@ def masked_ridge(
 
 
 def ridge_by_steps(problem: SmoothProblem) -> tuple[Any, bool]:
-    """Masked ridge solution, and whether conjugate gradients converged for every label."""
+    """Return the masked ridge solution, and whether it converged for every label."""
     preconditioner = Preconditioner(problem)
     V = conjugate_gradients(problem, preconditioner, tol=1e-10, max_iter=1000)
     W = preconditioner.to_weights(V)
@@ -361,7 +361,7 @@ def ridge_by_steps(problem: SmoothProblem) -> tuple[Any, bool]:
 def _direct(
     features: Features, T: Array, observed: Array, alpha: float, which: Array, weights: Array | None
 ) -> Array:
-    """Masked ridge by factorizations, shared by labels with the same rows and weights."""
+    """Solve masked ridge by a factorization per set of labels with equal rows and weights."""
     right = features.adjoint(T.astype(features.Phi.dtype))
     penalty = np.diag(alpha * features.penalized)
     full = features.gram() if weights is None else None
@@ -376,16 +376,16 @@ def _direct(
             gram = full
         elif 2 * rows.sum() <= len(rows):
             gram = features.gram(np.flatnonzero(rows))
-        else:  # the Gram matrix of the missing rows costs less
+        else:  # the Gram matrix of the missing rows is cheaper
             gram = full - features.gram(np.flatnonzero(~rows))
         W[:, labels] = solve_normal(gram + penalty, right[:, labels], features.intercept)
     return W
 
 
 def solve_normal(A: Array, B: Array, intercept: bool) -> Array:
-    """Least-norm solution of normal equations; the norm does not include the intercept."""
+    """Return the least-norm solution of normal equations; the intercept is not in the norm."""
     if intercept:
-        # The intercept, which is last, is eliminated first and so is not part of the norm.
+        # The intercept, which is the last variable, is eliminated, so it is not part of the norm.
         column, corner = A[:-1, -1:], A[-1, -1]
         S = A[:-1, :-1] - column @ column.T / corner
         W = solve_normal(S, B[:-1] - column * B[-1:] / corner, False)
@@ -394,7 +394,7 @@ def solve_normal(A: Array, B: Array, intercept: bool) -> Array:
         return np.empty((0, B.shape[1]))
     check_finite(A, "Normal equations")
     check_finite(B, "Normal equations")
-    # With a unit diagonal, columns of very different scales do not look rank-deficient.
+    # Scaling to a unit diagonal keeps columns of very different scales from seeming rank-deficient.
     scale = np.sqrt(np.maximum(np.diagonal(A), 0.0))
     scale = 1.0 / np.where(scale > 0, scale, 1.0)
     try:
@@ -403,6 +403,6 @@ def solve_normal(A: Array, B: Array, intercept: bool) -> Array:
             solution = scipy.linalg.cho_solve(factor, scale[:, None] * B, check_finite=False)
             return np.asarray(scale[:, None] * solution)
     except scipy.linalg.LinAlgError:
-        pass  # singular: the least-norm solution follows
+        pass  # A is singular; continue with the least-norm solution
     cond = 100 * len(A) * np.finfo(np.float64).eps
     return np.asarray(scipy.linalg.lstsq(A, B, cond=cond, check_finite=False)[0])

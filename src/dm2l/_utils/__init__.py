@@ -1,4 +1,4 @@
-"""Helpers of all packages, and :func:`require` for optional modules."""
+"""Helper functions for all packages, and :func:`require` for optional modules."""
 
 from importlib import import_module
 from typing import Any
@@ -9,7 +9,7 @@ def require(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        # If an installed module fails to import another one, its own error is more useful.
+        # If an installed module cannot import another module, its own error is more helpful.
         if not error.name or not f"{module}.".startswith(f"{error.name}."):
             raise
         what = f"This function needs {error.name}, which is not installed."

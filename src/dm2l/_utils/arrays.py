@@ -29,15 +29,15 @@ from threadpoolctl import ThreadpoolController
 from dm2l._utils.files import available_memory
 
 Index = NDArray[np.intp]
-# Memory is checked for a sparse X with more columns; a column with three labels needs 200 B.
+# Memory is checked if a sparse X has more columns than this; a column with 3 labels takes 200 B.
 WIDE, BYTES_PER_COLUMN = 2**22, 200
-# Long sums of squares of such values are finite; in float64, so are products of two such sums.
+# Sums of squares of such values do not overflow; in float64, nor do products of two such sums.
 LARGEST = {"float64": 1e75, "float32": 1e15}
 
 
 def is_non_numpy(array: Any) -> bool:
-    """Whether this is an array of a library other than numpy, such as torch or cupy."""
-    if type(array) is np.ndarray:  # a shortcut, because a small fit calls this thousands of times
+    """Return whether this is an array of a library other than numpy, such as torch or cupy."""
+    if type(array) is np.ndarray:  # fast path: a small fit calls this thousands of times
         return False
     return not sp.issparse(array) and is_array_api_obj(array) and not is_numpy_array(array)
 
@@ -107,7 +107,7 @@ def take_columns(array: Any, columns: Index) -> Any:
 
 
 def take_block(array: Any, rows: Index, columns: Index, scratch: Any = None) -> Any:
-    """Return a submatrix; for numpy, it may use the flat array ``scratch`` of the same dtype."""
+    """Return a submatrix; a numpy result may be stored in the flat array ``scratch``."""
     if type(array) is not np.ndarray:
         return take_columns(take_rows(array, rows), columns)
     scratch = np.empty(len(rows) * len(columns), array.dtype) if scratch is None else scratch
@@ -124,7 +124,7 @@ def check_magnitude(X: Any, names: Any = None) -> None:
     values = X.data if sp.issparse(X) else X
     limit = LARGEST.get(str(values.dtype).rpartition(".")[2], np.inf)
     with np.errstate(over="ignore"):
-        # In the order of memory, so that no copy is made. If the sum of squares is small, no value
+        # Reading in memory order avoids a copy. If the sum of squares is small, no value
         # exceeds the limit.
         flat = values.ravel("K") if is_numpy_array(values) else xp.reshape(values, (-1,))
         if float(xp.vecdot(flat, flat)) <= limit**2:
@@ -157,15 +157,15 @@ def check_columns(X: Any) -> None:
 
 
 def check_finite(A: Any, what: str) -> None:
-    """Raise an error if numbers are not finite, for which some loops of LAPACK do not end."""
+    """Raise an error if values are not finite, because some LAPACK routines would not end."""
     xp = namespace(A)
     if not bool(xp.all(xp.isfinite(A))):
-        raise np.linalg.LinAlgError(f"{what} are not finite")
+        raise np.linalg.LinAlgError(f"{what} contain NaN or infinity")
 
 
 @contextmanager
 def checked_numbers(X: Any) -> Iterator[None]:
-    """Context without overflow warnings; numerical failures become errors about the scale of X."""
+    """Suppress overflow warnings, and turn numerical failures into errors about X's scale."""
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             yield
@@ -177,7 +177,7 @@ def checked_numbers(X: Any) -> Iterator[None]:
 
 
 def _scales(X: Any) -> str:
-    """Describe the columns of X with the smallest and the largest values."""
+    """Describe the columns of X with the smallest and with the largest values."""
     if len(getattr(X, "shape", ())) != 2 or not (sp.issparse(X) or is_array_api_obj(X)):
         return "The columns of X are too large or have very different scales."
     largest = abs(X).max(axis=0).toarray() if sp.issparse(X) else np.abs(to_numpy(X)).max(axis=0)
@@ -210,7 +210,7 @@ def cholesky(A: Any, *, overwrite: bool = False) -> Any:
         return None if int(failed) else L
     try:
         if is_numpy_array(A):
-            # The transpose of a symmetric matrix is equal, and in the order that LAPACK expects.
+            # The transpose of a symmetric matrix equals it, and has the order that LAPACK expects.
             A = A.T if overwrite and A.flags.c_contiguous else A
             return scipy.linalg.cholesky(A, lower=True, overwrite_a=overwrite, check_finite=False)
         return array_namespace(A).linalg.cholesky(A)
@@ -231,7 +231,7 @@ def solve_triangular(L: Any, B: Any, *, transpose: bool = False) -> Any:
 
 
 def invert_triangular(L: Any) -> Any:
-    """Return the inverse of a lower triangular matrix, mostly by matrix products of its halves."""
+    """Return the inverse of a lower triangular matrix by recursion on its halves."""
     n = L.shape[0]
     if n <= 1024:
         return solve_triangular(L, identity(L))
@@ -245,7 +245,7 @@ def invert_triangular(L: Any) -> Any:
 
 
 def factorize(values: Iterable[Hashable]) -> NDArray[np.intp]:
-    """Number groups of equal values from 0, in the order of their first occurrence."""
+    """Number groups of equal values from 0 in the order of their first values."""
     known: dict[Hashable, int] = {}
     return np.fromiter((known.setdefault(value, len(known)) for value in values), dtype=np.intp)
 
@@ -253,9 +253,9 @@ def factorize(values: Iterable[Hashable]) -> NDArray[np.intp]:
 def sparse_from_parts(
     data: Any, indices: Any, indptr: Any, shape: Any, *, layout: str = "csr"
 ) -> Any:
-    """Make a sparse matrix from the parts in a file, after checking that they are consistent."""
-    # scipy's own check does not suffice: it checks nothing if indptr ends in 0, and it compares by
-    # differences, which may overflow. Compiled code would follow any pointer.
+    """Build a sparse matrix from arrays in a file, after checking that they are consistent."""
+    # scipy's check does not suffice: it checks nothing if indptr ends in 0, and it compares by
+    # differences, which may overflow. Invalid indices would make compiled code read other memory.
     try:
         sizes = [operator.index(size) for size in shape]
     except TypeError:
@@ -277,7 +277,7 @@ def sparse_from_parts(
     first, last = int(indptr[0]), int(indptr[-1])
     if first != 0 or last != len(data) or bool((indptr[1:] < indptr[:-1]).any()):
         raise ValueError(f"indptr must rise from 0 to the number of values, {len(data)}")
-    # As unsigned integers, negative indices are the largest, so one pass finds both errors.
+    # As unsigned integers, negative indices are large, so a single pass finds both errors.
     unsigned = indices.view(indices.dtype.str.replace("i", "u"))
     if len(indices) and int(unsigned.max()) >= minor:
         found = f"{indices.min()} to {indices.max()}"
@@ -287,25 +287,25 @@ def sparse_from_parts(
     return (sp.csr_array if layout == "csr" else sp.csc_array)(parts, shape=tuple(sizes))
 
 
-WORTH_SHARING = 1e8  # number of multiplications above which several threads are faster than one
-# The limit for factorizing kernel matrices, which happens often. On a busy machine, threads for
-# smaller matrices can make a fit many times slower.
+WORTH_SHARING = 1e8  # minimum number of multiplications for which several threads are faster
+# The same limit for factorizing kernel matrices, which fits do often. On a busy machine, threads
+# for smaller matrices can make a fit many times slower.
 WORTH_FACTORING = 1e10
 
 
 _controller = functools.cache(ThreadpoolController)
-# Thread pools by number of workers, kept for later calls.
+# Thread pools by number of workers, reused by later calls.
 pool = functools.cache(functools.partial(ThreadPoolExecutor, thread_name_prefix="dm2l"))
-if hasattr(os, "register_at_fork"):  # a forked process does not inherit the threads
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(after_in_child=pool.cache_clear)
 
 
 class one_blas_thread(AbstractContextManager[None]):  # noqa: N801 (used like a function)
     """Context in which BLAS uses one thread (measured by ``benchmarks/blas.py``)."""
 
-    # The limit is per process: the first thread that enters sets it, the last that leaves ends it.
+    # The limit is per process: the first thread to enter sets it, and the last to leave removes it.
     _lock = Lock()
-    inside = 0  # threads in the context
+    inside = 0  # number of threads in the context
     _limits: Any
 
     def __enter__(self) -> None:
@@ -324,7 +324,7 @@ class one_blas_thread(AbstractContextManager[None]):  # noqa: N801 (used like a 
 
 
 def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextManager[Any]:
-    """Context for ``size`` multiplications, in which small products use one BLAS thread."""
+    """Return a context that limits BLAS to one thread if ``size`` multiplications are few."""
     return one_blas_thread() if size < worth else nullcontext()
 
 

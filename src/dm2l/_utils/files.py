@@ -1,4 +1,4 @@
-"""Errors in input files, unpacking within the limits of memory, and atomic writes."""
+"""Errors in input files, decompression within memory limits, and atomic writes."""
 
 import bz2
 import csv
@@ -23,7 +23,7 @@ from secrets import token_hex
 from typing import IO, Any
 
 AnyPath = str | os.PathLike[str]
-# Suffixes of tables with a header.
+# Suffixes of text tables with a header.
 TEXT, PARQUET, EXCEL = (".csv", ".tsv", ".tab", ".txt"), (".parquet", ".pq"), (".xlsx",)
 MEMORY_HINT = (
     "Keep fewer columns or a sample of the rows, or use a machine with more memory. A model that "
@@ -35,11 +35,11 @@ _ANY = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOF
 _WITHIN = (RuntimeError, SystemError, AssertionError, csv.Error, struct.error, tokenize.TokenError)
 _PACKED = (lzma.LZMAError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error)
 FAULTS: tuple[type[Exception], ...] = (*_ANY, *_WITHIN, *_PACKED)
-# Errors of seeking to positions beyond the end of a damaged file.
+# Errors raised by seeking beyond the end of a damaged file.
 _LOST = (errno.EINVAL, errno.EFBIG, errno.EOVERFLOW)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_BYTES_PER_NAME = 100  # of memory for the name and the weight of a column, at least
-# Bytes of memory per byte of text, for the parsed table, the features and a fold of them.
+_BYTES_PER_NAME = 100  # minimum memory for the name and the weight of a column
+# Memory per byte of text for the parsed table, its features and the features of a fold.
 _TEXT_FACTOR = 3.0
 _PIECE = 2**18
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -57,7 +57,7 @@ class DataFileError(ValueError):
     reason : str
         The problem, without a full stop.
     place, hint : str, default=""
-        The place in the file, such as ``"line 3"``, and how to fix the problem, in sentences.
+        The place in the file, such as ``"line 3"``, and sentences on how to fix the problem.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class DataFileError(ValueError):
         super().__init__(printable(f"{text} {hint}".rstrip()))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By default, pickle keeps only the arguments of an exception.
+        # By default, pickle stores only the arguments of an exception.
         return partial(type(self), place=self.place, hint=self.hint), (self.file, self.reason)
 
 
@@ -82,13 +82,13 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     spelt = (one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
-    return "".join(spelt).replace("\x7f", "\\u007f")  # JSON does not escape it
+    return "".join(spelt).replace("\x7f", "\\u007f")  # JSON does not escape this character
 
 
 @contextmanager
 def translate_errors(path: AnyPath, what: str, *also: type[Exception]) -> Iterator[None]:
     """Turn errors that a library raises while it reads ``what`` into :class:`DataFileError`."""
-    # This context should enclose calls of libraries only, so that it does not hide bugs of dm2l.
+    # This context should enclose only calls to libraries, so that it does not hide bugs of dm2l.
     try:
         yield
     except DataFileError:
@@ -125,25 +125,25 @@ def check_regular(path: AnyPath) -> int:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Give a temporary path that is renamed to ``path`` if no error occurs."""
+    """Yield a temporary path, which is renamed to ``path`` if no error occurs."""
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(f".{os.getpid()}-{token_hex(4)}.part.{path.name}")
     _remove_abandoned(unfinished)
     try:
         yield unfinished
-        if target.exists():  # keep its permissions
+        if target.exists():  # keep the permissions of the existing file
             unfinished.chmod(stat.S_IMODE(target.stat().st_mode))
         unfinished.replace(target)
     except OSError as error:
         if error.errno in _FULL and error.filename is None:
-            error.filename = str(path)  # errors of a failed write do not name the file
+            error.filename = str(path)  # errors of failed writes lack the file name
         raise
     finally:
         unfinished.unlink(missing_ok=True)
 
 
 def _remove_abandoned(unfinished: Path) -> None:
-    """Remove temporary files for the same path that processes left when they were killed."""
+    """Remove temporary files for ``path`` that killed processes have left behind."""
     if os.name != "posix":  # on Windows, os.kill would interrupt the process
         return
     ending = unfinished.name.partition(".part.")[2]
@@ -156,7 +156,7 @@ def _remove_abandoned(unfinished: Path) -> None:
         except ProcessLookupError:
             path.unlink(missing_ok=True)
         except PermissionError:
-            pass  # it is running for another user
+            pass  # the process belongs to another user
 
 
 def available_memory(unknown: float = float("inf")) -> float:
@@ -187,7 +187,7 @@ def check_memory(path: AnyPath, size: float, what: str) -> None:
 
 def check_width(path: AnyPath, columns: int) -> None:
     """Raise an error if column names and weights of a sparse matrix would not fit into memory."""
-    if columns > 2**16:  # asking for the free memory takes longer than reading a small file
+    if columns > 2**16:  # querying free memory takes longer than reading a small file
         check_memory(path, _BYTES_PER_NAME * columns, f"a table of {columns} features")
 
 
@@ -196,19 +196,19 @@ def _amount(size: float) -> str:
 
 
 def unpacked_name(path: AnyPath) -> Path:
-    """Return the name of a file without the suffix of a compression: a.csv for a.csv.gz."""
+    """Return a file name without its compression suffix: a.csv for a.csv.gz."""
     path = Path(path)
     inner = path.with_suffix("")
     return inner if path.suffix.lower() in (*_OPENERS, ".zip") and inner.suffix else path
 
 
 def suffix_of(path: AnyPath) -> str:
-    """Return the suffix of a file's format in lower case: ``.csv`` for ``a.csv.gz``."""
+    """Return the lower-case suffix of a file's format: ``.csv`` for ``a.csv.gz``."""
     return unpacked_name(path).suffix.lower()
 
 
 class _Counted(io.RawIOBase):
-    """A stream of unpacked bytes that raises an error if there are too many."""
+    """Stream of decompressed bytes; raises an error if they exceed the limit."""
 
     def __init__(self, file: IO[bytes], path: Path, suffix: str, most: float) -> None:
         self._file, self._path, self._suffix, self._left = file, path, suffix, most
@@ -229,7 +229,7 @@ class _Counted(io.RawIOBase):
 
 @contextmanager
 def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file, decompressed if necessary; with ``whole``, it must fit into memory."""
+    """Open a file, and decompress it if necessary; if ``whole``, it must fit into memory."""
     path = Path(path)
     size, suffix = check_regular(path), path.suffix.lower()
     with ExitStack() as stack:
@@ -255,7 +255,7 @@ def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
 def open_text(
     path: AnyPath, encoding: str, what: str, *, whole: bool = True, content: bytes | None = None
 ) -> Iterator[io.TextIOWrapper]:
-    """Open a file, or its known content, as text; bytes that cannot be decoded are an error."""
+    """Open a file, or its content, as text; raise an error for bytes that cannot be decoded."""
     source = open_unpacked(path, whole=whole) if content is None else io.BytesIO(content)
     with source as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
         try:
@@ -265,13 +265,13 @@ def open_text(
 
 
 def read_into(stream: IO[bytes], array: Any) -> None:
-    """Fill a numpy array with the next bytes of a stream; raise EOFError if it ends too early."""
+    """Read bytes from a stream into a numpy array; raise EOFError if there are too few."""
     # This module does not import numpy, which `dm2l --help` should not load.
     flat: Any = array.reshape(-1).view("u1") if array.nbytes else b""
     start = 0
     while start < len(flat):
-        # In pieces, because a large read from a member of a zip file is slow.
+        # Read in pieces, because large reads from members of zip files are slow.
         received = stream.readinto(flat[start : start + _PIECE].data)  # type: ignore[attr-defined]
         if not received:
-            raise EOFError("it ends too early")
+            raise EOFError("the file ends too early")
         start += received

@@ -1,4 +1,4 @@
-"""Results as HTML for notebooks: tables with bars, in which names are escaped."""
+"""Results as HTML for notebooks: tables with bars; names are escaped."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -8,7 +8,7 @@ from dm2l._utils.files import printable
 
 
 def percent(part: int, whole: int) -> str:
-    """Percentage in which only none and all are written as 0% and 100%."""
+    """Format a share as a percentage; only exact 0 and 1 become 0% and 100%."""
     share = part / max(whole, 1)
     text = f"{share:.0%}"
     if text in ("0%", "100%") and 0 < part < whole:
@@ -17,7 +17,7 @@ def percent(part: int, whole: int) -> str:
 
 
 YES, NO, OPEN = "#2f6f8f", "#b4632a", "#d5dade"
-MOST_ROWS = 100  # maximum number of rows of a table; the number of further rows is printed
+MOST_ROWS = 100  # maximum number of table rows; the number of omitted rows is shown
 _CELL = "padding:2px 8px;text-align:{};vertical-align:middle"
 
 
@@ -32,7 +32,7 @@ Cell = str | int | float | Bar
 
 
 def block(headline: str, *parts: str) -> str:
-    """Make an HTML block of a headline and the parts below it."""
+    """Make an HTML block from a headline and the parts below it."""
     return f"<div><p><strong>{_text(headline)}</strong></p>{''.join(parts)}</div>"
 
 
@@ -46,7 +46,7 @@ def grid(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def lines(texts: Iterable[str]) -> str:
-    """Make an HTML list; an empty string without items."""
+    """Make an HTML list, or an empty string if there are no items."""
     items = "".join(f"<li>{_text(text)}</li>" for text in texts)
     return f"<ul>{items}</ul>" if items else ""
 

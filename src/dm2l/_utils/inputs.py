@@ -12,8 +12,8 @@ from sklearn.utils.validation import validate_data
 
 from dm2l._utils.arrays import check_columns, check_magnitude, device_name, is_non_numpy, to_numpy
 
-# Numbers in a block by default: 32 MB of float32. The allocator returns larger arrays to the system
-# and would have to request the memory again for every block.
+# Default size of a block: 32 MB of float32. The allocator returns larger arrays to the system
+# and would have to request memory again for every block.
 NUMBERS = 8_000_000
 _ALTERNATIVES = (
     "in a pipeline. dm2l.tables.make_table_pipeline, AutoClassifier and `dm2l fit` do so "
@@ -22,13 +22,13 @@ _ALTERNATIVES = (
 
 
 def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
-    """Return validated features; with ``follows``, arrays of other libraries are kept."""
+    """Return validated features; if ``follows``, arrays of other libraries are not converted."""
     if is_non_numpy(X):
         X = _check_non_numpy(model, X, reset=reset) if follows else to_numpy(X)
     if not is_non_numpy(X):
         sparse = "csr" if model.__sklearn_tags__().input_tags.sparse else False
         dtype = [np.float64, np.float32]
-        # The sums with which scikit-learn searches for NaN may overflow.
+        # scikit-learn searches for NaN by sums, which may overflow.
         with np.errstate(over="ignore", invalid="ignore"), explain_unsuitable(X):
             X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
     if reset:
@@ -61,7 +61,7 @@ def _check_non_numpy(model: Any, X: Any, *, reset: bool) -> Any:
 
 @contextmanager
 def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
-    """Context that replaces an error about X by one that names the first unsuitable value."""
+    """Replace an error about X by an error that names the first unsuitable value."""
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
@@ -76,7 +76,7 @@ def explain_unsuitable(X: Any, *, nan_allowed: bool = False) -> Iterator[None]:
 
 def _reject_values(X: Any, nan_allowed: bool) -> None:
     if sp.issparse(X):
-        values = X.tocoo().data  # in other formats, data may be missing or have other entries
+        values = X.tocoo().data  # other formats may lack ``data`` or store other entries in it
         _reject_not_finite(values if X.dtype.kind == "f" else values[:0], "", nan_allowed)
     elif hasattr(X, "iloc") and hasattr(X, "columns"):
         for j, name in enumerate(X.columns):
@@ -90,7 +90,7 @@ def _reject_values(X: Any, nan_allowed: bool) -> None:
 
 def check_rows(X: Any) -> None:
     """Raise an error if X is not a sequence of rows of equal length."""
-    if sp.issparse(X):  # a DOK matrix is a mapping
+    if sp.issparse(X):  # a DOK matrix is a mapping, too
         return
     what = f"X is a {type(X).__name__}"
     if hasattr(X, "iloc") and not hasattr(X, "columns"):
@@ -145,7 +145,7 @@ def _length(values: Any) -> int | None:
 
 def _reject_in_column(name: str, column: Any, nan_allowed: bool) -> None:
     values = np.asarray(column)
-    if values.dtype.kind == "c":  # scikit-learn's message suffices
+    if values.dtype.kind == "c":  # scikit-learn's own message suffices
         return
     objects = values.dtype.kind not in "fiubmM"
     texts = [i for i, v in enumerate(values) if isinstance(v, (str, bytes))] if objects else []
@@ -219,7 +219,7 @@ def check_count(name: str, value: Any) -> None:
 
 
 def block_rows(rows: Any, n_features: int) -> int:
-    """Number of rows per block: ``rows``, or as many as hold :data:`NUMBERS` numbers."""
+    """Return the number of rows per block: ``rows``, or rows with :data:`NUMBERS` values."""
     if rows is None:
         return max(1000, NUMBERS // max(1, n_features))
     check_count("rows", rows)

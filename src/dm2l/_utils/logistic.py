@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-# Steps that increase the objective are multiplied by SHORTER, at most so many times.
+# A step that increases the objective is multiplied by SHORTER, up to this number of times.
 SHORTER, SHORTENINGS = 0.25, 10
 
 
 @dataclass
 class LogisticProblem:
-    """Entries of every label, padded to equal length with entries of weight zero."""
+    """Logistic problems with the entries of every label, padded with entries of weight zero."""
 
     Z: Floats  # (c, p, N), the inputs
     t: Floats  # (c, N), the signs
@@ -30,40 +30,40 @@ class LogisticProblem:
     penalty: Floats  # (p,)
     goal: Floats  # (c, p) or (p,)
     offset: Floats | float = 0.0
-    shared: bool = False  # all weights but the first, which is that of the constant 1
-    nonnegative: bool = False  # all weights but the first
+    shared: bool = False  # all weights except the first, which belongs to the constant 1
+    nonnegative: bool = False  # all weights except the first
 
     def scores(self, W: Floats) -> Floats:
-        """Log-odds (c, N) without the offset."""
+        """Return the log-odds (c, N) without the offset."""
         return np.asarray((W[:, None, :] @ self.Z)[:, 0])
 
     def products(self, U: Floats) -> Floats:
-        """Products (c, p) of the inputs of each label with its row of ``U`` (c, N)."""
+        """Return products (c, p) of each label's inputs with its row of ``U`` (c, N)."""
         return np.asarray((self.Z @ U[:, :, None])[:, :, 0])
 
     def evaluate(self, W: Floats) -> tuple[Floats, Floats]:
-        """Objective (c,), and margins (c, N) of the entries."""
+        """Return the objective (c,) of each label, and the margins (c, N) of the entries."""
         margin = self.t * (self.scores(W) + self.offset)
         loss = np.log1p(np.exp(-np.abs(margin))) + np.maximum(-margin, 0.0)
         return (self.weights * loss).sum(axis=1) + 0.5 * (W - self.goal) ** 2 @ self.penalty, margin
 
     def derivatives(self, W: Floats, margin: Floats) -> tuple[Floats, Floats]:
-        """Gradient (c, p) of the objective, and curvature of the loss of entries (c, N)."""
+        """Return the gradient (c, p) of the objective, and the curvature (c, N) of the loss."""
         wrong = 0.5 - 0.5 * np.tanh(0.5 * margin)
         pull = wrong * self.weights
         gradient = self.penalty * (W - self.goal) - self.products(self.t * pull)
         return gradient, pull * (1.0 - wrong)
 
     def hessian(self, bend: Floats) -> Floats:
-        """Second derivatives (c, p, p) for the curvature of the loss of entries."""
+        """Return second derivatives (c, p, p) of the objective from the curvature of the loss."""
         H: Any = (self.Z * bend[:, None, :]) @ self.Z.transpose(0, 2, 1)
         return np.asarray(H + np.diag(self.penalty[: H.shape[1]]))
 
     def step(self, gradient: Floats, bend: Floats, fixed: Bools) -> Floats:
-        """Newton step for the weights that are not ``fixed``."""
+        """Return the Newton step for the weights that are not ``fixed``."""
         H = self.hessian(bend)
         if self.shared:
-            # No entry has the intercepts of two labels, so each is eliminated on its own.
+            # No entry has the intercepts of two labels, so each intercept is eliminated separately.
             own, across, free = H[:, 0, 0], H[:, 0, 1:], ~fixed[0, 1:]
             ratio = across / own[:, None]
             common = (H[:, 1:, 1:] - ratio[:, :, None] * across[:, None, :]).sum(axis=0)
@@ -78,7 +78,7 @@ class LogisticProblem:
         return np.asarray(-np.linalg.solve(H, np.where(fixed, 0.0, gradient)[:, :, None])[:, :, 0])
 
     def minimize(self, W: Floats, *, tol: float, steps: int = 50) -> Floats:
-        """Weights (c, p) from which a step lowers the objective of no label by ``tol``."""
+        """Iterate until a step lowers no label's objective by ``tol``; return weights (c, p)."""
         loss, margin = self.evaluate(W)
         for _ in range(steps):
             gradient, bend = self.derivatives(W, margin)
@@ -86,7 +86,7 @@ class LogisticProblem:
             fixed = self.nonnegative & (W <= 0) & (slope >= 0)
             fixed[:, 0] = False
             start, before, step = W, loss, self.step(gradient, bend, fixed)
-            # A full step can be too long for rare labels.
+            # A full Newton step can be too long for rare labels.
             for _ in range(SHORTENINGS):
                 W = start + step
                 if self.nonnegative:
@@ -105,6 +105,6 @@ class LogisticProblem:
 
 
 def padded(known: Bools) -> tuple[NDArray[np.intp], Floats]:
-    """Rows (c, N) of the known entries of each label, and weights that are zero for padding."""
+    """Return the rows (c, N) of each label's known entries, and weights (0 for padding)."""
     rows = np.argsort(~known, axis=0, kind="stable")[: known.sum(axis=0).max(initial=0)].T
     return rows, np.take_along_axis(known.T, rows, axis=1).astype(np.float64)

@@ -42,12 +42,12 @@ from dm2l.labels._parsing import read_values
 if TYPE_CHECKING:  # loaded when it is needed
     from dm2l.labels._rules import LabelRules
 
-# Numbers that are hashed at a time, so that intermediate results stay in the processor's cache.
+# Number of values hashed at a time, so that intermediate results stay in the processor's cache.
 _BLOCK = 2**18
-# Held-out scores are stored if their squared error exceeds the squared error of the model's scores
-# of training rows by this factor.
+# Held-out scores are stored if their squared error exceeds, by at least this factor, the squared
+# error of the scores that the model gives to its training rows.
 OVERFIT = 1.02
-FEW = 500  # rows from which the ratio of squared errors is estimated
+FEW = 500  # number of rows used to estimate the ratio of squared errors
 
 Digests = NDArray[np.uint64]
 
@@ -57,7 +57,7 @@ class TrainingRows:
     """Sorted digests of the training rows, and held-out scores of their known entries (CSR)."""
 
     digests: Digests
-    starts: NDArray[np.int64]  # position at which the entries of each row start
+    starts: NDArray[np.int64]  # start of each row's entries
     labels: NDArray[np.int32]
     signs: NDArray[np.int8]
     scores: NDArray[np.float32]
@@ -66,7 +66,7 @@ class TrainingRows:
     def of(
         cls, digests: Digests, T: NDArray[Any], F: Floats | None = None, order: Index | None = None
     ) -> Self:
-        """Rows with signs ``T`` and held-out scores ``F``; equal rows are stored once."""
+        """Store rows with signs ``T`` and held-out scores ``F``; equal rows are stored once."""
         order = np.arange(len(T)) if order is None else order
         found, first = np.unique(digests[order], return_index=True)
         T = T[order[first]]
@@ -77,11 +77,11 @@ class TrainingRows:
         return cls(found, starts, labels, T[known].astype(np.int8), F[known].astype(np.float32))
 
     def recognize(self, X: Any) -> NDArray[np.bool_]:
-        """Whether each row of ``X`` is a training row."""
+        """Return a mask of the rows of ``X`` that are training rows."""
         return np.isin(row_digests(X), self.digests)
 
     def hold_out(self, X: Any, T: NDArray[Any], F: Floats) -> Floats:
-        """Scores ``F``, with held-out scores for entries with the same label as in training."""
+        """Replace scores ``F`` by held-out scores where an entry has its label from training."""
         if not len(self.scores):
             return F
         digests = row_digests(X)
@@ -97,7 +97,7 @@ class TrainingRows:
 def overfits(
     X: Any, T: Signs, scores: Floats, own_scores: Callable[[Any], Any], order: Index | None = None
 ) -> tuple[Signs, Floats, Floats] | None:
-    """Signs, held-out and own scores of some rows if their own are much closer to the signs."""
+    """Return a sample of signs, held-out scores and model scores if the model overfits it."""
     scored = (T != 0) & np.isfinite(scores)
     few = np.arange(len(T)) if order is None else order
     few = few[scored[few].any(axis=1)][:FEW]
@@ -109,17 +109,17 @@ def overfits(
 
 
 def row_keys(digests: Digests, T: NDArray[Any]) -> Digests:
-    """Pseudo-random number for each row; it depends on the row, but not on the order of labels."""
+    """Return a pseudo-random number for each row, independent of the order of the labels."""
     positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
-    # These are the last steps of splitmix64: every bit of the result depends on all bits.
+    # These are the last steps of splitmix64: each bit of a result depends on all bits of the input.
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return key ^ (key >> np.uint64(31))
 
 
 def row_digests(X: Any) -> Digests:
-    """Hash of each row, the same for dense and sparse rows."""
+    """Return a hash of each row, which is the same for dense and sparse rows."""
     X = X.tocsr() if sp.issparse(X) else X if is_torch_array(X) else to_numpy(X)
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
     keys = keys.view(np.int64)
@@ -137,7 +137,7 @@ def row_digests(X: Any) -> Digests:
 
 
 def _mixed(values: Any) -> Any:
-    """Bits of numbers as integers, mixed so that round numbers differ in all bits; 0 stays 0."""
+    """Hash each number to an integer in which all bits vary; 0 is hashed to 0."""
     xp = namespace(values)
     bits = xp.asarray(values + 0.0, dtype=xp.float64, copy=None).view(xp.int64)
     bits = bits ^ ((bits >> 32) & (2**32 - 1))
@@ -148,18 +148,18 @@ NO_BOUND = np.full(2, np.nan)
 
 
 class Imputation(NamedTuple):
-    """Answers for all entries, and the missing ones to fill, which include ``implied`` ones."""
+    """Predictions for all entries, and the missing entries to fill, including ``implied`` ones."""
 
     scores: Floats
     probabilities: Floats
     positive: Mask
     chosen: Mask
-    expected_wrong: Floats  # numbers of wrong no and wrong yes
-    implied: Mask | bool = False  # by known labels; these are among the ones to fill
+    expected_wrong: Floats  # expected numbers of entries wrongly filled with no and with yes
+    implied: Mask | bool = False  # missing entries that follow from known labels by the rules
 
 
 def check_threshold(threshold: Any) -> None:
-    """Reject a threshold that is neither None, a number nor the name of a rule."""
+    """Raise an error unless ``threshold`` is None, a number or the name of a decision rule."""
     number = isinstance(threshold, Real) and np.isfinite(float(threshold))
     named = isinstance(threshold, str) and threshold in THRESHOLD_RULES
     if not (threshold is None or number or named):
@@ -170,7 +170,7 @@ def check_threshold(threshold: Any) -> None:
 
 
 def check_rules(rules: Any) -> None:
-    """Refuse rules that are neither None nor LabelRules."""
+    """Raise a TypeError unless ``rules`` is None or LabelRules."""
     if rules is not None:
         from dm2l.labels._rules import LabelRules
 
@@ -179,7 +179,7 @@ def check_rules(rules: Any) -> None:
 
 
 class _Fitted:
-    """A field that may be set to a function, which is called at the first use."""
+    """A field that may be set to a function; its first use calls the function for the value."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.place = f"_{name}"
@@ -198,14 +198,14 @@ class _Fitted:
 class LabelCompleter:
     """Computes probabilities, decisions, imputed labels and label errors from scores."""
 
-    thresholds: Floats  # of scores, for decisions unless these are by probability
+    thresholds: Floats  # cutoffs of the scores; not used if decisions are based on probabilities
     learnable: Mask  # scores of other labels are constant
     calibrator: Calibrator | None = None
     by_probability: bool = True  # whether decisions follow the probabilities of the calibrator
     training_rows: TrainingRows | None = None
     # Searches and cross-validation use neither of these two, so they are fitted at the first use.
-    curves: _Fitted = _Fitted()  # for probabilities without a calibrator
-    correlation: _Fitted = _Fitted()  # of labels, with ``coupling``
+    curves: _Fitted = _Fitted()  # provides probabilities if there is no calibrator
+    correlation: _Fitted = _Fitted()  # label correlation, if ``coupling`` is used
     rules: LabelRules | None = None
 
     @classmethod
@@ -225,7 +225,7 @@ class LabelCompleter:
         rules: LabelRules | None = None,
         calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
     ) -> Self:
-        """Fit to held-out ``scores`` (or NaN) of known entries; with None, without correlation."""
+        """Fit to held-out ``scores`` of known entries; if None, label correlation is not used."""
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -242,11 +242,11 @@ class LabelCompleter:
             overfit = overfits(X, T, scores, own_scores, order)
             rows = TrainingRows.of(digests, T, None if overfit is None else scores, order)
             if calibration is None:
-                # With flat=True, the scores of labels with few rows would not be used.
+                # With flat=True, labels with few rows would get constant probabilities.
                 curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)
-            # Missing entries that others imply are not predicted, so these would be too easy.
+            # Implied entries are not predicted; including them would understate the error rate.
             free = None if rules is None else ~rules._logic.redundant(T)
-            # Only the models of an ensemble may have been fitted to imputed labels.
+            # Only in an ensemble can a base model have been fitted to imputed labels.
             options = threshold, order, calibrated, free, overfit if calibrated else None
             correlation = partial(LabelCorrelation.fit, T, scores, *options)
         return cls(
@@ -255,7 +255,7 @@ class LabelCompleter:
         )
 
     def state(self) -> dict[str, Any]:
-        """Arguments of the constructor, with fitted results instead of functions."""
+        """Return the constructor's arguments, with each deferred fit replaced by its result."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -263,11 +263,11 @@ class LabelCompleter:
         return partial(type(self), **self.state()), ()
 
     def coherent(self, p: Floats) -> Floats:
-        """Probabilities that obey the rules, from features alone."""
+        """Return probabilities that obey the rules and are based on the features only."""
         return p if self.rules is None else self.rules._logic.project(p, np.zeros(p.shape, np.int8))
 
     def decide(self, scores: Floats) -> Mask:
-        """Decide whether entries are positive, from features alone and by the rules."""
+        """Return decisions that obey the rules and are based on the features only."""
         positive = self._decide(scores)
         if self.rules is None:
             return positive
@@ -303,7 +303,7 @@ class LabelCompleter:
         max_error_rate: Any = None,
         open_: Mask | bool = True,
     ) -> Imputation:
-        """Impute from features and known labels; entries not in ``open_`` are not chosen."""
+        """Impute from features and known labels; only entries in ``open_`` may be filled."""
         logic: Any = None if self.rules is None else self.rules._logic
         closed, against = (T, np.zeros(len(T), bool)) if logic is None else logic.propagate(T)
         missing, implied = (closed == 0) & open_, (closed != 0) & (T == 0)
@@ -320,7 +320,7 @@ class LabelCompleter:
             return found
         known = np.where(against[:, None], 0, closed).astype(np.int8)
         fixed, kept = known, found.chosen
-        if bounded:  # the entries to fill keep their decisions, or are left
+        if bounded:  # Entries to fill keep their decisions or stay missing.
             answers = np.where(kept, np.where(found.positive, 1, -1), known).astype(np.int8)
             answers, broken = logic.propagate(answers)
             fixed = np.where(broken[:, None], known, answers)
@@ -338,7 +338,7 @@ class LabelCompleter:
     def _impute(
         self, X: Any, T: Signs, missing: Mask, scores: Floats, probabilities: Any, bounded: bool
     ) -> Imputation:
-        """Imputation without rules, of which only the ``missing`` entries are used."""
+        """Return an imputation that ignores the rules; the caller uses only ``missing`` entries."""
         learnt, correlation = self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and not bounded):
             p = self.probabilities(scores) if probabilities is None else probabilities
@@ -362,7 +362,7 @@ class LabelCompleter:
     def find_label_errors(
         self, T: Signs, scores: Floats, *, refit: bool, together: Sequence[list[int]] = ()
     ) -> LabelErrors:
-        """Find contradicted entries, of labels ``together`` in a column from features alone."""
+        """Find suspected label errors; the labels ``together`` are predicted from features only."""
         given, scored = T, np.isfinite(scores)
         T, scores = np.where(self.learnable & scored, T, 0), np.where(scored, scores, 0.0)
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
@@ -410,9 +410,9 @@ class CompletionMixin:
             Whether to fill in decisions, probabilities or scores. Observed entries are 0/1 with
             "predict_proba", and -1/+1 with "decision_function".
         max_error_rate : float or (float, float), default=None
-            Fill as many missing labels as possible while the expected error rates of those filled
-            with yes, and of those filled with no, are at most this; a pair bounds each by its own.
-            A label with enough known entries has a bound of its own; the others are pooled. Needs
+            Fill as many missing labels as possible while the expected error rate is at most this
+            value among labels filled with yes, and among labels filled with no. A pair sets both.
+            Labels with enough known entries are bounded one by one, all others together. Requires
             ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
             Whether to also return the numbers of labels that were filled.
@@ -420,10 +420,10 @@ class CompletionMixin:
         Returns
         -------
         filled : ndarray or DataFrame
-            Array or data frame like ``y``. If ``y`` has no negative, it has the coding of the
+            Array or data frame like ``y``. If ``y`` has no negatives, it has the coding of the
             training labels.
         summary : CompletionSummary
-            Numbers of labels filled with yes and no, and left; only with ``return_summary``.
+            Numbers of filled and of still missing labels. Only with ``return_summary``.
         """
         check_is_fitted(self)
         check_choice("method", method, "predict", "predict_proba", "decision_function")
@@ -452,7 +452,7 @@ class CompletionMixin:
     def _score_and_impute(
         self: Any, X: Any, T: Any, max_error_rate: Any = None, open_: Mask | bool = True
     ) -> Imputation:
-        """Scores, probabilities and decisions given the known labels ``T``, in one pass."""
+        """Return scores, probabilities and decisions, given the known labels ``T``, in one pass."""
         own = self._label_answers is not None and self._completer.calibrator is None
         scores, p = self._own_answers(X) if own else (to_numpy(self._all_scores(X)), None)
         return self._completer.impute(X, T, scores, p, max_error_rate, open_)
@@ -490,7 +490,7 @@ class CompletionMixin:
         return self._completer.find_label_errors(T, scores, refit=trained)
 
     def _held_out_labels(self: Any, X: Any, y: Any, label_mask: Any = None) -> Any:
-        """Signs, held-out scores, and whether there are training rows."""
+        """Return signs, held-out scores, and whether any row is a training row."""
         check_is_fitted(self)
         labels = self._parse_like(X, y, label_mask, "find_label_errors")
         X = self._check_X(X)
@@ -504,7 +504,7 @@ class CompletionMixin:
         return labels.signs, scores, bool(trained.any())
 
     def _parse_like(self: Any, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
-        """Read labels of new rows, which need the same columns as the training labels."""
+        """Read the labels of new rows, whose columns must equal those of the training labels."""
         if self._labels.kind != "multilabel":
             raise ValueError(
                 f"{method} needs a label matrix, but the model was fitted to a 1-D y. Fit it to "

@@ -28,29 +28,29 @@ from dm2l.completion._errors import ErrorRateBound, best_thresholds
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import constant_scores
 
-# Number of rows for fitting probabilities, which have few weights per label; fewer with many
-# labels.
+# Number of rows to which the probability model is fitted, because it has few weights per label;
+# with many labels, fewer rows are used.
 MOST_ROWS, FEWEST_ROWS = 2000, 500
-# With so many rows per label, probabilities are fitted to the rows of the covariance. With fewer,
+# From this number of rows per label, probabilities and covariance share their rows. With fewer,
 # the covariance overfits, and probabilities are fitted by folds (benchmarks/completion.py).
 PLENTY = 50
-# Examples of either class from which the probabilities of a label are used for decisions.
+# Minimum number of examples of each class for decisions by the probabilities of a label.
 ENOUGH = 5
 # Penalty on the difference between the weights of a label and the weights that all labels share.
 OWN_PENALTY = 10.0
-# Penalty on the weights of other labels' signs (benchmarks/completion.py).
-# With more than PAIRS labels it grows with their number, and so with the number of weights.
+# Penalty on the weights that a label's model gives to other labels (benchmarks/completion.py).
+# With more than PAIRS labels, it is proportional to the number of labels.
 LABEL_PENALTY, PAIRS = 30.0, 64
-# Penalty on changes of the level of a label whose scores are calibrated, and on the final weights.
+# Penalties on changes of a calibrated label's intercept, and on changes of the final weights.
 LEVEL_PENALTY, FINAL_PENALTY = 3.0, 30.0
 ROUNDS = 30
-# Tolerance of the log-likelihood of a label, and of that of the final weights.
+# Tolerances of the log-likelihood in the fits of each label and of the final weights.
 TOL, FINAL_TOL = 1e-2, 1e-6
-# Conjugate gradients end after so many steps, or when the square of the error is so small.
+# Conjugate gradients stop at this number of steps or at this squared error.
 STEPS, EXACT = 60, 1e-4
-# With more labels their signs are not used: the weights of all pairs would not fit into memory.
+# With more labels, their signs are not used, because weights of all pairs would exceed memory.
 MAX_LABELS = 2000
-SCORES = 4  # number of weights of the scores, with the intercept
+SCORES = 4  # number of weights of the scores, including the intercept
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class LabelCorrelation:
     covariance: LabelCovariance
     combiner: Combiner
     error_rates: ErrorRateBound
-    threshold: float | None  # of conditional means; with None, decisions follow probabilities
-    # NaN for labels with too few examples of a class, and infinite for labels with none, whose
+    threshold: float | None  # cutoffs of conditional means; None bases decisions on probabilities
+    # NaN for labels with too few examples of a class. Infinite for labels without any, whose
     # probabilities do not use other labels.
     cutoffs: Floats
-    added: float = 1.0  # share of what known labels add to held-out scores, for training rows
+    added: float = 1.0  # share of the shift by known labels to add in training rows
 
     @classmethod
     def fit(
@@ -74,10 +74,10 @@ class LabelCorrelation:
         threshold: Any = None,
         order: Index | None = None,
         calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
-        free: Mask | None = None,  # entries that others do not imply, for the error rates
+        free: Mask | None = None,  # entries for estimating error rates, without implied entries
         overfit: tuple[Signs, Floats, Floats] | None = None,  # see overfits
     ) -> Self:
-        """Fit to signs and held-out scores (or NaN); rows are sampled in a random ``order``."""
+        """Fit to signs and held-out scores (NaN: none); rows are sampled in the given ``order``."""
         scored = np.isfinite(F)
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
@@ -118,16 +118,16 @@ class LabelCorrelation:
         return found if overfit is None else found.for_training_rows(*overfit)
 
     def predict(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
-        """Mean and probability of every entry, given the *other* known labels of its row."""
+        """Return mean and probability of every entry, given the *other* known labels of its row."""
         mean, variance = conditional_moments(self.covariance, T, F)
         p = self.combiner.predict(T, F, mean, variance)
         return mean, np.where(np.isinf(self.cutoffs), expit(self.combiner.alone(T, F)), p)
 
     def for_training_rows(self, T: Signs, F: Floats, own: Floats) -> Self:
-        """Estimate ``added`` from held-out scores ``F`` and the model's ``own`` scores of rows."""
-        # The model was fitted to these rows and to more rows than those of folds. At missing
-        # entries, its scores therefore contain a part of what known labels add to held-out scores:
-        # the slope of their differences on these additions, which needs no labels.
+        """Estimate ``added`` from held-out scores ``F`` and scores ``own`` of the fitted model."""
+        # The model was fitted to these rows and to more rows than the models of the folds. At
+        # missing entries, its scores therefore contain part of the shift by known labels. This
+        # part is the slope of score differences on shifts, and needs no labels.
         T, use = np.where(np.isfinite(F), T, 0), (T == 0) & np.isfinite(F) & np.isfinite(own)
         F = np.where(np.isfinite(F), F, own)
         alone = self.combiner.alone(T, F)
@@ -136,7 +136,7 @@ class LabelCorrelation:
         return replace(self, added=float(np.clip(1 - known, 0.0, 1.0)))
 
     def impute(self, T: Signs, F: Floats, trained: Mask) -> tuple[Floats, Floats]:
-        """Mean and probability of every missing entry, of which some rows are ``trained``."""
+        """Return mean and probability of every missing entry; ``trained`` marks training rows."""
         mean, p = self.predict(T, F)
         if self.added < 1 and trained.any():
             alone = self.combiner.alone(T, F)
@@ -145,7 +145,7 @@ class LabelCorrelation:
         return mean, p
 
     def decide(self, mean: Floats, p: Floats) -> Mask:
-        """Decide whether entries are positive."""
+        """Return whether each entry is positive, from conditional means or probabilities."""
         if self.threshold is not None:
             return np.asarray(mean > self.threshold)
         return np.where(np.isnan(self.cutoffs), mean > 0, p > self.cutoffs)
@@ -154,15 +154,15 @@ class LabelCorrelation:
 class Combiner:
     """Logistic model of each label on its scores and the signs of the row's other labels."""
 
-    # The weights of the scores are shrunk to those of one model for all labels. Signs are not used
-    # with labels=False, or with more than 2,000 labels. All methods take as ``inputs`` the scores
-    # from the features, the conditional means and variances, each of shape (n, c), for entries that
-    # are scored as if missing (docs/research/imputing.md).
+    # The weights of scores are shrunk to those of one model for all labels. Signs are not used
+    # if labels=False or with more than 2,000 labels. All methods take three ``inputs`` (n, c):
+    # the scores from the features, conditional means and conditional variances of entries that are
+    # treated as missing (docs/research/imputing.md).
 
     weights_: Floats
     with_labels_: bool
-    alone_: Combiner | None = None  # with only the features; None if the scores are calibrated
-    # Weights of the probabilities: intercept, with labels, only features, and above one half.
+    alone_: Combiner | None = None  # model of the features only; None if the scores are calibrated
+    # Final weights: intercept, log-odds with labels, log-odds from features, its positive part.
     final_: Floats | None = None
     calibrated = False  # whether scores are 2 p - 1 with calibrated probabilities p
 
@@ -178,7 +178,7 @@ class Combiner:
         return self
 
     def cross_fit(self, T: Signs, *inputs: Floats, folds: Index) -> tuple[Floats, Floats]:
-        """Out-of-fold log-odds, and those without labels; the model keeps mean weights."""
+        """Return out-of-fold log-odds with and without labels; the model keeps the mean weights."""
         self._scale(T, *inputs)
         eta, weights = np.empty(T.shape), []
         for k in range(int(folds.max(initial=0)) + 1):
@@ -194,8 +194,8 @@ class Combiner:
 
     def combine(self, T: Signs, eta: Floats, alone: Floats) -> Floats:
         """Fit the final weights to held-out log-odds, and return probabilities."""
-        # If the log loss is lower with only the features, the labels of a row are not used. The
-        # probabilities of calibrated scores are calibrated again: four weights that all labels
+        # If log loss is lower with only the features, the labels of a row are not used. The
+        # probabilities of calibrated scores are recalibrated by four weights that all labels
         # share, with a penalty on changes (benchmarks/imputation.py).
         known = T != 0
         t, Z = T[known].astype(np.float64), np.stack(_parts(eta, alone))[:, known]
@@ -217,19 +217,19 @@ class Combiner:
         return np.asarray(expit(sum(weight * part for weight, part in parts)))
 
     def predict(self, T: Signs, *inputs: Floats) -> Floats:
-        """Probability of every entry; known entries are treated as missing."""
+        """Return the probability of every entry; each known entry is treated as if missing."""
         alone = self.alone(T, inputs[0]) if self.final_ is not None else inputs[0]
         return self.final(self.margins(T, *inputs), alone)
 
     def slopes(self, F: Floats, variance: Floats) -> Floats:
-        """Derivatives of the log-odds by the scores."""
+        """Return the derivatives of the log-odds with respect to the scores."""
         steep = self.scale_[0] * self.weights_[:, 1]
         if self.calibrated:
             return np.asarray(steep * 2 / np.maximum(1 - F * F, 1e-3))
         return np.asarray((steep + self.scale_[1] * self.weights_[:, 2]) / np.sqrt(variance))
 
     def margins(self, T: Signs, *inputs: Floats) -> Floats:
-        """Log-odds of every entry before the final weights."""
+        """Return log-odds of every entry, before the final weights are applied."""
         W, Z = self.weights_, self._standardized(*inputs)
         eta = W[:, 0] + Z[0] * W[:, 1] + Z[1] * W[:, 2] + Z[2] * W[:, 3]
         # The weight of a label's sign in its own model is zero.
@@ -250,14 +250,14 @@ class Combiner:
         square = np.sum(weight * scores * scores, axis=1)
         spread = np.maximum(square - self.centre_**2, 0.0)
         self.scale_ = np.where(spread > 1e-12, 1 / np.sqrt(spread + 1e-300), 0.0)
-        if self.calibrated:  # log-odds are not changed
+        if self.calibrated:  # no recalibration
             self.centre_[0], self.scale_[0] = 0.0, 1.0
 
     def _learn(self, T: Signs, *inputs: Floats) -> None:
         Z, c = self._standardized(*inputs), T.shape[1]
         inputs_ = np.stack([np.ones(Z.shape[1:]), *Z]).transpose(2, 0, 1).copy()
         data = inputs_, T.T.astype(np.float64), (T != 0).T.astype(np.float64)
-        # First, one model for all labels with one intercept per label; then one model per label.
+        # First fit one model for all labels with an intercept per label, then a model per label.
         penalty, goal = np.array([1e-3, 1.0, 1.0, 1.0]), np.zeros((c, SCORES))
         if self.calibrated:
             goal[:, 1], penalty[0] = 1.0, LEVEL_PENALTY
@@ -281,11 +281,11 @@ class Combiner:
     def inputs(
         self, F: Floats, mean: Floats, inverse: Floats, middle: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """Return the inputs that depend on scores, before they are standardized."""
+        """Return the inputs that are computed from scores, before standardization."""
         if self.calibrated:
             return log_odds(F), (mean - F) * inverse, inverse
-        # Scores are centred, because those of a rare label are all near -1: divided by s, they
-        # would be almost the same as 1/s.
+        # Scores are centred, because all scores of a rare label are near -1. Divided by s without
+        # centring, they would be almost proportional to 1/s.
         return (F - middle) * inverse, (mean - middle) * inverse, inverse
 
     def _standardized(self, *inputs: Floats) -> Floats:
@@ -306,7 +306,7 @@ class _WithSigns(LogisticProblem):
 
     def step(self, gradient: Floats, bend: Floats, fixed: Any) -> Floats:
         """Solve the Newton equations of all labels by conjugate gradients."""
-        # A product costs n c^2, and the large penalty of the signs makes a few of them suffice.
+        # A product costs n c^2. Few products suffice, because the penalty on the signs is large.
         blocks = np.linalg.inv(self.hessian(bend))
         diagonal = bend @ np.abs(self.t).T + self.penalty[-1]
 
@@ -330,12 +330,12 @@ class _WithSigns(LogisticProblem):
 
 
 def log_odds(F: Floats) -> Floats:
-    """Log-odds of scores ``2 p - 1``."""
+    """Return the log-odds that correspond to scores ``2 p - 1``."""
     return np.asarray(logit(np.clip((1 + F) / 2, 1e-6, 1 - 1e-6)))
 
 
 def _bare(F: Floats) -> tuple[Floats, Floats, Floats]:
-    """Inputs of a combiner that uses scores without labels."""
+    """Return the inputs of a combiner that uses scores but no labels."""
     return F, F, np.ones(F.shape)
 
 
@@ -345,13 +345,13 @@ def _parts(eta: Floats, alone: Floats) -> tuple[Floats, ...]:
 
 # In rows with more missing entries, only the most uncertain ones are used.
 MOST_MISSING = 100
-# Number of known entries of each row that are used to check expected gains.
+# Number of known entries per row with which expected gains are compared to observed gains.
 DRAWS = 8
 
 
 def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
-    """Expected number of errors that an answer avoids at *other* entries of its row."""
-    # The formula is in docs/research/imputing.md. The result is 0 where a label is known.
+    """Return the expected number of errors that annotating an entry avoids in its row."""
+    # Errors at *other* entries are counted (docs/research/imputing.md); known labels give 0.
     gains = np.zeros(T.shape)
     mean = conditional_moments(correlation.covariance, T, F)[0]
     others = correlation.combiner.weights_[:, SCORES:].T  # weights of signs
@@ -378,7 +378,7 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
 
 
 def _joint(covariance: LabelCovariance, known: Mask, at: Index) -> Floats:
-    """Covariance of some labels of each row given its known ones, (b, w, w)."""
+    """Return the covariance (b, w, w) of some labels of each row, given its known labels."""
     if isinstance(covariance, FactorCovariance):
         L, psi = covariance.L, covariance.psi
         r = L.shape[1]
@@ -386,8 +386,8 @@ def _joint(covariance: LabelCovariance, known: Mask, at: Index) -> Floats:
         V = L[at] @ P.reshape(-1, r, r) @ L[at].transpose(0, 2, 1)
         V[:, np.arange(at.shape[1]), np.arange(at.shape[1])] += psi[at]
         return np.asarray(V)
-    # Given the known labels, the covariance of missing ones is the inverse of their block of the
-    # precision matrix. Known labels are replaced by uncorrelated labels.
+    # Given the known labels, the covariance of missing labels is the inverse of their block of the
+    # precision matrix. Known labels are treated as uncorrelated with all others.
     both = ~known[:, :, None] & ~known[:, None, :]
     V = np.linalg.inv(np.where(both, covariance.precision(), np.eye(known.shape[1])))
     b = np.arange(len(at))[:, None, None]
@@ -395,11 +395,11 @@ def _joint(covariance: LabelCovariance, known: Mask, at: Index) -> Floats:
 
 
 def _moved(combiner: Combiner, at: Index, V: Floats, parts: list[Floats], answer: float) -> Floats:
-    """Probability of label j of each row after an answer to label k, of shape (b, j, k)."""
+    """Return the probabilities (b, j, k) of label j in each row after label k is annotated."""
     f, mean, signs, alone = parts
     own = np.einsum("bkk->bk", V)[:, None, :]
     left = np.einsum("bjj->bj", V)[:, :, None] - V**2 / own
-    # The entry that is answered has no variance left; its value is not used.
+    # An annotated entry has no variance; its own result is not used.
     inverse = 1.0 / np.sqrt(np.maximum(left, 1e-3 * own))
     means = mean[:, :, None] + V / own * (answer - mean[:, None, :])
     eta = combiner.weights_[at, 0][:, :, None] + signs[:, :, None]
@@ -414,7 +414,7 @@ def _moved(combiner: Combiner, at: Index, V: Floats, parts: list[Floats], answer
 
 
 def _spared(p: Floats, chance: Floats, yes: Floats, no: Floats) -> Floats:
-    """Return the expected errors that an answer avoids at entries of probability ``p``."""
+    """Return the expected errors that an annotation avoids at entries of probability ``p``."""
     between = _error(chance * yes + (1 - chance) * no)
     spared = between - chance * _error(yes) - (1 - chance) * _error(no)
     return np.asarray(spared * np.minimum(1.0, _error(p) / np.maximum(between, 1e-12)))
@@ -425,9 +425,9 @@ def _error(p: Floats) -> Floats:
 
 
 def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
-    """Ratio of observed to expected gains of answers, from 0 to 1."""
+    """Return the ratio of observed to expected gains of annotations, clipped to [0, 1]."""
     # Label correlation is fitted to half of the rows. Known entries of the other half are treated
-    # as missing and then answered. The 5 % of answers with the highest values are compared, because
+    # as missing and then revealed. Gains are compared where the 5 % highest are expected, because
     # the largest gains are overestimated most.
     rng = np.random.default_rng(0)
     rows = rng.permutation(np.flatnonzero((T != 0).sum(axis=1) > 1))[:MOST_ROWS]
@@ -448,7 +448,7 @@ def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
 def _asked_again(
     correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Return errors of one known entry per row, and expected and observed gains at others."""
+    """Return errors at a revealed entry per row, and expected and observed gains at others."""
     others = T != 0
     one = np.arange(len(T)), np.argmax(np.where(others, rng.random(T.shape), -1.0), axis=1)
     others[one] = False

@@ -17,19 +17,19 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Pair = tuple[Floats, Floats]
 
-# Bytes of the intermediate results of a batch of rows.
+# Memory in bytes for the intermediate results of a batch of rows.
 MEMORY = 2.0**27
-# Smallest eigenvalue of a correlation matrix that is inverted.
+# Lower limit of the eigenvalues of a correlation matrix before it is inverted.
 FLOOR = 0.01
 # Weight of the initial covariance relative to the number of rows (benchmarks/completion.py).
 PRIOR = 0.3
 # Ridge on the loadings of the factors, in rows (benchmarks/completion.py).
 RIDGE = 30.0
-# With more labels, low-rank factors are used: a row of a dense covariance costs up to (c / 2)^3.
+# With more labels, low-rank factors are used, because a dense covariance costs (c / 2)^3 per row.
 MAX_DENSE, RANK = 200, 24
-# Value of rows * labels^3 for which a round of EM takes about 0.1 seconds.
+# Value of rows * labels^3 for which an EM iteration takes about 0.1 seconds.
 WORK = 1e9
-# Folds of rows for out-of-fold moments.
+# Number of folds for out-of-fold moments.
 FOLDS = 3
 
 
@@ -44,18 +44,18 @@ class DenseCovariance:
         return self.S
 
     def precision(self) -> Floats:
-        """Inverse of the covariance."""
+        """Return the inverse of the covariance."""
         inverse = np.linalg.inv(self.S)
         return np.asarray(0.5 * (inverse + inverse.T))
 
     def shifts(self, E: Floats, known: Mask) -> Pair:
-        """Shift and variance of each entry of a row, given its other known labels."""
+        """Return shift and variance of each entry, given the other known labels of its row."""
         shift, variance, P = np.zeros(E.shape), np.zeros(E.shape), self.precision()
         for batch in batches(known):
             base, here = self.S if batch.known else P, known[batch.rows]
             G: Any = np.linalg.inv(batch.blocks(base))
             strips = np.where(batch.valid[:, :, None], base[batch.index], 0.0)
-            # Diagonal of the base conditional on the labels of the block.
+            # Diagonal of the covariance, given the labels of the block.
             left = np.diagonal(base) - np.sum(strips * (G @ strips), axis=1)
             left, G = left[batch.pattern], G[batch.pattern]
             inside = batch.scatter(np.diagonal(G, axis1=1, axis2=2), len(base))
@@ -66,7 +66,7 @@ class DenseCovariance:
         return shift, variance
 
     def _weigh(self, batch: Batch, G: Floats, e: Floats, here: Mask, P: Floats) -> Pair:
-        """Shifts ``S_UO A e`` of missing entries and weighted residuals ``A e``, both (b, c)."""
+        """Return shifts ``S_UO A e`` of missing entries and weighted residuals ``A e``, (b, c)."""
         if batch.known:
             inner = (G @ batch.gather(e)[:, :, None])[:, :, 0]
             weighted = batch.scatter(inner, len(P))
@@ -77,7 +77,7 @@ class DenseCovariance:
         return missing, np.where(here, (e + missing) @ P, 0.0)
 
     def expected(self, E: Floats, known: Mask, plan: list[Batch]) -> tuple[Floats, float]:
-        """Gradient and value of the log-likelihood of known entries, in the batches ``plan``."""
+        """Return gradient and value of the log-likelihood of known entries; ``plan``: batches."""
         # The gradient is twice the derivative with respect to S: the sum of A e e' A - A, with the
         # inverses A of known blocks.
         by_known, by_missing, outer = (np.zeros_like(self.S) for _ in range(3))
@@ -88,7 +88,7 @@ class DenseCovariance:
             G: Any = np.linalg.inv(blocks)
             times = np.bincount(batch.pattern, minlength=len(blocks))
             value -= 0.5 * float(np.sum(np.linalg.slogdet(blocks)[1] * times))
-            # The inverses are added to the entries of a c x c matrix that they belong to.
+            # Each inverse is added to the entries of its labels in a c x c matrix.
             both = batch.valid[:, :, None] & batch.valid[:, None, :]
             flat = batch.index[:, :, None] * len(P) + batch.index[:, None, :]
             added = np.where(both, G * times[:, None, None], 0.0)
@@ -121,7 +121,7 @@ class FactorCovariance:
         return (self.L[:, :, None] * self.L[:, None, :]).reshape(len(self.L), -1)
 
     def posterior(self, E: Floats, known: Any) -> Pair:
-        """Mean (n, r) and covariance (n, r * r) of the factors of rows; ``known`` are floats."""
+        """Return factor means (n, r) and covariances (n, r * r) of rows; ``known`` has floats."""
         r = self.L.shape[1]
         inner = known @ (self._squares() / self.psi[:, None])
         P = np.linalg.inv(inner.reshape(-1, r, r) + np.eye(r))
@@ -129,7 +129,7 @@ class FactorCovariance:
         return mean, P.reshape(-1, r * r)
 
     def shifts(self, E: Floats, known: Mask) -> Pair:
-        """Shift and variance of each entry of a row, given its other known labels."""
+        """Return shift and variance of each entry, given the other known labels of its row."""
         c, r = self.L.shape
         shift, variance = np.zeros(E.shape), np.zeros(E.shape)
         for rows in row_blocks(len(known), 8.0 * (4 * r * r + 10 * c)):
@@ -147,13 +147,13 @@ LabelCovariance = DenseCovariance | FactorCovariance
 
 
 def residuals(T: NDArray[Any], F: Floats) -> tuple[Floats, Mask]:
-    """Residuals ``t - f``, which are zero at missing entries, and the mask of known entries."""
+    """Return residuals ``t - f``, with 0 at missing entries, and the mask of known entries."""
     known = T != 0
     return np.where(known, T - F, 0.0), known
 
 
 def conditional_moments(covariance: LabelCovariance, T: Any, F: Floats) -> Pair:
-    """Mean and variance of each entry given the features and the *other* known labels."""
+    """Return mean and variance of each entry, given the features and the *other* known labels."""
     E, known = residuals(T, F)
     shift, variance = covariance.shifts(E, known)
     return np.where(known, T, F) + shift, variance
@@ -161,27 +161,27 @@ def conditional_moments(covariance: LabelCovariance, T: Any, F: Floats) -> Pair:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows whose blocks of the covariance, or of the precision matrix, are inverted in one call."""
+    """Rows for which blocks of the covariance or precision matrix are inverted in one call."""
 
     rows: Index
-    known: bool  # whether the blocks are those of known labels
+    known: bool  # whether blocks contain the known labels, not the missing labels
     index: Index  # (p, k), the known or missing labels of each of p patterns
     valid: Mask  # (p, k), False for padding
     pattern: Index  # (b,), the pattern of each row
 
     def blocks(self, matrix: Floats) -> Floats:
-        """Blocks of a c x c matrix, of shape (p, k, k), padded with the identity."""
+        """Return the blocks (p, k, k) of a c x c matrix, padded with the identity."""
         found = matrix[self.index[:, :, None], self.index[:, None, :]]
         both = self.valid[:, :, None] & self.valid[:, None, :]
         return np.where(both, found, np.eye(self.index.shape[1]))
 
     def gather(self, values: Floats) -> Floats:
-        """Entries (b, k) of the labels of each row's pattern from (b, c); zero where padded."""
+        """Select from (b, c) the entries (b, k) of each row's labels; zero where padded."""
         found = np.take_along_axis(values, self.index[self.pattern], axis=1)
         return np.where(self.valid[self.pattern], found, 0.0)
 
     def scatter(self, values: Floats, n_labels: int) -> Floats:
-        """Inverse of :meth:`gather`, from (b, k) to (b, c); zero for other labels."""
+        """Invert :meth:`gather`: write (b, k) to (b, c), with zeros for other labels."""
         found = np.zeros((len(values), n_labels))
         values = np.where(self.valid[self.pattern], values, 0.0)
         np.put_along_axis(found, self.index[self.pattern], values, axis=1)
@@ -189,7 +189,7 @@ class Batch:
 
 
 def batches(known: Mask) -> Iterator[Batch]:
-    """Batches of rows within the memory, by known or missing labels, whichever are fewer."""
+    """Return batches that fit into memory, with blocks of known or missing labels (the fewer)."""
     n, c = known.shape
     packed = np.ascontiguousarray(np.packbits(known, axis=1))
     _, pattern = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_inverse=True)
@@ -201,16 +201,16 @@ def batches(known: Mask) -> Iterator[Batch]:
     while start < n:
         side = by_known[order[start]]
         end = start + int(np.searchsorted(by_known[order[start:]], side, side="right"))
-        # Rows are sorted by size, so the batch ends at the last row that fits with its own size.
+        # Rows are sorted by block size, and each row needs as much memory as the largest block.
         reach = np.arange(1, end - start + 1)
         k = size[order[start:end]]
         bytes_needed = 8.0 * reach * (4 * k * k + 4 * k * c + 12 * c)
         stop = start + max(int(np.searchsorted(bytes_needed, MEMORY, side="right")), 1)
-        # All rows of a batch cost as much as the largest, so sizes should be similar.
+        # Every row costs as much as the row with the largest block, so sizes should be similar.
         near = int(np.searchsorted(k, 1.25 * k[0] + 2, side="right"))
         stop = min(stop, start + near)
         rows = order[start:stop]
-        # Rows of one pattern are adjacent, and patterns are numbered in this order.
+        # Rows with the same pattern are adjacent; patterns are numbered in this order.
         new = np.append(True, np.diff(pattern[rows]) != 0)
         first, which = np.flatnonzero(new), np.cumsum(new) - 1
         named = known[rows[first]] if side else ~known[rows[first]]
@@ -222,17 +222,17 @@ def batches(known: Mask) -> Iterator[Batch]:
 
 
 def row_blocks(n_rows: int, bytes_a_row: float) -> Iterator[slice]:
-    """Slices of rows whose intermediate results fit into the memory."""
+    """Return slices of rows for which intermediate results fit into memory."""
     step = max(int(MEMORY / bytes_a_row), 1)
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
 def quick_covariance(T: Signs, F: Floats) -> LabelCovariance:
-    """Covariance of the residuals of signs and scores, with limited computing time."""
+    """Estimate the covariance of residuals between signs and scores, in limited time."""
     n, c = T.shape
     E, known = residuals(T, F)
-    if c > MAX_DENSE:  # factors that are fitted to a sample of the rows
+    if c > MAX_DENSE:  # factors are fitted to a sample of the rows
         some = slice(0, max(int(WORK / (100.0 * c)), 2000))
         return em_factor(E[some], known[some], min(RANK, c - 1), rounds=5)[0]
     start, work = DenseCovariance(pairwise_covariance(E, known)), float(n) * c**3 / WORK
@@ -252,19 +252,19 @@ def out_of_fold_moments(T: Signs, F: Floats, folds: Index) -> Pair:
 
 
 def _variances(E: Floats, known: Mask) -> Floats:
-    # One more residual of size 1 is added: otherwise a label with one class observed would have
-    # almost no variance, and one entry of the other class would outweigh all other labels.
+    # A residual of size 1 is added. Otherwise, a label with one observed class would have
+    # almost no variance, and an entry of the other class would outweigh all other labels.
     return np.asarray((np.sum(E * E, axis=0) + 1.0) / (known.sum(axis=0) + 1.0))
 
 
 def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats:
-    """Covariance from pairwise moments that are shrunk by their noise; positive definite."""
+    """Return a positive definite covariance from pairwise moments, shrunk by their noise."""
     known, squares = mask.astype(np.float64), E * E
     times = np.maximum(known.T @ known, 1.0)
     S = (E.T @ E) / times
     noise = ((squares.T @ squares) / times - S * S) / times
     S = S * np.maximum(1.0 - shrinkage * noise / np.maximum(S * S, 1e-300), 0.0)
-    # The result has the variances d, and no eigenvalue of its correlation matrix is near zero.
+    # The variances are d, and the eigenvalues of the correlation matrix are bounded away from 0.
     scale = np.sqrt(_variances(E, mask))
     correlation = S / (scale[:, None] * scale[None, :])
     np.fill_diagonal(correlation, 1.0)
@@ -278,7 +278,7 @@ def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats
 def em_dense(
     E: Floats, mask: Mask, start: DenseCovariance, *, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[DenseCovariance, list[float]]:
-    """Covariance by EM, with an inverse Wishart prior, and the objective of each round."""
+    """Return a covariance by EM with an inverse Wishart prior, and the objective by iteration."""
     # The completed residuals and the covariances of missing entries follow from the gradient.
     n, history = max(len(mask), 1), []
     nu, enough = PRIOR * n, tol * int(mask.sum())
@@ -298,7 +298,7 @@ def em_dense(
 def em_factor(
     E: Floats, mask: Mask, rank: int, *, ridge: float = RIDGE, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[FactorCovariance, list[float]]:
-    """Low-rank factors by EM, and the objective of each round (docs/research/imputing.md)."""
+    """Return low-rank factors by EM, and the objective by iteration."""
     n, c = E.shape
     known, d = mask.astype(np.float64), _variances(E, mask)
     seen, squares = np.sum(known, axis=0), np.sum(E * E, axis=0)
@@ -328,7 +328,7 @@ def em_factor(
 
 
 def _first_factors(E: Floats, mask: Mask, d: Floats, rank: int) -> FactorCovariance:
-    """Initial factors: singular vectors of the residuals, scaled by the shares of known entries."""
+    """Return initial factors: singular vectors of residuals, scaled by the observed shares."""
     scale, n = np.sqrt(d), max(len(mask), 1)
     rate = np.maximum(mask.mean(axis=0), 1.0 / n)
     _, values, vectors = randomized_svd(E / scale, rank, n_iter=4, random_state=0)

@@ -18,8 +18,8 @@ Mask = NDArray[np.bool_]
 
 
 def plain_probability(scores: NDArray[Any]) -> Floats:
-    """Probability that corresponds to a least-squares score, without calibration."""
-    # A score that was fitted to -1/+1 estimates E[t|x] = 2 p - 1; this agrees to first order.
+    """Return the uncalibrated probability for a least-squares score."""
+    # A score fitted to -1/+1 estimates E[t|x] = 2 p - 1, which this formula matches to first order.
     return 0.5 * (1.0 + np.tanh(np.asarray(scores, dtype=np.float64)))
 
 
@@ -34,14 +34,14 @@ class Calibrator:
     def fit(
         self, scores: Floats, T: Signs, weights: Floats | None = None, *, flat: bool = True
     ) -> Self:
-        """Fit to held-out scores (or NaN); with ``flat``, labels without a curve get their rate."""
+        """Fit to held-out scores; with ``flat``, labels without a map get their observed rate."""
         weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
         known = (T != 0) & np.isfinite(scores)
         curves = [
             self._fit_label(scores[rows, k], T[rows, k] > 0, weights[rows, k])
             for k, rows in enumerate(known.T)
         ]
-        # The curves of all labels are stored in a few arrays, which are written to model files.
+        # The maps of all labels are stored in a few arrays, because model files contain them.
         self.fitted_labels = np.array([curve is not None for curve in curves], dtype=bool)
         fitted = [curve for curve in curves if curve is not None]
         one, two = (np.concatenate([np.zeros(0), *(curve[k] for curve in fitted)]) for k in (0, 1))
@@ -58,7 +58,7 @@ class Calibrator:
     def _fit_label(
         self, scores: Floats, positive: Mask, weights: Floats
     ) -> tuple[Floats, Floats] | None:
-        """Return slope and offset of a label, or the knots of its curve; None if the fit fails."""
+        """Return slope and offset of a label's map, or its knots; None if the fit fails."""
         n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
         if not n_positive or not n_negative:
             return None
@@ -71,7 +71,7 @@ class Calibrator:
         # Imported here, because it takes a third of the time of importing this library.
         from sklearn.linear_model import LogisticRegression
 
-        # With Platt's targets the curve is finite even if scores separate the classes. A fractional
+        # Platt's targets keep the slope finite even if scores separate the classes. A fractional
         # target is represented by two weighted copies of the row.
         target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
         column = np.concatenate([scores, scores])[:, None]
@@ -79,11 +79,11 @@ class Calibrator:
         weight = np.concatenate([target * weights, (1 - target) * weights])
         logistic = LogisticRegression(C=1e6, max_iter=1000)
         logistic.fit(column, answer, sample_weight=weight)
-        # A decreasing curve would reverse the order of the scores, and is due to noise.
+        # A decreasing map would reverse the order of the scores, and is due to noise.
         return (logistic.coef_[0], logistic.intercept_) if logistic.coef_[0, 0] > 0 else None
 
     def predict(self, scores: NDArray[Any]) -> Floats:
-        """Probabilities by the curve, the observed rate, or :func:`plain_probability`."""
+        """Return probabilities by the map, the observed rate, or :func:`plain_probability`."""
         result = np.where(np.isnan(self.rates), plain_probability(scores), self.rates)
         if self.method == "sigmoid":
             labels = self.fitted_labels
@@ -95,21 +95,21 @@ class Calibrator:
         return result
 
     def polygons(self) -> Iterator[tuple[int, Floats, Floats]]:
-        """Labels with isotonic curves, and the scores and probabilities of their knots."""
+        """Yield each label with an isotonic map, and the scores and probabilities of its knots."""
         ends = np.cumsum(self.lengths)
         labels = np.flatnonzero(self.fitted_labels)
         for k, start, end in zip(labels, ends - self.lengths, ends, strict=True):
             yield int(k), self.scores[start:end], self.probabilities[start:end]
 
 
-# With fewer positives the best threshold is mostly noise, and often below all scores.
+# Minimum number of positives; with fewer, the best threshold is mostly noise.
 FEWEST_POSITIVES = 5
 
 
 def best_f1_thresholds(
     scores: Floats, T: Signs, weights: Floats | None = None, min_positives: int = FEWEST_POSITIVES
 ) -> Floats:
-    """Threshold of each label that maximizes F1 on held-out scores; 0 with few positives."""
+    """Return the threshold of each label with the best F1 on held-out scores, or 0."""
     thresholds = np.zeros(T.shape[1])
     weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
     for k in range(T.shape[1]):
@@ -134,11 +134,11 @@ def best_f1_thresholds(
 
 # Decision rules: the best F1 by label, F1 by row, or share of rows without an error.
 THRESHOLD_RULES = ("f1", "f1_samples", "subset_accuracy")
-CUTS = 200  # candidates for a common threshold
+CUTS = 200  # number of candidates for a threshold shared by all labels
 
 
 def best_thresholds(rule: str, scores: Floats, T: Signs, weights: Floats | None = None) -> Floats:
-    """Thresholds that are best by a rule on held-out scores; rules for rows have a common one."""
+    """Return the best thresholds by a decision rule; rules for rows share one threshold."""
     if rule == "f1":
         return best_f1_thresholds(scores, T, weights)
     known = (T != 0) & np.isfinite(scores)
@@ -163,18 +163,18 @@ def best_thresholds(rule: str, scores: Floats, T: Signs, weights: Floats | None 
 # Assumed ratio of the error rates of missing and known entries. It is above one because calibration
 # was fitted to the known entries (docs/research/imputing.md).
 SEEN = 1.1
-# Number of predictions from which a label has a bound of its own.
+# Minimum number of predictions for a bound of a single label.
 ENOUGH = 500
-# Candidates for the share of wrong labels, and number of bins of confidence.
+# Candidates for the share of wrong labels, and number of confidence bins.
 SHARES, BINS = np.geomspace(0.001, 0.3, 20), 200
-# Share of the entries that counts as most confident, and probability above which an observed label
-# is suspected to be wrong.
+# Share of entries that are called most confident, and the probability of an error from which an
+# observed label is a suspected error.
 CONFIDENT, SUSPECT = 0.2, 0.5
 
 
 @dataclass(frozen=True)
 class CompletionSummary:
-    """Numbers of missing labels that were filled and left, and their expected error rates.
+    """Counts of filled and unfilled missing labels, and the expected error rates of filled labels.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class CompletionSummary:
         Number of missing labels that were not filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
         Expected error rates of all filled labels, of those filled with yes, and of those filled
-        with no, with implied labels. NaN if there are none, or without ``max_error_rate``.
+        with no, including implied labels. NaN if there are none, or without ``max_error_rate``.
     n_implied : int
         Number of missing labels that follow from known ones by the ``rules`` of the estimator.
     """
@@ -205,7 +205,7 @@ class CompletionSummary:
     def of(
         cls, missing: Mask, chosen: Mask, positive: Mask, expected: Floats, implied: Any = False
     ) -> Self:
-        """Summarize chosen entries with the ``expected`` numbers of wrong no and wrong yes."""
+        """Summarize chosen entries; ``expected`` holds the expected numbers of errors."""
         implied, chosen = missing & implied, missing & chosen
         filled = np.array([(chosen & ~positive).sum(), (chosen & positive).sum()])
         sums = zip([expected.sum(), *expected[::-1]], [filled.sum(), *filled[::-1]], strict=True)
@@ -268,7 +268,7 @@ class ErrorRateBound:
 
     @classmethod
     def fit(cls, confidence: Floats, positive: Mask, T: NDArray[Any]) -> Self:
-        """Fit to predictions of known entries with signs ``T``; all arrays have shape (n, c)."""
+        """Fit to predictions for known entries with signs ``T``; all arrays have shape (n, c)."""
         known, wrong = T != 0, (T > 0) != positive
         sides = [known & ~positive, known & positive]
         size = max(int((side & wrong).sum()) for side in sides)
@@ -288,10 +288,10 @@ class ErrorRateBound:
         max_error_rate: float | tuple[float, float],
         right: Mask | bool = False,
     ) -> tuple[Mask, Floats]:
-        """Select entries to fill; return also their expected numbers of wrong no and wrong yes.
+        """Return the entries to fill, and the expected numbers of errors among no and among yes.
 
-        ``max_error_rate`` bounds the error rates of yes and of no; a pair gives each its own bound.
-        The predictions of other entries that are known to be ``right`` count as filled, too.
+        ``max_error_rate`` bounds the error rates of yes and of no; a pair sets separate bounds.
+        Predictions of other entries that are known to be ``right`` also count as filled.
         """
         yes, no = np.broadcast_to(max_error_rate, 2).tolist()
         lowest, errors = self._bounds(confidence, positive, missing, (no, yes), right)
@@ -299,14 +299,14 @@ class ErrorRateBound:
         return chosen, np.array([errors[chosen & side].sum() for side in (~positive, positive)])
 
     def least(self, confidence: Floats, positive: Mask, missing: Mask) -> float:
-        """Return the lowest ``max_error_rate`` at which an entry is filled; 1 if there is none."""
+        """Return for each entry the lowest ``max_error_rate`` that fills it; 1 if none does."""
         lowest, _ = self._bounds(confidence, positive, missing, (1.0, 1.0))
         return float(lowest.min(initial=1.0))
 
     def _bounds(
         self, confidence: Floats, positive: Mask, missing: Mask, levels: Any, right: Any = False
     ) -> tuple[Floats, Floats]:
-        """Lowest rate at which each entry is filled (inf if known), and errors at ``levels``."""
+        """Return the lowest rate that fills each entry (inf if known), and errors at ``levels``."""
         right = np.broadcast_to(right, missing.shape)
         lowest = np.where(missing, 0.0, np.inf)
         errors = np.zeros(missing.shape)
@@ -334,7 +334,7 @@ class ErrorRateBound:
         return lowest, errors
 
     def _groups(self, side: int, used: Mask) -> Iterator[tuple[Index, int, Floats, bool]]:
-        """Used labels, predictions, errors, and whether a label is in a pool."""
+        """Yield each group's labels, predictions and errors, and whether the group is a pool."""
         confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
             yield labels, int(self.n[side]), confidence, False
@@ -348,7 +348,7 @@ class ErrorRateBound:
 
 
 def check_max_error_rate(value: Any) -> tuple[float, float]:
-    """Checked error rates for yes and for no."""
+    """Check ``max_error_rate``, and return the rates for yes and for no."""
     parts = value if isinstance(value, (tuple, list)) else (value, value)
     numbers = all(isinstance(part, Real) and not isinstance(part, bool) for part in parts)
     if len(parts) != 2 or not numbers or not all(0 <= part <= 1 for part in parts):
@@ -363,7 +363,7 @@ def check_max_error_rate(value: Any) -> tuple[float, float]:
 class LabelErrors:
     r"""Observed entries, sorted by the probability that their label is wrong.
 
-    Observed labels rarely contradict confident predictions, but do so at least at the rate e of
+    Observed labels rarely contradict confident predictions, but at least at the rate e of
     wrong labels. Labels with the margin :math:`m = |\log p / (1 - p)|` of the predicted probability
     p contradict the prediction at the rate
 
@@ -408,7 +408,7 @@ class LabelErrors:
 
     @classmethod
     def of(cls, T: NDArray[Any], p: NDArray[Any]) -> Self:
-        """Find errors in signs ``T``; probabilities must not depend on the entry itself."""
+        """Find label errors in ``T``; each probability must not depend on its own entry."""
         row, label = np.nonzero(T)
         observed = T[row, label] > 0
         p = p[row, label]
@@ -425,7 +425,7 @@ class LabelErrors:
         return cls(row, label, observed, probability, false_alarms, contradicted)
 
     def _given(self, conflicts: Iterable[tuple[int, Index]]) -> Self:
-        """Return the errors if at least one of these labels of each of these rows is wrong."""
+        """Return the errors, given that each of these rows has an error among these labels."""
         p, order = self.probability.copy(), np.argsort(self.row, kind="stable")
         rows = self.row[order]
         for row, labels in conflicts:
@@ -438,7 +438,7 @@ class LabelErrors:
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
-    """Mask labels that are probably wrong and should not be evidence about other labels."""
+    """Return a mask of probable label errors, which must not be used to predict other labels."""
     # With the share e of contradictions among the most confident predictions, a label whose
     # opposite has probability r is wrong with probability e (r - e) / ((1 - 2 e)(1 - r)).
     against = np.where(T > 0, 1 - p, p)
@@ -451,7 +451,7 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
 
 
 def _mistaken(margin: Floats, contradicts: Mask) -> Floats:
-    """Probability that labels are wrong, given margins of predictions and contradictions."""
+    """Return probabilities of label errors, from margins of predictions and contradictions."""
     from scipy.optimize import minimize  # imported here, because loading it is slow
 
     parts = np.array_split(np.argsort(margin), min(BINS, max(len(margin), 1)))
@@ -461,7 +461,7 @@ def _mistaken(margin: Floats, contradicts: Mask) -> Floats:
 
     def loss(at: Floats, e: float) -> float:
         k = e + (1 - 2 * e) * expit(-at[0] - np.exp(at[1]) * middle)
-        # The penalty assumes calibrated predictions (a = 0, b = 1) if there are few labels.
+        # With few labels, the penalty keeps a near 0 and b near 1, as for calibrated predictions.
         return float(0.5 * at @ at - np.sum(x * np.log(k) + (n - x) * np.log1p(-k)))
 
     at, losses, found = np.zeros(2), [], []

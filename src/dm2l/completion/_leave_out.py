@@ -20,20 +20,20 @@ from dm2l.completion._covariance import (
 )
 from dm2l.labels._entries import EntryWeights, Signs
 
-# Largest leverage h: residuals are divided by 1 - h.
+# Upper limit of the leverage h, because residuals are divided by 1 - h.
 MOST = 0.98
-# With a higher mean leverage, cross-validation replaces the closed form, which is too optimistic
-# because it knows only the share of known entries of each label (benchmarks/completion.py).
+# Above this mean leverage, cross-validation replaces the closed form, which is too optimistic
+# because it uses only the share of known entries of each label (benchmarks/completion.py).
 TOO_BENT = 0.5
 RIDGE_FOLDS, STEPS = 5, 30
-# Tolerance of the gradient of ridge solutions, whose error is divided by 1 - h too.
+# Tolerance of the gradient of ridge solutions, because errors are also divided by 1 - h.
 TOL = 0.01
 # Up to this number of features, or rows of a kernel matrix, leverages are exact. Otherwise they are
 # estimated by random projections (benchmarks/coupling_cost.py).
 EXACT, EXACT_ROWS = 256, 1500
 PROJECTIONS = 128
-_WIDTH = 512  # columns at a time, for exact leverages
-ROUNDS = 3  # of joint fits
+_WIDTH = 512  # number of columns processed together for exact leverages
+ROUNDS = 3  # maximum number of EM iterations of joint fits
 
 
 def fitted_leverages(
@@ -45,14 +45,14 @@ def fitted_leverages(
     exact: bool = False,
     weights: Floats | None = None,
 ) -> Any:
-    """Leverages of known entries on their own scores (docs/research/imputing.md)."""
+    """Return the leverage of each known entry on its own score (docs/research/imputing.md)."""
     xp, rho = features.xp, factor.rho
     h: Any = 0.0
     kernel = isinstance(factor, KernelPreconditioner)
     if isinstance(factor, KernelPreconditioner) and (exact or len(known) <= EXACT_ROWS):
         h = factor.leverages()
     elif not kernel and (exact or features.size <= EXACT):
-        # Scores of the weights R'^-1 are the rows of Phi R'^-1.
+        # The leverages are sums of squares of the rows of Phi R'^-1.
         eye = np.eye(features.size)
         for start in range(0, features.size, _WIDTH):
             at = factor.to_weights(asarray_like(eye[:, start : start + _WIDTH], features.example))
@@ -61,7 +61,7 @@ def fitted_leverages(
         size = len(known) if kernel else features.size
         signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(size, PROJECTIONS))
         signs = asarray_like(signs, features.example)
-        if kernel:  # Hutchinson's estimator of the diagonal of the map from gradients to scores
+        if kernel:  # Hutchinson's estimator of the diagonal of the map from gradients to scores.
             each = signs * features.scores(factor.step(signs))
         else:
             each = xp.astype(features.scores(factor.to_weights(signs)), xp.float64) ** 2
@@ -85,7 +85,7 @@ def fitted_leverages(
 
 
 def without_own_row(targets: NDArray[Any], F: Floats, h: Floats) -> Floats:
-    """Leave-one-out scores, whose residuals are ``e / (1 - h)``."""
+    """Return leave-one-out scores, which have the residuals ``e / (1 - h)``."""
     return np.asarray(targets - (targets - F) / (1.0 - np.minimum(h, MOST)))
 
 
@@ -99,7 +99,7 @@ def leave_one_out_scores(
     exact: bool = False,
     entries: EntryWeights | None = None,
 ) -> Any:
-    """Leave-one-out scores of masked ridge for known entries, as a numpy array."""
+    """Return leave-one-out scores of masked ridge for known entries as a numpy array."""
     # The intercept is computed from all rows. If a positive of a rare label were left out, the
     # intercept would be lower, and positives would get lower scores than negatives.
     known, entries = T != 0, entries or EntryWeights()
@@ -114,7 +114,7 @@ def leave_one_out_scores(
     if features.intercept and weights is None:
         h = h - 1.0 / np.maximum(problem.n * known.mean(axis=0), 1.0)
     elif features.intercept and weights is not None:
-        share = problem.n / weights.max(axis=1).sum()  # these rows may be a sample
+        share = problem.n / weights.max(axis=1).sum()  # the rows of ``X`` may be a sample
         h = h - weights / np.maximum(share * weights.sum(axis=0), weights.max(axis=0))
     F = np.asarray(to_numpy(features.scores(factor.to_weights(V))), np.float64)
     unseen = without_own_row(T if entries.targets is None else entries.targets, F, h)
@@ -124,8 +124,8 @@ def leave_one_out_scores(
 def out_of_fold_scores(
     problem: Problem, factor: Preconditioner, T: Signs, V: Any, entries: EntryWeights
 ) -> Any:
-    """Out-of-fold scores of masked ridge for known entries, and plain scores for missing ones."""
-    # Folds do not start from the solution V, because it was fitted to the rows left out, too.
+    """Return out-of-fold scores of known entries; missing entries keep their plain scores."""
+    # Folds do not start from the solution V, because it was also fitted to the held-out rows.
     features = problem.features
     W = factor.to_weights(V)
     F = to_numpy(float64(features.scores(W)))
@@ -150,7 +150,7 @@ def out_of_fold_scores(
 def learn_jointly(
     problem: Problem, T: Signs, W: Any, factor: Preconditioner, entries: EntryWeights | None = None
 ) -> tuple[Any, Floats, Preconditioner]:
-    """Solution without norms, leave-one-out scores and factor, by EM with these scores."""
+    """Return a solution without norms, its leave-one-out scores and its factor, by EM."""
     # The E-step imputes missing entries by conditional means. The M-step is ridge with complete
     # targets, so that all labels share one factor. The problem keeps these targets, but the groups
     # of its nuclear norms are those of observed positives.
@@ -177,10 +177,10 @@ def learn_jointly(
 def _fill(
     T: Signs, goal: NDArray[Any], unseen: Floats, F: Floats, trust: float | None = None
 ) -> tuple[Floats, float]:
-    """Targets with shrunk conditional means at missing entries, and the shrinkage factor."""
+    """Return targets with shrunk conditional means at missing entries, and the shrinkage."""
     use, scores = (T != 0) & np.isfinite(unseen), np.where(np.isfinite(unseen), unseen, F)
     signs = np.where(use, T, 0)
-    if trust is None:  # slope of residuals on out-of-fold conditional shifts
+    if trust is None:  # regression slope of residuals on out-of-fold conditional shifts
         folds = np.random.default_rng(0).permutation(len(T)) % FOLDS
         shift = (out_of_fold_moments(signs, scores, folds)[0] - scores)[use]
         slope = (signs - scores)[use] @ shift / max(shift @ shift, 1e-300)

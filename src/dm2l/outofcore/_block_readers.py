@@ -18,12 +18,12 @@ from dm2l.io._svmlight_file import SvmlightRows
 from dm2l.io._table import CsvFile, open_parquet, translate_arrow_errors
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-# A function that starts a pass, the number of rows if known, and the names of the features.
+# A function that starts a pass, the number of rows (None if unknown), and the feature names.
 Source = tuple[Callable[[], Iterator[Sequence[Any]]], int | None, list[str] | None]
 
 
 def mapped_arrays(path: Any, labels: Any = None, **options: Any) -> tuple[Any, Any] | None:
-    """Map rows and labels of npy or npz files into memory; None for other formats."""
+    """Memory-map the rows and labels of npy or npz files; return None for other formats."""
     suffix = suffix_of(path) if isinstance(path, (str, os.PathLike)) else ""
     if suffix not in (".npy", ".npz"):
         return None
@@ -36,12 +36,12 @@ def mapped_arrays(path: Any, labels: Any = None, **options: Any) -> tuple[Any, A
     else:
         X, Y = map_array(path), map_array(labels)
     if X.ndim != 2:
-        raise ValueError(f"X must be an array of two dimensions, got {X.ndim}.")
+        raise ValueError(f"X must be a 2-dimensional array, got {X.ndim} dimensions.")
     return X, Y
 
 
 def table_reader(path: Any, labels: Any, **options: Any) -> Source:
-    """Return a reader of one or several files, in the format of the suffix of the first one."""
+    """Return a reader of files in the format given by the suffix of the first file."""
     files = [Path(one) for one in ([path] if isinstance(path, (str, os.PathLike)) else path)]
     if not files:
         raise ValueError("The list of files to read is empty; pass at least one path.")
@@ -51,11 +51,11 @@ def table_reader(path: Any, labels: Any, **options: Any) -> Source:
         if suffix in suffixes:
             return reader(files, labels, **options)
     known = ", ".join((*PARQUET, *TEXT, *SVMLIGHT, ".npy", ".npz"))
-    raise ValueError(f"{files[0]} has no suffix of a format that row blocks can read: {known}.")
+    raise ValueError(f"{files[0]} has no suffix that row blocks can read; use one of {known}.")
 
 
 def _columns(tables: Any, files: Any, labels: Any, drop: Any) -> tuple[list[str], list[str]]:
-    """Names of the features and labels of tables, which must have the same columns."""
+    """Return names of features and labels of tables; all tables must have the same columns."""
     names, where = tables[0], str(files[0])
     for other, path in zip(tables, files, strict=True):
         if other != names:
@@ -87,7 +87,7 @@ def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = N
     length = block_rows(rows, d)
 
     def numbers(column: Any) -> NDArray[Any]:
-        """Values of a column, with NaN for null."""
+        """Return the values of a column, with NaN for null."""
         if column.null_count and not types.is_floating(column.type):
             column = column.cast("float64")
         return np.asarray(column.to_numpy(zero_copy_only=False))
@@ -96,7 +96,7 @@ def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = N
         for path in files:
             with open_parquet(path, pre_buffer=False) as file:
                 for groups, size in _portions(file.metadata, length):
-                    # Iterate portion by portion: pyarrow frees memory when an iteration ends.
+                    # An iterator per portion, because pyarrow frees memory when an iterator ends.
                     batches = file.iter_batches(batch_size=size, row_groups=groups, columns=wanted)
                     while True:
                         with translate_arrow_errors(path):
@@ -111,7 +111,7 @@ def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = N
 
 
 def _portions(metadata: Any, rows: int) -> Iterator[tuple[list[int], int]]:
-    """Row groups that are read together, and the number of rows of the blocks cut from them."""
+    """Yield row groups to read together, and the number of rows of the blocks cut from them."""
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     groups: list[int] = []
     total = 0
@@ -136,7 +136,7 @@ def csv_blocks(
     cutoffs: str | Iterable[str] = (),
 ) -> Source:
     frame = require("pandas", "io").DataFrame
-    # The same objects serve all passes, because only the first pass counts the cells of rows.
+    # All passes use the same objects, because only the first pass counts the cells of rows.
     options: dict[str, Any] = {"separator": separator, "skip_blanks": True, "whole": False}
     tables = [CsvFile(path, **options) for path in files]
     features, named = _columns([table.names for table in tables], files, labels, drop)

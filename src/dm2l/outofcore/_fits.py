@@ -1,4 +1,4 @@
-"""Fits to row blocks, arrays and streams, by Gram statistics or by passes over the rows."""
+"""Fits to row blocks, arrays and streams by Gram statistics or by passes over the rows."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -24,12 +24,12 @@ from dm2l.outofcore._statistics import GramStatistics, RowStatistics
 Strategy = Literal["memory", "statistics", "passes"]
 
 CANDIDATES = 4  # number of candidate rows per landmark of a Nystroem approximation
-EVALUATIONS = 40  # number of evaluations of the objective in a typical fit
-LABEL_SHARE = 0.2  # work per label for its Gram matrices, relative to one Gram matrix of all rows
-# Rows in memory are fitted in memory unless statistics save this factor and this much work.
+EVALUATIONS = 40  # assumed number of evaluations of the objective in a fit
+LABEL_SHARE = 0.2  # cost per label of its Gram matrices, relative to a Gram matrix of all rows
+# For rows in memory, statistics are used only if they save this factor and this many operations.
 FACTOR, MULTIPLICATIONS = 3.0, 1e10
-BLOCK = 6 * 8_000_000  # numbers in a block and in its temporaries
-UNKNOWN = 4 * 2**30  # bytes that are assumed to be free if the system does not report them
+BLOCK = 6 * 8_000_000  # number of values in a block and its intermediate results
+UNKNOWN = 4 * 2**30  # assumed free memory in bytes if the system does not report it
 
 
 def fit_sums(
@@ -40,7 +40,7 @@ def fit_sums(
     X: Any,
     last: WarmStart | None,
 ) -> SolverResult:
-    """Fit all learnable labels; the model has the dtype of ``X``."""
+    """Fit all learnable labels, with a model in the dtype of ``X``."""
     constant = constant_scores(*statistics.weights)
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
@@ -75,18 +75,18 @@ def _coupled(
     Phi = float64(feature_map.transform(X))
     features = Features(Phi, bool(fitting.fit_intercept)).centre(problem.offset)
     scores, known = np.full(T.shape, np.nan), T[:, learnable]
-    # Approximate scores would depend on the offset, and so on the first block.
+    # Approximate leverages would depend on the offset, and therefore on the first block.
     scores[:, learnable] = fitting.leave_one_out(problem, fit.solution, features, known, exact=True)
     return replace(fit, leave_one_out_scores=scores, sample=(X, T))
 
 
 def sample_size(fitting: Trainer) -> int:
-    """Number of sampled rows that a fit needs."""
+    """Return the number of sampled rows that a fit needs."""
     return MAX_ROWS if fitting.coupling == "residual" else 0
 
 
 def seen_rows(X: Any, T: Signs) -> Any:
-    """Rows with an observed label; all rows if no row has one."""
+    """Return the rows with an observed label, or all rows if there are none."""
     seen = (T != 0).any(axis=1)
     return X if seen.all() or not seen.any() else X[seen]
 
@@ -101,7 +101,7 @@ def _check_observed(labels: LabelMatrix, *, stacklevel: int) -> None:
 
 @dataclass
 class Stream:
-    """Features and Gram statistics of rows that arrive block by block."""
+    """Feature map and Gram statistics of rows that arrive block by block."""
 
     config: Trainer
     feature_map: FeatureMap
@@ -142,7 +142,7 @@ class Stream:
         whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
 
     def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
-        """Fit to all rows so far; the model has the dtype of ``X``."""
+        """Fit to all rows so far, with a model in the dtype of ``X``."""
         statistics = self.statistics
         make = partial(StatisticsProblem, statistics)
         fit = fit_sums(self.config, statistics, make, self.feature_map, X, last)
@@ -152,8 +152,8 @@ class Stream:
 def fit_source(
     fitting: Trainer, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
 ) -> SolverResult:
-    """Fit to row blocks by statistics or by passes."""
-    # The first block determines the features; landmarks may need more blocks.
+    """Fit a model to row blocks by statistics or by passes."""
+    # The first block determines the feature map; Nystroem landmarks may need more blocks.
     wanted = CANDIDATES * fitting.n_components if fitting.approximation == "nystroem" else 0
     found: list[Any] = []
     for X, T, *_ in [first] if len(first.T) >= wanted else source:
@@ -168,7 +168,7 @@ def fit_source(
 def fit_arrays(
     fitting: Trainer, X: Any, T: Signs, strategy: str, last: WarmStart | None, weights: Any
 ) -> SolverResult:
-    """Fit to rows in memory by statistics or by passes."""
+    """Fit a model to rows in memory by statistics or by passes."""
     if is_non_numpy(X):
         raise TypeError("Gram statistics need numpy arrays. Convert X to numpy.")
     refuse(fitting.needs_rows)
@@ -182,7 +182,7 @@ def fit_arrays(
 def _fit_blocks(
     fitting: Trainer, blocks: Iterable[Any], sample: Any, strategy: str, last: WarmStart | None
 ) -> SolverResult:
-    """Fit to blocks; the rows ``sample`` determine the features."""
+    """Fit a model to blocks; the rows in ``sample`` determine the feature map."""
     feature_map = fitting.fixed_map(sample)
     example = sample[:0]
     kind = GramStatistics if strategy == "statistics" else RowStatistics
@@ -207,7 +207,7 @@ def _fit_blocks(
 
 
 def collect(source: RowBlocks) -> tuple[Any, Signs, EntryWeights | None]:
-    """Read all rows of a source into memory, with their weights if there are any."""
+    """Read all rows of a source into memory, with their weights or None."""
     rows, signs, weights = zip(*source, strict=True)
     X, T = stacked(list(rows)), np.concatenate(signs)
     _check_observed(replace(source.labels, signs=T), stacklevel=6)
@@ -226,9 +226,9 @@ def _features_of(feature_map: FeatureMap, labels: NDArray[np.bool_] | None, bloc
 
 
 def _gather(blocks: Any, add_block: Callable[..., tuple[RowStatistics]]) -> RowStatistics:
-    """Gather the statistics of the rows with a learnable label."""
-    # Remote blocks are counted first, so that every worker knows the learnable labels. Local blocks
-    # are read a second time if the statistics include rows without a learnable label.
+    """Gather the statistics of all rows with an observed entry of a learnable label."""
+    # For remote blocks, labels are counted first, because workers need the learnable labels. Local
+    # blocks are read a second time if the statistics include rows without a learnable label.
 
     def here(learnable: NDArray[np.bool_] | None = None) -> Any:
         statistics = None
@@ -259,7 +259,7 @@ def _add_block(
     learnable: NDArray[np.bool_] | None = None,
     n_rows: int = 0,
 ) -> tuple[RowStatistics]:
-    """Add a block to statistics; ``n_rows`` in all blocks limits the rows of the sample."""
+    """Add a block to the statistics; ``n_rows``, the total number of rows, limits the sample."""
     Phi = _features_of(feature_map, None, block).X
     if statistics is None:
         statistics = kind(Phi.shape[1], block.T.shape[1], sample)
@@ -278,19 +278,19 @@ def choose_strategy(
 ) -> Strategy:
     """Return the cheapest strategy that fits into memory.
 
-    ``at_hand`` means that the rows are in memory already, and ``remote`` that they cannot be moved
+    ``at_hand`` means that the rows are already in memory; ``remote`` means that they cannot be read
     into memory.
     """
     budget = 0.5 * available_memory(UNKNOWN) if max_memory is None else max_memory
     n, m, c = 1_000_000 if n_rows is None else n_rows, n_features + 1, n_labels
     block = 0 if at_hand else BLOCK
     sample = min(MAX_ROWS * (n_features + 4 * c), MAX_BYTES / 8)
-    # Numbers that each strategy holds: all rows; two Gram matrices per label; or one Gram matrix of
-    # the features and those of the scores.
+    # Number of values in memory: all rows; two Gram matrices per label; or one Gram matrix of
+    # the features and all Gram matrices of the scores.
     rows = n * ((1 if at_hand else 2) * m + 3 * c) + block
     grams = 2 * c * m**2 + 3 * m * c**2 + block + sample
     scores = 3 * m**2 + 2 * (c + 1) * c**2 + 30 * m * c + block + sample
-    # Multiplications of a fit in memory and of a fit by statistics.
+    # Number of multiplications in a fit in memory and in a fit by statistics.
     square = n * m**2 / 2
     by_rows = square + EVALUATIONS * n * c * (2 * m + c)
     by_grams = square * (1 + LABEL_SHARE * c) + EVALUATIONS * c**2 * m * (m + 2 * c)
@@ -298,7 +298,7 @@ def choose_strategy(
         saved = by_rows - by_grams
         pays = by_rows > FACTOR * by_grams and saved > MULTIPLICATIONS
         return "statistics" if pays and 8 * grams <= budget else "memory"
-    # From fast to slow: passes read every row twice per evaluation.
+    # From fast to slow, because passes read every row twice per evaluation.
     sizes: dict[Strategy, float] = {"memory": rows, "statistics": grams, "passes": scores}
     if n_rows is None or remote:
         del sizes["memory"]
@@ -311,7 +311,7 @@ def choose_strategy(
 def source_strategy(
     config: Trainer, source: RowBlocks, strategy: str, max_memory: float | None, needs_rows: str
 ) -> str:
-    """Return the strategy for row blocks; ``needs_rows`` is the reason to need all rows, or ""."""
+    """Return the strategy for row blocks; ``needs_rows`` says why all rows are needed, or is ""."""
     if strategy == "memory" or (strategy == "auto" and needs_rows):
         return "memory"
     if strategy != "auto":
@@ -325,7 +325,7 @@ def source_strategy(
 
 
 def refuse(reason: str) -> None:
-    """Raise an error if there is a reason why a model cannot be fitted block by block."""
+    """Raise an error if ``reason`` says why a model cannot be fitted block by block."""
     if reason:
         what = f"This model cannot be fitted block by block: {reason}."
         raise ValueError(f"{what} To read all rows into memory, use strategy='memory'.")

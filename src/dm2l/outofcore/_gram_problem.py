@@ -1,4 +1,4 @@
-"""The objective, computed from Gram statistics or from passes over row blocks."""
+"""The optimization problem, computed from Gram statistics or by passes over row blocks."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ Reducer = Callable[[Callable[[Any], Part]], Part]
 
 
 class ScoreGrams(NamedTuple):
-    """Loss at some weights, Gram matrices of the scores (per group and in total), and a cache."""
+    """Loss, Gram matrices of the scores (per label and in total), and a cache."""
 
     loss: float
     grams: Array
@@ -32,7 +32,7 @@ class ScoreGrams(NamedTuple):
 
 
 class GramProblem:
-    """A ``SmoothProblem`` computed from sums over rows, with an offset subtracted from features."""
+    """A ``SmoothProblem`` computed from sums over rows; an offset is subtracted from features."""
 
     # ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, and its gradient is
     # ``Phi_k'F_k (F_k'F_k)^(-1/2)``. The last row of the weights is the intercept, if there is one.
@@ -41,7 +41,7 @@ class GramProblem:
     example: Any = np.empty(0)
     right: Callable[[], Array]  # Phi'T
     product: Callable[[Array], Array]  # Phi'(O * Phi W)
-    scores: Callable[[Array, bool], ScoreGrams]  # at some weights, with Gram matrices or without
+    scores: Callable[[Array, bool], ScoreGrams]  # for given weights, with or without Gram matrices
     pull: Callable[..., Array]  # gradient of the loss plus ``sum_k G_kW A_k`` for factors ``A_k``
 
     def __init__(
@@ -64,7 +64,7 @@ class GramProblem:
         self.rho = observed / (self.n * self.n_labels)
         self.at_zero = 0.5 * observed
         self._total = statistics.rows.gram
-        # Rows of small weight would otherwise give negative curvature.
+        # Otherwise, rows of small weight would cause negative curvature.
         self.heights, self.ranks = np.maximum(heights, ranks), ranks
         self.lambda_d = float(lambda_d) if local and self.heights.any() else 0.0
         self.concave = bool(discriminant) and self.lambda_d > 0
@@ -76,7 +76,7 @@ class GramProblem:
         self._workers = workers
 
     def ridge(self) -> Array:
-        """Masked ridge solution by conjugate gradients."""
+        """Return the masked ridge solution by conjugate gradients."""
         W, settled = ridge_by_steps(self)
         if not settled:
             what = "Conjugate gradients did not reach a relative gradient of 1e-8, because alpha"
@@ -86,18 +86,18 @@ class GramProblem:
         return np.asarray(W)
 
     def gram(self, of: Array | None = None) -> Array:
-        """``Phi'Phi``, or another Gram matrix; without an intercept, of the original features."""
+        """Return ``Phi'Phi`` or ``of``; without an intercept, for the original features."""
         gram = self._total if of is None else of
         return gram if self.intercept else moved(gram, self.offset)[:-1, :-1]
 
     def to_original(self, W: Array, sign: int = -1) -> Array:
-        """Convert weights for the features less the offset into weights for the features."""
+        """Convert weights for features minus the offset to weights for the original features."""
         if not self.intercept:
             return W
         return np.vstack([W[:-1], W[-1:] + sign * (self.offset @ W[:-1])[None, :]])
 
     def from_original(self, W: Array) -> Array:
-        """Convert weights for the features into weights for the features less the offset."""
+        """Convert weights for the original features to weights for features minus the offset."""
         return self.to_original(W, 1)
 
     def evaluate(
@@ -125,7 +125,7 @@ class GramProblem:
         return Evaluation(value, exact, gradient, local.curvature)
 
     def _local(self, grams: Array, norm: Any, curvature: bool) -> Evaluation:
-        """Norms of all groups, computed in threads; ``gradient`` is a list of stacks."""
+        """Return the norms of all groups, computed in threads; ``gradient`` is a list of stacks."""
         heights, ranks = self.heights, self.ranks
         parts: list[Any] = [slice(None)]
         if self._workers > 1 and 10.0 * len(heights) * self.n_labels**3 > WORTH_SHARING:
@@ -151,7 +151,7 @@ class GramProblem:
     def linearize(self, W: Array) -> Array:
         at = self.scores(W, True)
         eigenvalues, vectors = np.linalg.eigh(at.grams[-1])
-        # Smaller eigenvalues of a Gram matrix are rounding errors.
+        # Smaller eigenvalues of the Gram matrix are rounding errors.
         safe = eigenvalues > 1e-14 * max(float(eigenvalues[-1]), 0.0)
         roots = np.where(safe, 1.0 / np.sqrt(np.where(safe, eigenvalues, 1.0)), 0.0)
         factors = np.zeros_like(at.grams)
@@ -160,7 +160,7 @@ class GramProblem:
 
 
 class StatisticsProblem(GramProblem):
-    """The objective from Gram statistics, in about ``2 c^2 d^2`` operations per evaluation."""
+    """The problem for Gram statistics, with about ``2 c^2 d^2`` operations per evaluation."""
 
     def __init__(self, statistics: GramStatistics, *parameters: float, **options: Any) -> None:
         chosen, groups = statistics.learnable, statistics.groups
@@ -171,13 +171,13 @@ class StatisticsProblem(GramProblem):
         super().__init__(statistics, observed, heights, ranks, *parameters, **options)
         complete = (statistics.positives + statistics.negatives)[chosen]
         if np.all(complete == complete.max()) and np.isclose(self.rho, 1.0, rtol=1e-12):
-            self.rho = 1.0  # the preconditioner compares it with exactly 1
+            self.rho = 1.0  # the preconditioner tests for exactly 1
         self._covered = statistics.positive_rows.gram
-        # Sums of the positive rows less sums of the negative rows.
+        # Sums over positive rows minus sums over negative rows.
         self._border = (2.0 * statistics.G[chosen, :, -1] - self.H[:, :, -1]).T
 
     def _lift(self, W: Array) -> Array:
-        # A model without intercept needs one for the offset: ``XW = (X - 1o')W + 1 o'W``.
+        # Without an intercept, the offset still needs one: ``XW = (X - 1o')W + 1 o'W``.
         return W if self.intercept else np.vstack([W, self.offset @ W])
 
     def _lower(self, gradient: Array) -> Array:
@@ -220,7 +220,7 @@ class StatisticsProblem(GramProblem):
         HU, GU = at.kept
         gradient = HU - self._border if loss else np.zeros_like(HU)
         if factors is not None:
-            # One matrix product adds up all groups.
+            # A single matrix product adds up all groups.
             k, size, c = GU.shape
             gradient += GU.transpose(1, 0, 2).reshape(size, k * c) @ factors.reshape(k * c, c)
         return self._lower(gradient)
@@ -235,7 +235,7 @@ class StatisticsProblem(GramProblem):
 
 
 def sum_over_blocks(blocks: Iterable[Any], change: Any, function: Callable[[Any], Part]) -> Part:
-    """Sum of ``function(change(block))`` over blocks."""
+    """Return the sum of ``function(change(block))`` over blocks."""
     total: Part = ()
     for block in blocks if change is None else map(change, blocks):
         part = function(block)
@@ -244,7 +244,7 @@ def sum_over_blocks(blocks: Iterable[Any], change: Any, function: Callable[[Any]
 
 
 def _open_block(block: Block, W: Array, intercept: bool) -> tuple[Any, Array, Any, Any]:
-    """Features, scores and targets (times roots of the row weights), and the roots."""
+    """Return features, scores and targets, each times the roots of the weights, and the roots."""
     Phi, T, weights = block
     Phi = Phi if sp.issparse(Phi) else np.asarray(Phi, dtype=np.float64)
     F = np.asarray(Phi @ W[:-1] + W[-1] if intercept else Phi @ W)
@@ -255,7 +255,7 @@ def _open_block(block: Block, W: Array, intercept: bool) -> tuple[Any, Array, An
 
 
 def score_sums(block: Block, W: Array, *, intercept: bool, norms: bool = True) -> Part:
-    """Loss of a block and Gram matrices of its scores, for the first pass of an evaluation."""
+    """Return a block's loss and Gram matrices of scores, for the first pass of an evaluation."""
     _, F, targets, _ = _open_block(block, W, intercept)
     T = block.T
     residual = F * (T != 0) - targets
@@ -279,7 +279,7 @@ def gradient_sums(
     loss: bool = True,
     targets: bool = True,
 ) -> Part:
-    """Gradient of a block, for the second pass of an evaluation."""
+    """Return the gradient of a block, for the second pass of an evaluation."""
     Phi, F, goal, root = _open_block(block, W, intercept)
     T = block.T
     D = F * (T != 0) if loss else np.zeros_like(F)
@@ -287,7 +287,7 @@ def gradient_sums(
         D -= goal
     if factors is not None:
         positive = T > 0
-        # The last factor belongs to the rows with any positive label.
+        # The last factor belongs to the rows with any observed positive.
         for k, some in enumerate([positive.any(axis=1), *positive.T], start=-1):
             rows = np.flatnonzero(some)
             D[rows] += F[rows] @ factors[k]
@@ -297,7 +297,7 @@ def gradient_sums(
 
 
 class PassProblem(GramProblem):
-    """The objective from passes over row blocks, in which ``reduce`` adds up the blocks."""
+    """The problem for passes over row blocks; ``reduce`` computes sums over the blocks."""
 
     def __init__(
         self, reduce: Reducer, statistics: RowStatistics, *parameters: float, **options: Any
@@ -310,7 +310,7 @@ class PassProblem(GramProblem):
         self._reduce = reduce
 
     def _gradient(self, W: Array, **terms: Any) -> Array:
-        # ``W`` are weights for the features; the gradient is for the features less the offset.
+        # ``W`` refers to the original features; the gradient refers to features minus the offset.
         function = partial(gradient_sums, W=W, intercept=self.intercept, **terms)
         (gradient,) = self._reduce(function)
         if not self.intercept:

@@ -1,4 +1,4 @@
-"""Gram matrices of the rows of every label, computed from products that labels share."""
+"""Gram matrices of the observed rows of every label, with products shared by labels."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,30 +14,30 @@ from dm2l.labels._entries import Signs
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Minimum number of rows in a block, and number of labels that then share products. Products of
-# fewer than a few hundred rows are slow (benchmarks/blocks.py --tune).
+# Minimum number of rows in a block, and number of labels that share products in such a block.
+# Products of fewer than a few hundred rows are slow (benchmarks/blocks.py --tune).
 SHARING = ((12_000, 3), (1_500, 2), (0, 1))
-PIECE = 1024  # number of rows that are gathered and multiplied together
-MAX_PENDING = 16  # maximum number of label patterns whose rows wait in a separate Gram matrix
+PIECE = 1024  # number of rows that are copied and multiplied together
+MAX_PENDING = 16  # maximum number of label patterns with a separate Gram matrix
 
 
 def square(Phi: Any) -> Array:
-    """``Phi'Phi`` as a dense matrix."""
-    product = Phi.T @ Phi  # numpy recognizes the transpose and does half the work
+    """Return ``Phi'Phi`` as a dense matrix."""
+    product = Phi.T @ Phi  # numpy recognizes the transpose and computes only half of the product
     return np.asarray(product.toarray() if sp.issparse(product) else product)
 
 
 def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
-    """Gram matrix of some rows."""
+    """Return the Gram matrix of some rows."""
     if sp.issparse(Phi):
         return square(Phi[rows])
-    # Gather pieces that are still in the cache when they are multiplied.
+    # Pieces are small enough to be in the processor's cache when they are multiplied.
     m = Phi.shape[1]
     pieces, product = np.empty((min(PIECE, len(rows)), m)), np.empty((m, m))
     total: Array | None = None
     for start in range(0, len(rows), PIECE):
         some = rows[start : start + PIECE]
-        # With this mode, numpy writes directly into `out`.
+        # With this mode, numpy writes to `out` without a temporary copy.
         part = np.take(Phi, some, axis=0, out=pieces[: len(some)], mode="clip")
         np.matmul(part.T, part, out=product)
         total = product.copy() if total is None else np.add(total, product, out=total)
@@ -47,8 +47,8 @@ def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
 def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int) -> tuple[Array, Array]:
     """Add a block to ``H`` and ``G``; return the Gram matrices of all rows and of positive rows.
 
-    Rows with the same signs in two or three labels form a cell, whose Gram matrix is computed once;
-    the matrix of the largest cell follows from the total.
+    Rows with the same signs in two or three labels form a cell. The Gram matrix of each cell is
+    computed once; the Gram matrix of the largest cell follows from the total.
     """
     n, c = T.shape
     width = next(labels for rows, labels in SHARING if n >= rows)
@@ -74,7 +74,7 @@ def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int) -> tup
         return others, largest
 
     side = partial(square_of_rows, Phi, np.flatnonzero(covered != many))
-    # Every task writes to its own matrices.
+    # Each task writes to separate matrices.
     with one_blas_thread():
         tasks: list[Callable[[], Any]] = [first, side, *(partial(further, g) for g in groups[1:])]
         total, smaller, *rest = run_all(tasks, workers)
@@ -84,7 +84,7 @@ def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int) -> tup
 
 
 def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
-    """Return the Gram matrices of cells of some labels; None for a skipped largest cell."""
+    """Return the Gram matrices of the cells of some labels; None for the skipped largest cell."""
     states = np.asarray(T + 1, dtype=np.uint8)  # 0 negative, 1 missing, 2 positive
     powers = 3 ** np.arange(T.shape[1], dtype=np.uint8)
     codes = (states * powers).sum(axis=1, dtype=np.uint8)
@@ -98,7 +98,7 @@ def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
 
 
 def _spread(gram: Array, cell: int, H: Array, G: Array) -> None:
-    """Add the Gram matrix of a cell to the matrices of all labels observed in its rows."""
+    """Add a cell's Gram matrix to the matrices of all labels that are observed in the cell."""
     for label in range(len(H)):
         cell, state = divmod(cell, 3)
         if state != 1:
@@ -108,11 +108,11 @@ def _spread(gram: Array, cell: int, H: Array, G: Array) -> None:
 
 
 class LearnableRows:
-    """Gram matrix of the rows that have an entry in at least one learnable label."""
+    """Gram matrix of the rows with an observed entry in at least one learnable label."""
 
-    # Only the last block shows which labels are learnable. Until then, rows without a learnable
-    # label wait in a Gram matrix per pattern of labels. If there are too many patterns, all waiting
-    # rows are included.
+    # Which labels are learnable is known only after the last block. Until then, rows without a
+    # learnable label are kept in a Gram matrix per pattern of labels. If there are too many
+    # patterns, all of these rows are included.
 
     def __init__(self, size: int, n_labels: int) -> None:
         self.gram = np.zeros((size, size))
@@ -120,7 +120,7 @@ class LearnableRows:
         self.pending: dict[bytes, Array] = {}
 
     def add(self, Phi: Any, entries: Mask, learnable: Mask, gram: Array) -> None:
-        """Add the rows that have any entry; ``gram`` is their Gram matrix."""
+        """Add rows with any observed entry; ``gram`` is their Gram matrix."""
         waiting = entries.any(axis=1) & ~entries[:, learnable].any(axis=1)
         if waiting.any():
             rows = np.flatnonzero(waiting)
@@ -134,7 +134,7 @@ class LearnableRows:
         self.settle(learnable)
 
     def settle(self, learnable: Mask) -> None:
-        """Include the waiting rows of labels that have become learnable."""
+        """Include the waiting rows whose labels have become learnable."""
         self.counted |= learnable
         crowded = len(self.pending) > MAX_PENDING
         for pattern in list(self.pending):
@@ -144,7 +144,7 @@ class LearnableRows:
                 self.counted |= labels
 
     def combine(self, other: Self, sign: float, learnable: Mask) -> None:
-        """Add or subtract all rows of another object."""
+        """Add or subtract the rows of another object."""
         self.gram += sign * other.gram
         if sign > 0:
             self.counted |= other.counted
@@ -156,5 +156,5 @@ class LearnableRows:
         self.settle(learnable)
 
     def each(self) -> list[Array]:
-        """All Gram matrices, of included and of waiting rows."""
+        """Return all Gram matrices of included and of waiting rows."""
         return [self.gram, *self.pending.values()]

@@ -1,4 +1,4 @@
-"""A random sample of the rows of a stream, from which label correlations are estimated."""
+"""A random sample of the rows of a stream, for estimating label correlations."""
 
 from typing import Any, NamedTuple, Self
 
@@ -11,21 +11,21 @@ from dm2l.completion._completer import row_digests, row_keys
 from dm2l.labels._entries import Signs
 from dm2l.outofcore._source import stacked
 
-# More rows do not improve the covariance between labels, and would take longer than a second.
+# More rows would not improve the label covariance, and would take longer than a second.
 MAX_ROWS = 20_000
-# Bytes of the sample, including temporaries of the correlation: some bytes per label of each row.
+# Memory limit of the sample, including intermediate results of a few bytes per row and label.
 MAX_BYTES = 2**27
 _LABEL = 32
 _CSR = ("data", "indices", "indptr")
-# Names of the arrays of a sample in a file.
+# Names of the arrays that store a sample in a file.
 MEMBERS = [f"sample_{name}" for name in ("limits", "X", *_CSR, "shape", "T", "ranks", "weights")]
-_NOTHING = 1e-9  # weights below this are rounding errors of subtracted rows
+_NOTHING = 1e-9  # smaller weights are rounding errors of subtracted rows
 
 
 class _Rows(NamedTuple):
     X: Any
     T: Signs
-    ids: NDArray[np.uint64]  # (n, 2): the key of a row, and a hash of its labels
+    ids: NDArray[np.uint64]  # (n, 2), a hash of each row and a hash of its labels
     ranks: NDArray[np.float64]
     weights: NDArray[np.float64]
 
@@ -35,12 +35,12 @@ class _Rows(NamedTuple):
 
 
 class RowSample:
-    """A bounded sample of the rows with an observed label: all rows with a rank below a limit."""
+    """A bounded sample of the rows with an observed label: all rows whose rank is below a limit."""
 
-    # The rank of a row, between 0 and 1, is a hash of the row. The sample therefore does not depend
-    # on the order or the blocks of the rows, equal rows are stored once with a weight, and a row
-    # that is subtracted is recognized. The limit never rises, so the sample contains all rows below
-    # it. With forgetting, a row of weight w has its hash divided by w as its rank (priority
+    # The rank is a hash of the row between 0 and 1. The sample therefore does not depend
+    # on the order or the blocks of rows, equal rows are stored once with a weight, and
+    # subtracted rows are recognized. The limit never rises, so the sample contains all rows below
+    # it. With forgetting, the rank of a row of weight w is its hash divided by w (priority
     # sampling).
 
     def __init__(self, most: int = MAX_ROWS, below: float = np.inf) -> None:
@@ -49,21 +49,21 @@ class RowSample:
         self._parts: list[_Rows] = []
 
     def expect(self, rows: int) -> None:
-        """Lower the limit in advance for at least ``rows`` rows."""
+        """Lower the limit in advance if at least ``rows`` rows are expected."""
         if rows > 2 * self.most:
-            # The limit allows for seven standard deviations more than needed.
+            # The limit allows for seven standard deviations of the number of sampled rows.
             spare = self.most + 7.0 * self.most**0.5
             self.below = min(self.below, spare / rows)
 
     def add(self, X: Any, T: Signs, weights: NDArray[np.float64] | None = None) -> Self:
-        """Add rows of inputs, dense or CSR, and their signs; a weight of two counts as two rows."""
+        """Add rows (dense or CSR) and their signs; a row of weight two counts as two rows."""
         if not self.below:
             return self
         keys = row_keys(row_digests(X), T)
         ranks = keys / 2.0**64
         chosen = np.flatnonzero((T != 0).any(axis=1) & (ranks < self.below))
         smallest = np.unique(ranks[chosen])
-        if len(smallest) > self.most:  # lower the limit first, to copy fewer rows of a large block
+        if len(smallest) > self.most:  # lower the limit first, so that fewer rows are copied
             self.below = float(smallest[self.most])
             chosen = chosen[ranks[chosen] < self.below]
         if len(chosen):
@@ -83,7 +83,7 @@ class RowSample:
         ]
 
     def combine(self, other: Self, sign: int) -> bool:
-        """Add or subtract a sample; if a row is not found, empty the sample and return False."""
+        """Add or subtract a sample; if a row is missing, empty this sample and return False."""
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)
         if sign > 0:
@@ -102,7 +102,7 @@ class RowSample:
         return found
 
     def _settle(self, allowed: int = 0) -> None:
-        """Join equal rows and keep the smallest ranks, if there are more than ``allowed`` rows."""
+        """Merge equal rows; of more than ``allowed`` rows, keep those with the smallest ranks."""
         self._parts = [part for part in self._parts if len(part.T)]
         if sum(len(part.T) for part in self._parts) <= allowed:
             return
@@ -115,7 +115,7 @@ class RowSample:
         first = np.flatnonzero(np.append(True, (ids[1:] != ids[:-1]).any(axis=1)))
         ranks = np.minimum.reduceat(joined.ranks[order], first)
         weights = np.add.reduceat(joined.weights[order], first)
-        # A subtracted row that is not in the sample has an infinite rank.
+        # Subtracted rows that are not in the sample get an infinite rank.
         left = np.flatnonzero((weights > _NOTHING) | np.isinf(ranks))
         left = left[np.argsort(ranks[left], kind="stable")]
         ranks, chosen = ranks[left], order[first[left]]
@@ -129,9 +129,9 @@ class RowSample:
         self._parts = [rows] if len(rows.T) else []
 
     def rows(self, width: int = 0) -> tuple[Any, Signs] | None:
-        """Inputs and signs, each row repeated by its weight; None if there are no rows.
+        """Return inputs and signs with each row repeated by its weight; None if there are no rows.
 
-        ``width`` is the number of numbers that the caller computes per row; it limits the rows.
+        ``width`` is the number of values that the caller computes per row, and limits the rows.
         """
         self._settle()
         if not self._parts:
@@ -142,8 +142,8 @@ class RowSample:
         weights = part.weights * (chance.max() / chance)
         size = np.maximum(_bytes(part, np.arange(len(u))), 8.0 * width)
         share = min(1.0, self.most / weights.sum(), MAX_BYTES / (weights @ size))
-        # Fractions are rounded up or down by another hash of the row, because the ranks of all
-        # rows of the sample are small.
+        # Fractional weights are rounded up or down by another hash, because the ranks of all
+        # sampled rows are small.
         luck = (part.ids.sum(axis=1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) / 2.0**64
         times = np.floor(weights * share + luck).astype(np.intp)
         if (times == 1).all():
@@ -152,10 +152,10 @@ class RowSample:
         return found.X, found.T
 
     def state(self) -> dict[str, Any]:
-        """The sample as a dictionary of arrays."""
+        """Return the sample as a dictionary of arrays."""
         self._settle()
         state: dict[str, Any] = {"limits": np.array([self.most, self.below])}
-        for part in self._parts:  # one part, or none
+        for part in self._parts:  # there is one part or none
             state |= {"X": part.X, "T": part.T, "ranks": part.ranks, "weights": part.weights}
             if sp.issparse(part.X):
                 X = state.pop("X")
@@ -164,7 +164,7 @@ class RowSample:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return the sample in a :meth:`state`, or an empty sample."""
+        """Return the sample stored in a :meth:`state`, or an empty sample."""
         most, below = state.get("sample_limits", (0, 0.0))
         self = cls(int(most), float(below))
         if "sample_T" in state:
@@ -186,7 +186,7 @@ class RowSample:
 
 
 def _bytes(part: _Rows, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Size of each row in bytes."""
+    """Return the size of each row in bytes."""
     X = part.X
     of_row = 12.0 * np.diff(X.indptr)[rows] if sp.issparse(X) else 8.0 * X.shape[1]
     return np.full(len(rows), of_row + float(_LABEL * part.T.shape[1]))

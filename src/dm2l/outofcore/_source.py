@@ -1,4 +1,4 @@
-"""Row blocks: sources of rows for repeated passes, and checks of each block."""
+"""Row blocks: sources that can be read repeatedly, and checks of each block."""
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ Read = Callable[[], Iterable[Sequence[Any]]]
 
 
 class Block(NamedTuple):
-    """Rows, the signs of their labels, and optional row weights."""
+    """Rows, signs of their labels, and optional row weights."""
 
     X: Any
     T: Signs
@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
 @contextmanager
 def naming_block(place: int) -> Iterator[None]:
-    """Add the number of the block, counted from 0, to errors."""
+    """Add the block number, counted from 0, to error messages."""
     try:
         yield
     except ValueError as error:
@@ -41,7 +41,7 @@ def naming_block(place: int) -> Iterator[None]:
 
 
 def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) -> Block:
-    """Check ``(X, Y, label_mask, sample_weight)`` of a block; the last two are optional."""
+    """Check a block ``(X, Y, label_mask, sample_weight)``; the last two are optional."""
     X, Y, mask, sample_weight = [*parts, None, None][:4]
     if is_non_numpy(X):
         raise TypeError("Row blocks must be numpy arrays or sparse matrices. Convert X to numpy.")
@@ -58,13 +58,13 @@ def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) ->
 
 
 def _indexable(part: Any) -> Any:
-    """Convert an array-like so that its rows can be sliced."""
+    """Convert an array-like to a type whose rows can be sliced."""
     part = part if part is None or hasattr(part, "shape") else np.asarray(part)
     return part.tocsr() if sp.issparse(part) else part
 
 
 def _first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:
-    """Yield blocks up to a number of rows, and cut the last one."""
+    """Yield blocks up to a total number of rows; the last block is cut."""
     for parts in blocks:
         n = parts[0].shape[0]
         if n >= rows:
@@ -145,7 +145,7 @@ class RowBlocks:
         self._known_rows = n_rows
         self._ahead = ahead
         self._n_features: int | None = None
-        self._passed: tuple[int, int] | None = None  # blocks and rows of the first complete pass
+        self._passed: tuple[int, int] | None = None  # blocks and rows of the first full pass
         self.feature_names: NDArray[np.object_] | None = None
 
     @classmethod
@@ -234,7 +234,7 @@ class RowBlocks:
         return source
 
     def head(self, rows: int) -> "RowBlocks":
-        """Return row blocks of the first ``rows`` rows."""
+        """Return row blocks with only the first ``rows`` rows."""
         check_count("rows", rows)
         classes = self._form.labels.classes if self._form.labels is not None else None
         first = RowBlocks(
@@ -264,7 +264,7 @@ class RowBlocks:
         if not self._ahead:
             yield from self._checked()
             return
-        # A thread reads only one block ahead, because that block is in memory, too.
+        # A thread reads only one block ahead, because each block takes memory.
         with closing(self._checked()) as blocks, ThreadPoolExecutor(1, "dm2l-blocks") as thread:
             following = thread.submit(next, blocks, None)
             while (block := following.result()) is not None:
@@ -287,7 +287,7 @@ class RowBlocks:
         self._finish_pass(count, total)
 
     def _finish_pass(self, count: int, total: int) -> None:
-        """Check that a pass returned as many blocks and rows as the first one."""
+        """Check that a pass returned as many blocks and rows as the first pass."""
         before = (count, total) if self._passed is None else self._passed
         if not total:
             raise ValueError(
@@ -302,14 +302,14 @@ class RowBlocks:
         self._passed = before
 
     def first(self) -> Block:
-        """Return the first block that has rows, without reading the others."""
+        """Return the first block with rows without reading later blocks."""
         with closing(self._checked()) as blocks:
-            # Without any rows, the end of the pass raises an error.
+            # If there are no rows, the end of the pass raises an error.
             return next(block for block in blocks if len(block.T))
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows; None if it is not known before the first pass."""
+        """Number of rows; None if unknown before the first pass."""
         return self._known_rows if self._passed is None else self._passed[1]
 
     @property
@@ -321,7 +321,7 @@ class RowBlocks:
 
     @property
     def labels(self) -> LabelMatrix:
-        """Classes, names and coding of the labels seen so far, in a matrix without rows."""
+        """Label matrix without rows that has the classes, names and coding read so far."""
         if self._n_features is None:
             self.first()
         return self._form.labels
@@ -333,8 +333,8 @@ class RowBlocks:
 
 
 class RemoteBlocks(RowBlocks):
-    """Row blocks on other machines, which apply functions to them and return small results."""
+    """Row blocks on other machines, which apply functions to blocks and return small results."""
 
     reducer: Callable[..., Any]  # returns a function that sums a given function over all blocks
-    counts: Callable[[], Any]  # observed positives and negatives per label, and observed rows
-    result_limit: Callable[[], float]  # bytes that the result of a block may have
+    counts: Callable[[], Any]  # observed positives and negatives per label; observed rows
+    result_limit: Callable[[], float]  # maximum size in bytes of the result of a block

@@ -1,4 +1,4 @@
-"""Gram statistics: the sums over rows that determine the objective."""
+"""Gram statistics: sums over rows that determine the objective."""
 
 import os
 import warnings
@@ -29,10 +29,10 @@ _MEMBERS = ("format", "begun", *_NAMES, *_WAITING, *MEMBERS)
 
 
 class RowStatistics:
-    """Counts of labels and the Gram matrix of the rows, collected before a fit by passes."""
+    """Label counts and the Gram matrix of the rows, collected before a fit by passes."""
 
-    # ``offset`` is subtracted from features, because columns far from zero would lose digits. A
-    # column of ones is added, so that the offset can be changed. ``weights`` (2, n_labels) are sums
+    # ``offset`` is subtracted from features, because large means would cause rounding errors. A
+    # column of ones allows changing the offset. ``weights`` (2, n_labels) are sums
     # of the weights of observed positives and negatives, without forgetting.
 
     def __init__(self, n_features: int, n_labels: int, sample: int = MAX_ROWS) -> None:
@@ -70,7 +70,7 @@ class RowStatistics:
         self.positives += (T > 0).sum(axis=0)
         self.negatives += (T < 0).sum(axis=0)
         if weights is not None:
-            # Rows are multiplied by the roots of their weights, so that all sums are weighted.
+            # Rows are multiplied by the roots of their weights, which gives weighted sums.
             Phi = scale_rows(Phi, np.sqrt(weights[seen]))
         self._add_grams(Phi, T, self.learnable if learnable is None else learnable)
         return self
@@ -94,7 +94,7 @@ class RowStatistics:
         return X, T
 
     def _features(self, X: Any, rows: NDArray[np.intp]) -> Any:
-        """Return rows minus the offset, in float64 and with a column of ones."""
+        """Return the rows minus the offset in float64, with a column of ones."""
         if sp.issparse(X):
             X = X[rows].astype(np.float64)
             _refuse_infinite(X.data)
@@ -127,7 +127,7 @@ class RowStatistics:
             raise TypeError(f"{text} got {type(other).__name__}.")
         for name in ("n_features", "n_labels"):
             if (mine := getattr(self, name)) != (its := getattr(other, name)):
-                raise ValueError(f"Statistics with {name}={mine} and {its} cannot be combined.")
+                raise ValueError(f"The statistics must have equal {name}, got {mine} and {its}.")
         if sign < 0:
             more = (other.positives > self.positives) | (other.negatives > self.negatives)
             if more.any():
@@ -169,11 +169,11 @@ class RowStatistics:
         return deepcopy(self)._combine(other, -1)
 
     def _squares(self) -> Array:
-        """Sums of squares of the columns over all rows; the last one is the sum of the weights."""
+        """Return the sum of squares of each column; the last value is the sum of the weights."""
         return np.asarray(sum(np.diagonal(gram) for gram in self.rows.each()))
 
     def _check_squares(self, other: Self) -> None:
-        """Reject rows that were never added, or whose removal leaves only rounding errors."""
+        """Raise an error for rows that were never added or whose removal leaves rounding errors."""
         before = self._squares()
         left = before - other._squares()
         excess = -left - 1e-9 * before  # far larger than rounding errors
@@ -182,7 +182,7 @@ class RowStatistics:
             name = "the column of ones" if column == self.n_features else f"feature {column}"
             raise ValueError(f"The sum of squares of {name} would be negative, {_FOREIGN}")
         kept = np.maximum(left[:-1], 0.0)
-        # Add roughly the default alpha. A single row that is left may equal the offset.
+        # Roughly the default alpha is added, because a single remaining row may equal the offset.
         kept += kept.sum() / max(float(left[-1]), 1.0)
         if left[-1] >= 1.5 and (_EPS * before[:-1] > 0.1 * kept).any():
             raise ValueError(
@@ -199,22 +199,22 @@ class RowStatistics:
         self.offset = np.array(offset, dtype=np.float64)
 
     def _grams(self) -> list[Array]:
-        """Return every Gram matrix or stack of Gram matrices."""
+        """Return all Gram matrices and stacks of Gram matrices."""
         return [*self._of_labels, *(gram for rows in self._rows for gram in rows.each())]
 
     @property
     def _of_labels(self) -> tuple[Array, ...]:
-        """Stacks of Gram matrices of single labels."""
+        """Return the stacks of Gram matrices per label."""
         return ()
 
     @property
     def learnable(self) -> NDArray[np.bool_]:
-        """Labels with both classes observed."""
+        """Mask of the labels with both classes observed."""
         return np.asarray((self.positives > 0) & (self.negatives > 0))
 
     @property
     def seen(self) -> Signs:
-        """Two rows of signs with the observed classes of every label."""
+        """Return two rows of signs that contain the observed classes of every label."""
         return np.array([self.positives > 0, -1 * (self.negatives > 0)], dtype=np.int8)
 
     @property
@@ -228,7 +228,7 @@ class RowStatistics:
         return float(self.rows.gram[-1, -1])
 
     def variances(self) -> Array:
-        """Variances of the features."""
+        """Return the variances of the features."""
         apart = self.rows.gram[-1, :-1] / self.weight
         squares = np.diagonal(self.rows.gram)[:-1] / self.weight
         return np.maximum(squares - apart**2, 0.0)
@@ -307,13 +307,13 @@ class GramStatistics(RowStatistics):
 
     @property
     def groups(self) -> NDArray[np.bool_]:
-        """Labels with a local norm: learnable labels, and labels whose positives are included."""
-        # Without local norms for all included positives, the objective would not be bounded.
+        """Mask of labels with a local norm: learnable, or with positives in included rows."""
+        # Without local norms for all included positives, the objective would have no lower bound.
         left = self.positive_rows.counted & (self.positives > 0)
         return np.asarray(self.learnable | left)
 
     def state(self) -> dict[str, Any]:
-        """The statistics as a dictionary of arrays and numbers, which are not copied."""
+        """Return the statistics as a dictionary of arrays and numbers without copies."""
         state = {"begun": self._begun} | {name: getattr(self, name) for name in _NAMES}
         for name, rows in zip(_ROWS, self._rows, strict=True):
             patterns = [np.frombuffer(pattern, dtype=bool) for pattern in rows.pending]
@@ -327,7 +327,7 @@ class GramStatistics(RowStatistics):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return the statistics in a :meth:`state` without copying its arrays."""
+        """Create statistics from a :meth:`state` without copying its arrays."""
         n_labels, size = state["H"].shape[:2]
         self = cls(size - 1, n_labels)
         self._begun = bool(state["begun"])
@@ -356,8 +356,8 @@ class GramStatistics(RowStatistics):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read the statistics from a file that :meth:`save` has written."""
-        from dm2l.io._matrix_files import read_members  # fits in memory do not need it
+        """Read statistics from a file written by :meth:`save`."""
+        from dm2l.io._matrix_files import read_members  # needed only for files
 
         try:
             state = read_members(path, _MEMBERS)
@@ -393,7 +393,7 @@ def _symmetric(name: str) -> bool:
 
 
 def _whole(triangle: Array, size: int) -> Array:
-    """Symmetric matrices from their upper triangles."""
+    """Return symmetric matrices given their upper triangles."""
     if triangle.shape[-1:] != (size * (size + 1) // 2,):  # check before allocating memory
         raise ValueError(f"a triangle of {size} rows has shape {triangle.shape}")
     upper = np.triu_indices(size)
@@ -404,13 +404,13 @@ def _whole(triangle: Array, size: int) -> Array:
 
 
 def _refuse_infinite(X: Array) -> None:
-    # Summing is faster than testing every value, and finds most finite arrays.
+    # If the sum is finite, all values are; summing is faster than testing every value.
     if not np.isfinite(X.sum()) and not np.isfinite(X).all():
         raise ValueError("X contains NaN or infinity; impute or drop such values.")
 
 
 def moved(gram: Array, shift: Array) -> Array:
-    """Gram matrix, with a column of ones, of the rows plus ``shift``."""
+    """Return the Gram matrix of the rows plus ``shift``, with a column of ones."""
     result = gram.copy()
     cross = np.outer(shift, gram[-1, :-1])
     result[:-1, :-1] += cross + cross.T + gram[-1, -1] * np.outer(shift, shift)

@@ -1,4 +1,4 @@
-"""Row blocks on a dask cluster, whose workers compute the sums that a fit needs."""
+"""Row blocks on a dask cluster, whose workers compute the sums for a fit."""
 
 from collections.abc import Callable
 from copy import copy, deepcopy
@@ -17,8 +17,8 @@ from dm2l.outofcore._source import Block, RemoteBlocks, naming_block, read_block
 
 __all__ = ["DaskBlocks"]
 
-FAN_IN = 8  # number of results that one task adds up
-# Graphs contain the weights of the model, which are large if there are many labels.
+FAN_IN = 8  # number of results that a task adds up
+# Task graphs contain the model weights, which are large with many labels.
 _LARGE_GRAPHS = partial(config.set, {"distributed.admin.large-graph-warning-threshold": "10GB"})
 
 
@@ -77,7 +77,7 @@ class DaskBlocks(RemoteBlocks):
         self._blocks: list[Any] | None = None
         self._counts: Any = None
         rows = sum(X.chunks[0]) if hasattr(X, "chunks") else np.nan
-        here, parts = self.client, self._parts  # a reference to self would be a cycle
+        here, parts = self.client, self._parts  # a reference to self would create a cycle
         super().__init__(
             lambda: (here.gather(here.compute(tasks)) for tasks in parts),
             n_rows=None if np.isnan(rows) else int(rows),
@@ -88,7 +88,7 @@ class DaskBlocks(RemoteBlocks):
         )
 
     def _tasks(self) -> list[Any]:
-        """Tasks that return checked blocks; the first call runs the checks on the workers."""
+        """Return tasks for checked blocks; the first call runs the checks on the workers."""
         if self._blocks is None:
             n_features = self.n_features
             parts, read = enumerate(self._parts), delayed(_read)
@@ -103,7 +103,7 @@ class DaskBlocks(RemoteBlocks):
                     with naming_block(place):
                         self._form.join(form)
             except BaseException:
-                # The traceback refers to the blocks and would keep them on the workers.
+                # The traceback would keep references to the blocks on the workers.
                 self.client.cancel([*found, *futures_of(checked)])
                 raise
             sizes, *counts = counted
@@ -113,13 +113,13 @@ class DaskBlocks(RemoteBlocks):
         return self._blocks
 
     def counts(self) -> Any:
-        """Observed positives and negatives per label, and the number of rows with either."""
+        """Return numbers of observed positives and negatives per label, and of observed rows."""
         self._tasks()
         return self._counts
 
     def result_limit(self) -> float:
-        """Bytes that the result of a block may have."""
-        # A worker holds several results and their sum.
+        """Return the maximum size in bytes of the result of a block."""
+        # A worker keeps several results and their sum in memory.
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [worker["memory_limit"] or np.inf for worker in workers]
         return min(limits, default=np.inf) / (FAN_IN + 3)
@@ -136,9 +136,9 @@ class DaskBlocks(RemoteBlocks):
         return partial(self._sum, tasks)
 
     def _sum(self, tasks: list[Any], function: Callable[[Any], Any]) -> tuple[Any, ...]:
-        """Sum ``function(block)`` over blocks, in a fixed order."""
-        # As a task, the function is sent once per worker instead of once per block, and dask
-        # recomputes it if a worker is lost.
+        """Return the sum of ``function(block)`` over blocks, added in a fixed order."""
+        # Passed as a task, the function is sent once per worker instead of once per block, and dask
+        # restores it if a worker is lost.
         shared = delayed(_same, traverse=False)(function)
         parts = [delayed(_applied)(shared, task) for task in tasks]
         while len(parts) > 1:
@@ -161,7 +161,7 @@ def _current(client: Any) -> Any:
 
 
 def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
-    """Tasks that return the rows, labels and mask of each block."""
+    """Return tasks for the rows, labels and mask of each block."""
     chunks = X.chunks[0] if hasattr(X, "chunks") else ()
     lists = {}
     for name, part in {"X": X, "Y": Y, "label_mask": label_mask}.items():
@@ -171,7 +171,7 @@ def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
             text = f"{name} must be a dask array or a dask data frame, got {type(part).__name__}."
             remedy = "Convert it with dask.array.from_array or dask.dataframe.from_pandas."
             raise TypeError(f"{text} {remedy}")
-        if hasattr(part, "rechunk"):  # blocks hold whole rows, and the same rows as X if known
+        if hasattr(part, "rechunk"):  # use whole rows and, if known, the block sizes of X
             same = {0: chunks} if chunks and sum(chunks) == part.shape[0] else {}
             part = part.rechunk(dict.fromkeys(range(1, part.ndim), -1) | same)
         lists[name] = list(np.ravel(part.to_delayed()))
@@ -203,7 +203,7 @@ def _applied(function: Callable[[Any], Any], block: Any) -> Any:
 
 def _added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     first, *others = parts
-    total = deepcopy(first)  # dask may use the parts again
+    total = deepcopy(first)  # copied, because dask may reuse the parts
     for part in others:
         total = tuple(map(iadd, total, part))
     return total

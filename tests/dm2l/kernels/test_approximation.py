@@ -592,7 +592,7 @@ def test_fourier_maps_are_those_of_numpy(convert, dtype):
 def test_other_columns_than_fitted_are_refused():
     fourier = FourierMap(0.3, 10, 0)
     fourier.fit(draw_rows(d=3))
-    with pytest.raises(ValueError, match="X has 4 columns, but FourierMap was fitted on 3"):
+    with pytest.raises(ValueError, match="X has 4 columns, but the model was fitted to 3"):
         fourier.transform(draw_rows(d=4))
 
 
