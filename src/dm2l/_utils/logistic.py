@@ -30,8 +30,8 @@ class LogisticProblem:
     penalty: Floats  # (p,)
     goal: Floats  # (c, p) or (p,)
     offset: Floats | float = 0.0
-    shared: bool = False  # all weights except the first, which belongs to the constant 1
-    nonnegative: bool = False  # all weights except the first
+    shared: bool = False  # whether labels share all weights except the first, the intercept
+    nonnegative: bool = False  # whether all weights except the intercept must be nonnegative
 
     def scores(self, W: Floats) -> Floats:
         """Return the log-odds (c, N) without the offset."""

@@ -39,7 +39,7 @@ from dm2l.labels._matrix import (
 )
 from dm2l.labels._parsing import read_values
 
-if TYPE_CHECKING:  # loaded when it is needed
+if TYPE_CHECKING:  # imported when it is needed
     from dm2l.labels._rules import LabelRules
 
 # Number of values hashed at a time, so that intermediate results stay in the processor's cache.
@@ -125,7 +125,7 @@ def row_digests(X: Any) -> Digests:
     keys = keys.view(np.int64)
     if sp.issparse(X):
         sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(_mixed(X.data) * keys[X.indices])])
-        found = sums[X.indptr[1:]] - sums[X.indptr[:-1]]  # all sums are modulo 2^64
+        found = sums[X.indptr[1:]] - sums[X.indptr[:-1]]  # sums overflow on purpose, modulo 2^64
         return found.view(np.uint64)
     # On the device of X: copying a kernel matrix from a GPU would take longer than factoring it.
     step, keys = _BLOCK // X.shape[1] + 1, asarray_like(keys, X)
@@ -203,7 +203,7 @@ class LabelCompleter:
     calibrator: Calibrator | None = None
     by_probability: bool = True  # whether decisions follow the probabilities of the calibrator
     training_rows: TrainingRows | None = None
-    # Searches and cross-validation use neither of these two, so they are fitted at the first use.
+    # Searches and cross-validation do not use the next two, so they are fitted at their first use.
     curves: _Fitted = _Fitted()  # provides probabilities if there is no calibrator
     correlation: _Fitted = _Fitted()  # label correlation, if ``coupling`` is used
     rules: LabelRules | None = None
@@ -235,8 +235,8 @@ class LabelCompleter:
             thresholds = np.full(T.shape[1], float(threshold or 0))
         if scores is not None:
             known, digests = np.where(learnable, T, 0), row_digests(X)
-            # Rows are ordered by content, so that the order of the input does not matter. Rows of a
-            # kernel matrix have no such order, because their columns are the rows too.
+            # Rows are ordered by content, so that their order in ``X`` does not matter. Rows of a
+            # kernel matrix cannot be ordered so, because its columns also depend on their order.
             keys = row_digests(known), row_keys(digests, known)
             order = None if pairwise else np.lexsort(keys)
             overfit = overfits(X, T, scores, own_scores, order)

@@ -162,7 +162,7 @@ class Combiner:
     weights_: Floats
     with_labels_: bool
     alone_: Combiner | None = None  # model of the features only; None if the scores are calibrated
-    # Final weights: intercept, log-odds with labels, log-odds from features, its positive part.
+    # Weights of 1, of log-odds with labels, of log-odds without, of positive log-odds with labels.
     final_: Floats | None = None
     calibrated = False  # whether scores are 2 p - 1 with calibrated probabilities p
 
