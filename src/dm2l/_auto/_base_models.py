@@ -23,8 +23,7 @@ from dm2l.labels._entries import EntryWeights, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.model_selection import selection_score
 
-# Seconds between two progress reports while labels are fitted one by one.
-SILENCE = 5.0
+SILENCE = 5.0  # seconds between two progress reports while labels are fitted one by one
 
 
 # Errors that base models raise for unsuitable data. LinAlgError is a ValueError.
@@ -161,19 +160,16 @@ SEARCHED = 24
 # Seconds on one core per nonzero entry and label, for ridge and for logistic regression on
 # wide sparse data (benchmarks/text.py).
 RIDGE, LOGISTIC = 2e-8, 1e-7
-# Maximum number of rows for nuclear norms and a kernel model on wide data.
-DUAL = 1000
+DUAL = 1000  # maximum number of rows for nuclear norms and a kernel model on wide data
 # Regularization of logistic regression: C times the mean squared length of a row.
 LENGTH = 20.0
-# Number of label entries to which the seconds in ``Effort`` refer.
-TYPICAL = 300_000
+TYPICAL = 300_000  # number of label entries to which the seconds in ``Effort`` refer
 # Maximum number of entries for converting a sparse matrix to dense for boosting.
 DENSE = 2e7
 # Maximum of rows^2 * columns for the Laplacian kernel, which is slow because it cannot use BLAS.
 MANHATTAN = 1e10
 FEWEST_TREES = 20
-# Number of folds after which a base model with negligible weight is dropped.
-TRIAL = 2
+TRIAL = 2  # number of folds after which a base model with negligible weight is dropped
 # Maximum number of labels for learning label covariance together with the weights.
 COUPLED = 100
 # Candidate weights of the nuclear norms, and the largest number of folds that select among them.

@@ -17,20 +17,16 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Pair = tuple[Floats, Floats]
 
-# Memory in bytes for the intermediate results of a batch of rows.
-MEMORY = 2.0**27
+MEMORY = 2.0**27  # memory in bytes for the intermediate results of a batch of rows
 # Lower limit of the eigenvalues of a correlation matrix before it is inverted.
 FLOOR = 0.01
 # Weight of the initial covariance relative to the number of rows (benchmarks/completion.py).
 PRIOR = 0.3
-# Ridge on the loadings of the factors, in rows (benchmarks/completion.py).
-RIDGE = 30.0
+RIDGE = 30.0  # ridge on the loadings of the factors, in rows (benchmarks/completion.py)
 # With more labels, low-rank factors are used, because a dense covariance costs (c / 2)^3 per row.
 MAX_DENSE, RANK = 200, 24
-# Value of rows * labels^3 for which an EM iteration takes about 0.1 seconds.
-WORK = 1e9
-# Number of folds for out-of-fold moments.
-FOLDS = 3
+WORK = 1e9  # value of rows * labels^3 for which an EM iteration takes about 0.1 seconds
+FOLDS = 3  # number of folds for out-of-fold moments
 
 
 @dataclass(frozen=True)

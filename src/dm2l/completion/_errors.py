@@ -163,8 +163,7 @@ def best_thresholds(rule: str, scores: Floats, T: Signs, weights: Floats | None 
 # Assumed ratio of the error rates of missing and known entries. It is above one because calibration
 # was fitted to the known entries (docs/research/imputing.md).
 SEEN = 1.1
-# Minimum number of predictions for a bound of a single label.
-ENOUGH = 500
+ENOUGH = 500  # minimum number of predictions for a bound of a single label
 # Candidates for the share of wrong labels, and number of confidence bins.
 SHARES, BINS = np.geomspace(0.001, 0.3, 20), 200
 # Share of entries that are called most confident, and the probability of an error from which an

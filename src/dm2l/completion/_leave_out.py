@@ -20,8 +20,7 @@ from dm2l.completion._covariance import (
 )
 from dm2l.labels._entries import EntryWeights, Signs
 
-# Upper limit of the leverage h, because residuals are divided by 1 - h.
-MOST = 0.98
+MOST = 0.98  # upper limit of the leverage h, because residuals are divided by 1 - h
 # Above this mean leverage, cross-validation replaces the closed form, which is too optimistic
 # because it uses only the share of known entries of each label (benchmarks/completion.py).
 TOO_BENT = 0.5

@@ -92,8 +92,7 @@ _FACTOR, _EDITED = 3.0, 8.0
 # Numbers of tags and attributes that are allowed in any file: for reading, and for editing, where
 # openpyxl takes 10 times as long per tag.
 _MARKS, _EDITED_MARKS = 2**20, 2**19
-# Bytes of memory for a blank cell, including the data frame.
-_BLANK = 32
+_BLANK = 32  # bytes of memory for a blank cell, including the data frame
 # Limits on blank cells: table cells per cell with a value, and cells allowed in any table.
 _SPARSE, _SMALL = 10, 2**22
 # Limits on the characters in all cells (cells may share texts): in any file, and per byte of file.
@@ -104,8 +103,7 @@ _LIGHT = frozenset(("row", "v", "f", "is", "si", "t"))  # tags that do not becom
 # Merged cells, and characters of formulas shared by many cells, that are allowed in any file.
 _MERGED, _SHARED = 2**17, 2**20
 _UNNAMED = 100  # number of columns without a name that is allowed in any header
-# Limits of Excel.
-_MOST_ROWS, MOST_COLUMNS = 2**20, 2**14
+_MOST_ROWS, MOST_COLUMNS = 2**20, 2**14  # limits of Excel
 _MOST_LETTERS = 2**15 - 1  # in a cell; openpyxl cuts off longer texts
 _MOST_LETTERS_OF_A_FORMAT = 255
 
