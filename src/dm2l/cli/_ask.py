@@ -107,10 +107,9 @@ def complete_command(
                 journal.obey(model.classifier.rules)
                 completion, rates = verify(completion, journal)
         tell(f"writing {output.name}")
-        marks = [*model.missing, *given["missing"]]
-        write_completion(
-            completion, table, output, missing=marks, details=details, safe_csv=safe_csv
-        )
+        how: dict[str, Any] = {"details": details, "safe_csv": safe_csv}
+        how["missing"] = [*model.missing, *given["missing"]]
+        write_completion(completion, table, output, **how)
     shared.warn(completion.warnings)
     counts = counted_columns(completion)
     n_missing, n_filled = completion.count(completion.missing), completion.count(completion.filled)
@@ -291,9 +290,8 @@ def _tested(found: int, suspects: int) -> dict[str, float]:
     from scipy.stats import binomtest  # imported here, because loading it is slow
 
     low, high = binomtest(found, suspects).proportion_ci(method="wilson")
-    first = suspects // REPEATED
     shares = {"found": found / suspects, "low": low, "high": high}
-    return {"suspects": first} | {name: round(value, 4) for name, value in shares.items()}
+    return {"suspects": suspects // REPEATED, **{k: round(v, 4) for k, v in shares.items()}}
 
 
 @click.command("audit")

@@ -131,10 +131,8 @@ def _show(found: dict[str, Any], console: Console) -> None:
     rows = found["rows"]
     best = {key: (max if up else min)(row[key] for row in rows) for key, _, up in COLUMNS}
     for row in rows:
-        cells = [
-            f"[bold]{row[key]:.3f}[/]" if row[key] == best[key] else f"{row[key]:.3f}"
-            for key in best
-        ]
+        shown = {True: "[bold]{:.3f}[/]", False: "{:.3f}"}
+        cells = [shown[row[key] == value].format(row[key]) for key, value in best.items()]
         table.add_row(row["method"], *cells, f"{row['seconds']:.2f}")
     console.print(table)
     console.print(LEGEND, style="dim", highlight=False)
@@ -144,5 +142,4 @@ def _show(found: dict[str, Any], console: Console) -> None:
         console.print(f"  digit [bold]{item['digit']}[/], known: {known}", highlight=False)
         for key, colour, *_ in CASES:
             if item[key]:
-                words = f"    {key}: [{colour}]{', '.join(item[key])}[/]"
-                console.print(words, highlight=False)
+                console.print(f"    {key}: [{colour}]{', '.join(item[key])}[/]", highlight=False)

@@ -140,10 +140,8 @@ def fit_command(
         fit = shared.fit_options(options)
         tell(f"reading {path.name}")
         table, columns = shared.open_table(path, **options)
-        marks = options["missing"]
-        model = fit_table(
-            table, fit, missing=marks, estimate_folds=estimate_folds, tell=tell, **columns
-        )
+        columns |= {"missing": options["missing"], "estimate_folds": estimate_folds}
+        model = fit_table(table, fit, tell=tell, **columns)
         tell("writing the model")
         save_bundle(model, output)
     labelled, kinds, rules = fit.read(table), columns["kinds"], model.classifier.rules
@@ -188,12 +186,11 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
     estimate = model.estimate
     if estimate is None:
         return
-    size = n_rows // max(estimate.repetitions, 1)
     means = [(words, estimate.values[key]) for key, words, _ in MEASURES]
     # A ranking within rows of a single label is undefined.
     metrics = [(words, f"{v.mean:.3f}", _span(v)) for words, v in means if v.mean == v.mean]
     folds = f"Cross-validation: {estimate.repetitions} folds"
-    new = f"95% interval, {size} new rows"
+    new = f"95% interval, {n_rows // max(estimate.repetitions, 1)} new rows"
     show_grid(("metric", "mean", new), metrics, f"{folds}, {estimate.n_entries} observed entries")
     if prior is not None:
         say("The estimated shares correct these values for overlooked positives.")

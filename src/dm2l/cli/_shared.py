@@ -346,9 +346,8 @@ def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Tab
             f"{path.name} does not name its labels. Pass the label columns, for example with "
             '--labels "tox_*".'
         )
-    columns: dict[str, Any] = {
-        name: options.pop(name) for name in ("kinds", "drop", "groups") if name in options
-    }
+    names = {"kinds", "drop", "groups"} & options.keys()
+    columns: dict[str, Any] = {name: options.pop(name) for name in names}
     kinds = columns["kinds"].items()
     as_text = [name for name, kind in kinds if kind in ("category", "text", "smiles")]
     scores, row_id = (options.pop(name, None) for name in ("scores", "row_id"))
@@ -517,30 +516,6 @@ class TimeLeft(ProgressColumn):
         return Text(f"about {words} left{' in all' if left else ''}")
 
 
-class StageBars:
-    """A bar for each stage of a command."""
-
-    def __init__(self, console: Console) -> None:
-        text = TextColumn("{task.description}", markup=False)
-        self.bars = Progress(text, BarColumn(20), TimeElapsedColumn(), TimeLeft(), console=console)
-        self.stage, self.task = "", self.bars.add_task("starting", total=None, left=None)
-
-    def tell(self, line: str) -> None:
-        """Show a line; "2 of 5" in it is the part of its stage that has begun."""
-        text = printable(getattr(line, "step", line))
-        stage, share = text.partition(": ")[0], None
-        if found := _COUNT.fullmatch(text):
-            stage = found[1] or found[4].strip(" :,")
-            share = (int(found[2]) - 1) / int(found[3])
-        if stage != self.stage:
-            if self.stage:
-                self.bars.update(self.task, **_COMPLETE)
-                self.task = self.bars.add_task(stage, total=None, left=None)
-            self.stage = stage
-        known: dict[str, Any] = {"total": None if share is None else 1.0, "completed": share or 0.0}
-        self.bars.update(self.task, description=stage, left=getattr(line, "left", None), **known)
-
-
 @contextmanager
 def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
     """Show a bar for each stage; nothing if the output is not a terminal or notebook."""
@@ -549,7 +524,25 @@ def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
     if not (console.is_terminal or widgets):
         yield lambda line: None
         return
-    stages = StageBars(console)
-    with stages.bars:
-        yield stages.tell
-        stages.bars.update(stages.task, **_COMPLETE)
+    text = TextColumn("{task.description}", markup=False)
+    bars = Progress(text, BarColumn(20), TimeElapsedColumn(), TimeLeft(), console=console)
+    current, task = "", bars.add_task("starting", total=None, left=None)
+
+    def tell(line: str) -> None:
+        """Show a line; "2 of 5" in it is the part of its stage that has begun."""
+        nonlocal current, task
+        text = printable(getattr(line, "step", line))
+        stage, share = text.partition(": ")[0], None
+        if found := _COUNT.fullmatch(text):
+            stage = found[1] or found[4].strip(" :,")
+            share = (int(found[2]) - 1) / int(found[3])
+        if current and stage != current:
+            bars.update(task, **_COMPLETE)
+            task = bars.add_task(stage, total=None, left=None)
+        current = stage
+        known: dict[str, Any] = {"total": None if share is None else 1.0, "completed": share or 0.0}
+        bars.update(task, description=stage, left=getattr(line, "left", None), **known)
+
+    with bars:
+        yield tell
+        bars.update(task, **_COMPLETE)

@@ -27,8 +27,6 @@ class Prediction(NamedTuple):
 class TablePredictions:
     """Predictions of one model by row and label, counted from 0."""
 
-    identifiers: Sequence[str] = ()  # columns that identify a row in questions
-
     def __init__(self, model: TableModel, table: Table, Y: Labels, old: Self | None = None) -> None:
         self.model = model
         uses, self._exclusive = model.uses, table.exclusive
@@ -37,7 +35,6 @@ class TablePredictions:
         self._X = model.pipeline[:-1].transform(model.inputs(table)[0])
         self._sources = [feature.column for feature in model.features]
         if old is not None:  # an answered entry keeps its prediction from before the answer
-            self.identifiers = old.identifiers
             known = ~np.isnan(Y)
             for name in ("probability", "row"):
                 getattr(self.values, name)[known] = getattr(old.values, name)[known]
@@ -124,6 +121,7 @@ def make_question(
     key: Key,
     prediction: Prediction | None = None,
     error_probability: float = 0.0,
+    identifiers: Sequence[str] = (),
 ) -> Question:
     """Make the question about an entry, or about a whole row if the label is blank."""
     row, label = key
@@ -153,11 +151,11 @@ def make_question(
     if moved is not None:
         others.sort(key=lambda o: (o.state != "open", -abs((o.if_yes or 0.0) - (o.if_no or 0.0))))
     cells = {column.name: column.text for column in columns}
-    shown = [column for column in columns if column.name not in predictions.identifiers]
+    shown = [column for column in columns if column.name not in identifiers]
     columns, n_first = arranged(shown or columns)
     return Question(
         row=row,
-        name=" ".join(filter(None, (cells[name] for name in predictions.identifiers))),
+        name=" ".join(filter(None, (cells[name] for name in identifiers))),
         label=mine.name,
         choices=mine.choices(p),
         answer=journal.answer(*key) or None if label else None,

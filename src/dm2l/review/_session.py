@@ -280,7 +280,7 @@ class ReviewSession:
         self._top = top
         # Decided entries also need a prediction, because a person can return to them.
         self._predictions = TablePredictions(model, table, table.Y)
-        self._predictions.identifiers = _identifiers(model, table, keep)
+        self._identifiers = _identifiers(model, table, keep)
         self._columns, self.warnings = journal.columns, self._predictions.warnings
         if not np.array_equal(self.labels(), table.Y, equal_nan=True):
             self._predictions = TablePredictions(model, table, self.labels(), self._predictions)
@@ -346,7 +346,8 @@ class ReviewSession:
                 label = labels[int(np.argmax(total[key[0] - 1, labels]))]
                 prediction = self._predictions.entry(key[0] - 1, label, self.journal.left())
             error = self._label_errors.get(key, 0.0) if queue == "label_errors" else 0.0
-            return make_question(self.journal, self._predictions, key, prediction, error)
+            about = self._predictions, key, prediction, error, self._identifiers
+            return make_question(self.journal, *about)
 
     def _next(self, queue: str) -> Key | None:
         """Return row and label of the next open question of a queue; None if all are decided."""
