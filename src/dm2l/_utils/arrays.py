@@ -122,7 +122,9 @@ def check_magnitude(X: Any, names: Any = None) -> None:
     """Raise a ValueError if values are so large that their products overflow."""
     xp = namespace(X)
     values = X.data if sp.issparse(X) else X
-    limit = LARGEST.get(str(values.dtype).rpartition(".")[2], np.inf)
+    limit = LARGEST.get(str(values.dtype).rpartition(".")[2])
+    if limit is None:  # other types are converted or refused by the estimator
+        return
     with np.errstate(over="ignore"):
         # Reading in memory order avoids a copy. If the sum of squares is small, no value
         # exceeds the limit.

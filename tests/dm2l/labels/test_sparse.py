@@ -72,7 +72,7 @@ def test_a_false_that_a_sparse_mask_stores_is_a_false():
 
 
 def test_a_mask_leaves_nothing_of_doubtful_absence():
-    with pytest.raises(ValueError, match="cannot be combined with missing_as='unlabelled'"):
+    with pytest.raises(ValueError, match="either label_mask or missing_as='unlabelled', not both"):
         parse_sparse_labels(
             sp.csr_array(np.eye(2)), label_mask=np.eye(2) == 1, missing_as="unlabelled"
         )

@@ -78,7 +78,7 @@ def test_labels_become_the_same_cells_again(data, kind):
         (["<1", "5", "7"] * 2, {}, r"'y' holds '<1' in row 0"),
         (["a", "b", "c"], {}, "'y' holds 'a' in row 0"),  # as identifiers would
         (["low", "mid", "hgih"], {"values": "y=low<mid<high"}, r"'hgih' in row 2.*low, mid, high"),
-        (["a"], {"values": "y=low<low"}, "not COLUMN=LOW<MID<HIGH"),
+        (["a"], {"values": "y=low<low"}, "must be COLUMN=LOW<MID<HIGH"),
         ([" ".join(map(str, range(2000)))], {"split": " "}, "2000 different tags.* At most 1000"),
         (["a" * 101, "b", "c"] * 2, {}, "3 different values.*100 characters"),
         (["[" * 100_000] * 2, {}, r"'y' holds '\[\["),

@@ -77,7 +77,7 @@ def test_without_rdkit_it_is_left_out_and_the_reason_says_what_to_install(frame,
     use = column_kinds(frame[["smiles"]])[0]
     assert not use.used
     assert "pip install 'dm2l[chem]'" in use.reason
-    with pytest.raises(ValueError, match=r"no column can be used.*dm2l\[chem\].*Without it"):
+    with pytest.raises(ValueError, match=r"no column can be used.*dm2l\[chem\].*drop the column"):
         fit_table(table_from_frame(frame, LABELS))
     with pytest.raises(ImportError, match=r"dm2l\[chem\]"):
         fit_table(table_from_frame(frame, LABELS), kinds={"smiles": "smiles"})
