@@ -28,9 +28,10 @@ ifeq ($(origin DM2L_DATA),undefined)
 endif
 
 # One BLAS thread a process: the tests run one process a core already. scikit-learn skips its
-# array-API check unless scipy has array-API support switched on.
+# array-API check unless scipy has array-API support switched on. An empty PYTHONDONTWRITEBYTECODE:
+# compiled files are kept, or every process that the tests start would compile the library again.
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
-              BLIS_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
+              BLIS_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 FUZZ = $(TEST_ENV) PYTHONPATH=src:.:tests .venv/test/bin/python -m
 

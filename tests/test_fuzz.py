@@ -74,14 +74,14 @@ def seeds(folder):
     (folder / "seed-0").write_bytes(b"x")
     return [folder / "seed-0"]
 
-batch.SECONDS, batch.BYTES = 1.0, 2**26  # it takes seconds, not minutes
+batch.SECONDS, batch.BYTES = 0.4, 2**26  # it takes seconds, not minutes
 target = Target(seeds, read, lambda content, rng: b"%d" % int(NUMBER[0]))
 NUMBER = [0]
 folder = Path(sys.argv[1])
 good = batch.seeds_of(target, folder)
 for number in range(9):
     NUMBER[0] = number
-    batch.WAIT = 2.0 if number == 7 else 120.0  # a case that sleeps is stopped by this limit alone
+    batch.WAIT = 0.5 if number == 7 else 120.0  # a case that sleeps is stopped by this limit alone
     for outcome in batch.run("planted", target, good, range(number, number + 1), 1.0, folder):
         print(outcome.number, outcome.result, bool(outcome.finding), outcome.finding, sep="\\t")
 """

@@ -139,7 +139,7 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
-def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path):
+def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path, in_this_process):
     program, out = tmp_path / "program.py", tmp_path / "killed.jsonl"
     program.write_text(PROGRAM)
     paths = os.pathsep.join([str(ROOT), *sys.path])
@@ -159,8 +159,8 @@ def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path):
     assert counts == sorted(counts)
     assert 0 < counts[1] <= counts[-1] < 40
 
-    subprocess.run(command, check=True, **options)
     protocol = tiny(repetitions=5)
+    run(protocol, out)
     found = {
         (r["dataset"], r["rate"], r["repetition"], r["method"]): r for r in resumable.stored(out)
     }

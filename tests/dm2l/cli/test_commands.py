@@ -160,7 +160,7 @@ import time
 
 import dm2l.cli._commands
 from dm2l.cli import main
-from sklearn.utils.parallel import Parallel, delayed
+from joblib import Parallel, delayed
 
 
 def work():

@@ -804,9 +804,11 @@ def test_quotes_that_windows_passes_on_are_removed(tmp_path):
     assert (kinds["vip"], kinds["channel"]) == ("dropped", "text")
 
 
-def test_fit_prints_a_line_for_each_model_and_hyperparameters_on_request(journey, tmp_path):
-    model, arguments = tmp_path / "m.dm2l", (journey[0]["in.csv"], "--labels", "topic_*")
-    quick = (*arguments, "--effort", "quick", "-o", model, "--force")
+def test_fit_prints_a_line_for_each_model_and_hyperparameters_on_request(tmp_path):
+    columns, truth, observed = make_table(80)
+    (tmp_path / "in.csv").write_text(as_csv(columns, spell(truth, observed)))
+    arguments = (tmp_path / "in.csv", "--labels", "topic_*", "-o", tmp_path / "m.dm2l", "--force")
+    quick = (*arguments, "--effort", "quick")
     shown = succeed(fit_command, *quick).stdout
     assert "lambda_d" not in shown
     wanted = "(linear|logistic regression|rbf kernel|stack)  "
