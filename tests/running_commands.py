@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -19,7 +20,8 @@ main()
 _KINDS = multiprocessing.get_all_start_methods()
 _CONTEXT = multiprocessing.get_context("forkserver" if "forkserver" in _KINDS else "spawn")
 if "forkserver" in _KINDS:  # loading takes a second, which every command would take otherwise
-    _CONTEXT.set_forkserver_preload(["dm2l.cli._review", "dm2l.labelstudio", "running_commands"])
+    loaded = ["dm2l.cli._review", "dm2l.labelstudio", "dm2l.io._mat_child", "running_commands"]
+    _CONTEXT.set_forkserver_preload(loaded)
 
 
 def _main(arguments, *streams):
@@ -68,3 +70,36 @@ class Command:
             with self.out, self.err:
                 self._ended = code, self.out.read(), self.err.read()
         return self._ended
+
+
+class MatlabReader:
+    """The process that reads a MATLAB file, as ``subprocess.Popen`` would start it."""
+
+    def __init__(self, command, *, stderr, **_):
+        reader, writer = _CONTEXT.Pipe(duplex=False)
+        with writer, Connection(os.dup(stderr.fileno()), readable=False) as messages:
+            arguments = command[3:], writer, messages
+            self._process = _CONTEXT.Process(target=_read_matlab, args=arguments)
+            self._process.start()
+        self.stdout = os.fdopen(os.dup(reader.fileno()), "rb")
+        reader.close()
+        self.kill = self._process.kill
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stdout.close()
+        self.wait()
+
+    def wait(self):
+        self._process.join(60)
+        return self._process.exitcode
+
+
+def _read_matlab(arguments, out, err):
+    from dm2l.io import _mat_child
+
+    os.dup2(out.fileno(), 1)
+    os.dup2(err.fileno(), 2)
+    _mat_child.run(arguments)

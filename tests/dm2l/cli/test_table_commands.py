@@ -729,22 +729,23 @@ def test_the_brackets_of_fit_hold_what_as_many_new_rows_would_show():
     """A test of as many rows as a fold has lies within them 19 times of 20."""
     rng = np.random.default_rng(0)
     inside = []
-    for _ in range(60):
+    for draw in range(60):
         Y = (rng.random((600, 3)) < 0.15).astype(float)
         p = 1 / (1 + np.exp(-(rng.normal(size=Y.shape) + 1.2 * Y)))
         fold = np.arange(500) % 5
-        # Rows are compared within their fold, and every positive counts the same.
-        parts = [np.flatnonzero(fold == k) for k in range(5)]
-        of_labels = [
-            np.average(
-                [roc_auc_score(Y[part, j], p[part, j]) for part in parts],
-                weights=[Y[part, j].sum() for part in parts],
-            )
-            for j in range(3)
-        ]
         model = SimpleNamespace(held_out_=p[:500], held_out_folds_=fold)
         found = estimate_auto(model, Y[:500], ["a", "b", "c"]).values["label_auc"]
-        assert found.mean == pytest.approx(np.mean(of_labels))
+        if draw < 10:  # an interval takes less time than this independent mean
+            # Rows are compared within their fold, and every positive counts the same.
+            parts = [np.flatnonzero(fold == k) for k in range(5)]
+            of_labels = [
+                np.average(
+                    [roc_auc_score(Y[part, j], p[part, j]) for part in parts],
+                    weights=[Y[part, j].sum() for part in parts],
+                )
+                for j in range(3)
+            ]
+            assert found.mean == pytest.approx(np.mean(of_labels))
         inside.append(found.low <= label_auc(Y[500:], p[500:]) <= found.high)
     assert np.mean(inside) >= 0.88
 

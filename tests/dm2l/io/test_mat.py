@@ -7,11 +7,18 @@ import pytest
 import scipy.sparse as sp
 from scipy.io import savemat
 
-from dm2l.io import read_mat
+from dm2l.io import _matrix_files, read_mat
 from reader_checks import check
+from running_commands import MatlabReader
 
 X_MAT = np.array([[0.5, 0.0], [0.0, 2.0], [1.0, 3.0]])
 Y_MAT = np.array([[1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 0, 0]])
+
+
+@pytest.fixture
+def forked(monkeypatch):
+    """Fork the process that reads: starting one takes most of the time of a test."""
+    monkeypatch.setattr(_matrix_files.subprocess, "Popen", MatlabReader)
 
 
 @pytest.fixture
@@ -23,6 +30,7 @@ def mat(tmp_path):
     return written
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize(
     ("X", "Y"),
     [
@@ -67,6 +75,7 @@ def test_holes_in_matlab_labels_are_nan_or_a_given_mark(mat):
     check(read_mat(path, missing=0), X_MAT, holes, sparse=False)
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize(
     ("parts", "options", "message"),
     [
@@ -100,6 +109,7 @@ def test_matlab_version_7_3_is_refused_with_the_way_out(tmp_path):
         read_mat(tmp_path / "new.mat")
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("options", [{"format": "4"}, {}, {"do_compression": True}])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_matlab_file_that_ends_early_is_refused_by_name(tmp_path, options, sparse):

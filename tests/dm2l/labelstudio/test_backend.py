@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import stat
+from contextlib import contextmanager
 from threading import Thread
 
 import numpy as np
@@ -30,13 +31,31 @@ def case(tmp_path_factory):
     return table, load_bundle(folder / "tickets.dm2l"), truth
 
 
-@pytest.fixture
-def session(case, tmp_path):
+@contextmanager
+def opened(case, folder):
     table, model, _ = case
-    with Journal(tmp_path / "answers.jsonl", table) as journal:
+    with Journal(folder / "answers.jsonl", table) as journal:
         session = AnnotationSession(model, table, journal)
         yield session
         session.wait(60)
+
+
+@contextmanager
+def serving(session, lines):
+    backend = Backend(session, refit_every=3, tell=lines.append)
+    with BackendServer(backend, TOKEN, port=0) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+        backend.wait(60)
+
+
+@pytest.fixture
+def session(case, tmp_path):
+    with opened(case, tmp_path) as session:
+        yield session
 
 
 @pytest.fixture
@@ -46,14 +65,22 @@ def lines():
 
 @pytest.fixture
 def server(session, lines):
-    backend = Backend(session, refit_every=3, tell=lines.append)
-    with BackendServer(backend, TOKEN, port=0) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serving(session, lines) as server:
         yield server
-        server.shutdown()
-        thread.join()
-        backend.wait(60)
+
+
+@pytest.fixture(scope="module")
+def untouched(case, tmp_path_factory):
+    """The session of all requests that write nothing: none may leave anything in it."""
+    with opened(case, tmp_path_factory.mktemp("untouched")) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def strict(untouched):
+    """The server of that session."""
+    with serving(untouched, []) as server:
+        yield server
 
 
 def send(server, method, path, body=None, **headers):
@@ -127,33 +154,33 @@ def basic(password):
         (f"/{TOKEN}/predict", None, 404),  # it is a POST
     ],
 )
-def test_only_who_has_the_token_is_let_in(server, path, authorization, status):
+def test_only_who_has_the_token_is_let_in(strict, path, authorization, status):
     headers = {"Authorization": authorization} if authorization else {}
-    assert send(server, "GET", path, **headers)[0] == status
+    assert send(strict, "GET", path, **headers)[0] == status
 
 
-def test_nothing_is_written_without_the_token(server, session, case):
-    body = webhook(session, 1, applying(case, 1))
+def test_nothing_is_written_without_the_token(strict, untouched, case):
+    body = webhook(untouched, 1, applying(case, 1))
     for name in ("webhook", "predict", "setup", "versions"):
-        assert send(server, "POST", f"/{name}", body)[0] == 401
-        assert send(server, "POST", f"/wrong/{name}", body)[0] == 401
-    assert send(server, "POST", f"/{TOKEN}/webhook", body, Origin="http://evil.example")[0] == 403
-    assert send(server, "POST", f"/{TOKEN}/webhook", body, Host="evil.example")[0] == 403
-    assert not session.journal.decisions
+        assert send(strict, "POST", f"/{name}", body)[0] == 401
+        assert send(strict, "POST", f"/wrong/{name}", body)[0] == 401
+    assert send(strict, "POST", f"/{TOKEN}/webhook", body, Origin="http://evil.example")[0] == 403
+    assert send(strict, "POST", f"/{TOKEN}/webhook", body, Host="evil.example")[0] == 403
+    assert not untouched.journal.decisions
 
 
-def test_a_refusal_asks_for_a_password_which_label_studio_then_asks_its_user_for(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+def test_a_refusal_asks_for_a_password_which_label_studio_then_asks_its_user_for(strict):
+    connection = http.client.HTTPConnection("127.0.0.1", strict.server_port, timeout=60)
     connection.request("GET", "/health")
     reply = connection.getresponse()
     assert (reply.status, reply.headers["WWW-Authenticate"]) == (401, 'Basic realm="dm2l"')
     connection.close()
 
 
-def test_a_body_is_not_read_before_the_token_is_right(server):
-    head = f"POST /wrong/predict HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n"
+def test_a_body_is_not_read_before_the_token_is_right(strict):
+    head = f"POST /wrong/predict HTTP/1.1\r\nHost: 127.0.0.1:{strict.server_port}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {2**26}\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", strict.server_port), timeout=30) as connection:
         connection.sendall(head.encode() + bytes(2**20))
         assert connection.recv(100).startswith(b"HTTP/1.0 401 ")
 
@@ -183,12 +210,12 @@ def test_a_body_is_not_read_before_the_token_is_right(server):
         ("refit", {}, 404),
     ],
 )
-def test_requests_that_make_no_sense_are_refused_in_a_line(server, session, name, body, status):
-    found, said = send(server, "POST", f"/{TOKEN}/{name}", body)
+def test_requests_that_make_no_sense_are_refused_in_a_line(strict, untouched, name, body, status):
+    found, said = send(strict, "POST", f"/{TOKEN}/{name}", body)
     assert found == status
     assert b"Traceback" not in json.dumps(str(said)).encode()
-    assert not session.journal.decisions
-    assert send(server, "GET", f"/{TOKEN}/health")[0] == 200
+    assert not untouched.journal.decisions
+    assert send(strict, "GET", f"/{TOKEN}/health")[0] == 200
 
 
 def test_a_token_is_kept_for_the_next_start_where_only_its_owner_can_read_it(tmp_path):

@@ -25,7 +25,7 @@ from dm2l.labels import LabelMatrix, SparseLabelMatrix
 NAN = math.nan
 CONVENTIONS = ("paper", "published", "sklearn")
 UNDEFINED = (None, "skip", "raise", 0.25, 0.0)
-EVERY_EXAMPLE = settings(deadline=None, max_examples=60)
+EVERY_EXAMPLE = settings(deadline=None, max_examples=40)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from importlib.resources import files
 from threading import Thread
@@ -31,23 +32,49 @@ def case(tmp_path_factory):
     return table, fit_table(table, FitOptions("linear", 0.1, 0.3, cv=3), estimate_folds=0)
 
 
-@pytest.fixture
-def session(case, tmp_path):
+@contextmanager
+def opened(case, folder):
     table, model = case
-    with Journal(tmp_path / "answers.jsonl", table) as journal:
+    with Journal(folder / "answers.jsonl", table) as journal:
         session = ReviewSession(model, table, journal, top=40)
         yield session
         session.wait(60)
 
 
-@pytest.fixture
-def server(session, tmp_path):
-    with ReviewServer(session, output=tmp_path / "out.csv") as server:
+@contextmanager
+def serving(session, folder):
+    with ReviewServer(session, output=folder / "out.csv") as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def session(case, tmp_path):
+    with opened(case, tmp_path) as session:
+        yield session
+
+
+@pytest.fixture
+def server(session, tmp_path):
+    with serving(session, tmp_path) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def untouched(case, tmp_path_factory):
+    """The session of all requests that are refused: none may leave anything in it."""
+    with opened(case, tmp_path_factory.mktemp("untouched")) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def strict(untouched, tmp_path_factory):
+    """The server of that session."""
+    with serving(untouched, tmp_path_factory.mktemp("strict")) as server:
+        yield server
 
 
 def send(server, method, path, body=None, **headers):
@@ -92,15 +119,15 @@ def answer(server, word, **headers):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "", "::", "192.168.1.5", "example.org", "127.0.0.2"])
-def test_a_host_that_others_can_reach_is_refused(session, host):
+def test_a_host_that_others_can_reach_is_refused(untouched, host):
     with pytest.raises(ValueError, match=f"got '{host}'"):
-        ReviewServer(session, host=host)
+        ReviewServer(untouched, host=host)
     with pytest.raises(ValueError, match="only serves this machine"):
-        serve(session, host=host)
+        serve(untouched, host=host)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
-def test_the_socket_is_bound_to_the_loopback_interface(session, host):
+def test_the_socket_is_bound_to_the_loopback_interface(untouched, host):
     family = socket.AF_INET6 if host == "::1" else socket.AF_INET
     address = "::1" if host == "::1" else "127.0.0.1"
     try:
@@ -108,14 +135,14 @@ def test_the_socket_is_bound_to_the_loopback_interface(session, host):
             probe.bind((address, 0))
     except OSError as error:
         pytest.skip(f"{address} is not on this machine: {error}")
-    with ReviewServer(session, host=host) as server:
+    with ReviewServer(untouched, host=host) as server:
         assert server.socket.getsockname()[0] == address
         shown = "[::1]" if host == "::1" else address
         assert server.url == f"http://{shown}:{server.server_port}/{server.token}/"
         with pytest.raises(
             OSError, match=f"Port {server.server_port} of {address} is not available"
         ):
-            ReviewServer(session, host=host, port=server.server_port)
+            ReviewServer(untouched, host=host, port=server.server_port)
 
 
 def test_tokens_are_long_and_new_for_every_server(session):
@@ -131,14 +158,14 @@ NAMES = ["", "page.js", "page.css", "state", "download", "nothing"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_read_without_the_token(server, name):
-    token = server.token
+def test_nothing_is_read_without_the_token(strict, name):
+    token = strict.token
     for guess in ("", "x", token[:-1], f"{token}x", token.swapcase(), "%00", "%C3%A4"):
-        status, _, content = send(server, "GET", f"/{guess}/{name}")
+        status, _, content = send(strict, "GET", f"/{guess}/{name}")
         assert status == 403, guess
         assert b"token is missing or wrong" in content
-    assert send(server, "GET", f"/?token={token}")[0] == 403
-    assert send(server, "GET", f"/{token}")[0] == 403
+    assert send(strict, "GET", f"/?token={token}")[0] == 403
+    assert send(strict, "GET", f"/{token}")[0] == 403
 
 
 def test_nothing_is_written_without_the_token(server, session):
@@ -162,13 +189,13 @@ def test_nothing_is_written_without_the_token(server, session):
         "http://127.0.0.1:1",
     ],
 )
-def test_another_origin_may_not_write(server, session, origin):
-    assert answer(server, "yes", Origin=origin)[0] == 403
-    assert send(server, "POST", f"/{server.token}/refit", {}, Origin=origin)[0] == 403
-    assert send(server, "POST", f"/{server.token}/export", {}, Origin=origin)[0] == 403
-    assert not session.journal.decisions
-    assert session.refit_state.number == 0
-    assert not server.output.exists()
+def test_another_origin_may_not_write(strict, untouched, origin):
+    assert answer(strict, "yes", Origin=origin)[0] == 403
+    assert send(strict, "POST", f"/{strict.token}/refit", {}, Origin=origin)[0] == 403
+    assert send(strict, "POST", f"/{strict.token}/export", {}, Origin=origin)[0] == 403
+    assert not untouched.journal.decisions
+    assert untouched.refit_state.number == 0
+    assert not strict.output.exists()
 
 
 def test_a_name_of_somebody_else_that_leads_here_is_refused(server):
@@ -181,9 +208,9 @@ def test_a_name_of_somebody_else_that_leads_here_is_refused(server):
     assert answer(server, "yes", Host=good, Origin=f"http://{good}")[0] == 200
 
 
-def test_a_preflight_of_another_origin_gets_no_permission(server):
+def test_a_preflight_of_another_origin_gets_no_permission(strict):
     headers = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
-    status, sent, _ = send(server, "OPTIONS", f"/{server.token}/answer", **headers)
+    status, sent, _ = send(strict, "OPTIONS", f"/{strict.token}/answer", **headers)
     assert status == 501
     assert not [name for name in sent if name.lower().startswith("access-control")]
 
@@ -211,10 +238,10 @@ def test_a_preflight_of_another_origin_gets_no_permission(server):
         ({**ANSWER, "queue": {}}, {}, 400),
     ],
 )
-def test_requests_that_are_no_answers_are_refused(server, session, body, headers, status):
-    assert send(server, "POST", f"/{server.token}/answer", body, **headers)[0] == status
-    assert not session.journal.decisions
-    assert state(server)["progress"]["decided"] == 0  # it goes on serving
+def test_requests_that_are_no_answers_are_refused(strict, untouched, body, headers, status):
+    assert send(strict, "POST", f"/{strict.token}/answer", body, **headers)[0] == status
+    assert not untouched.journal.decisions
+    assert state(strict)["progress"]["decided"] == 0  # it goes on serving
 
 
 def test_a_body_far_too_large_is_not_read_to_its_end(server):
@@ -234,9 +261,9 @@ def test_a_body_far_too_large_is_not_read_to_its_end(server):
     "name",
     ["../_server.py", "_server.py", "page.html", "/etc/passwd", "..%2f..%2fetc/passwd", "answer"],
 )
-def test_no_path_of_a_request_reaches_a_file(server, name):
-    assert send(server, "GET", f"/{server.token}/{name}")[0] == 404
-    assert send(server, "POST", f"/{server.token}/state", {})[0] == 404
+def test_no_path_of_a_request_reaches_a_file(strict, name):
+    assert send(strict, "GET", f"/{strict.token}/{name}")[0] == 404
+    assert send(strict, "POST", f"/{strict.token}/state", {})[0] == 404
 
 
 # ------------------------------------------------------------------------------------ what it says
