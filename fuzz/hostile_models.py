@@ -140,7 +140,7 @@ def models(folder: Path) -> list[Path]:
         "extreme": ExtremeDM2LClassifier(rank=2).fit(X, y),
         "rules": DM2LClassifier(rules=GROUP).fit(X, one),
         "scores": ScoreClassifier(rules=PAIR).fit(X[:, :3], one),
-        "auto": AutoClassifier("quick", random_state=0).fit(X, Y),
+        "auto": AutoClassifier("quick", cv=2, random_state=0).fit(X, Y),
         "table": make_table_pipeline(frame, DM2LClassifier()).fit(frame, Y),
     }
     made["linear"].fit(X, Y)

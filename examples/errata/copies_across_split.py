@@ -22,7 +22,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from dm2l.baselines import MaskedRidgeClassifier
 from dm2l.datasets import count_shared, duplicate_groups, load_dataset
 
-QUICK = {"rows": 2000, "counted": (0,)}
+QUICK = {"rows": 1200, "counted": (0,)}
 EDITIONS = {"old": "Tmc2007-500-old", "corrected": "Tmc2007-500"}
 GAMMA = 1 / (2 * 2.0**2)
 DIAGONAL = 0.3

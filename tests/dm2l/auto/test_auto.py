@@ -28,7 +28,7 @@ def few_trees(monkeypatch):
     """Normal effort with trees that cost little."""
     normal = _base_models.EFFORTS["normal"]
     small = _base_models.Effort(
-        **(vars(normal) | {"folds": 2, "trees": 12, "fold_trees": 12, "rounds": 10})
+        **(vars(normal) | {"folds": 2, "trees": 24, "fold_trees": 24, "rounds": 20})
     )
     monkeypatch.setitem(_base_models.EFFORTS, "normal", small)
 
