@@ -179,8 +179,8 @@ def terms() -> str:
         "a 95 % confidence interval of the mean difference over repetitions, corrected for splits "
         "that share rows. On Corel16k001 the nuclear-norm terms have an effect. On the remaining "
         f"data sets, DM2L is better in {rest['better']} of {rest.total()} comparisons and worse "
-        f"in {rest['worse']}. By chance alone, about {0.025 * rest.total():.0f} of each are "
-        "expected."
+        f"in {rest['worse']}. Chance alone would give about {0.025 * rest.total():.0f} of each "
+        "result."
     )
 
 

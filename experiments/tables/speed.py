@@ -217,8 +217,10 @@ def cluster() -> str:
         f"| {row['gap']:.0e} |"
         for row in record["results"]
     ]
-    alone = record["seconds_alone"]
-    return "\n".join([*lines, "", f"One process with one thread takes {alone:.1f} s (statistics)."])
+    alone = (
+        f"With Gram statistics, one process with one thread takes {record['seconds_alone']:.1f} s."
+    )
+    return "\n".join([*lines, "", alone])
 
 
 ROUTES = ("statistics", "passes")
