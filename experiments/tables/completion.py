@@ -20,10 +20,7 @@ def completion() -> str:
     tox = sorted((row["auc"], row["method"]) for row in record["means"] if row["data"] == "Tox21")
     top = ", ".join(f"{value:.3f} ({name})" for value, name in reversed(tox[-4:]))
     lost = ", ".join(f"{data} ({name})" for data, name in ranked["not_first"].items())
-    lines += [
-        "",
-        f"Ours has the best AP on all sets but {lost or 'none'}. On Tox21, AUCs are {top}.",
-    ]
+    lines += ["", f"Ours has the best AP, except on {lost or 'none'}. On Tox21, AUCs are {top}."]
     return "\n".join(lines)
 
 
