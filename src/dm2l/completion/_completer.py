@@ -303,12 +303,13 @@ class LabelCompleter:
         max_error_rate: Any = None,
         open_: Mask | bool = True,
     ) -> Imputation:
-        """Impute from features and known labels; only entries in ``open_`` may be filled."""
+        """Impute from features and known labels; outside of ``open_``, only from features."""
         logic: Any = None if self.rules is None else self.rules._logic
         closed, against = (T, np.zeros(len(T), bool)) if logic is None else logic.propagate(T)
         missing, implied = (closed == 0) & open_, (closed != 0) & (T == 0)
         bounded = max_error_rate is not None
-        found = self._impute(X, T, missing, scores, probabilities, bounded)
+        found = self._impute(X, T, np.asarray(open_), scores, probabilities, bounded)
+        found = found._replace(chosen=missing)
         correlation: Any = self.correlation
         if bounded and correlation is not None:
             right = implied & (found.positive == (closed > 0))
@@ -336,13 +337,13 @@ class LabelCompleter:
         )
 
     def _impute(
-        self, X: Any, T: Signs, missing: Mask, scores: Floats, probabilities: Any, bounded: bool
+        self, X: Any, T: Signs, open_: Mask, scores: Floats, probabilities: Any, bounded: bool
     ) -> Imputation:
-        """Return an imputation that ignores the rules; the caller uses only ``missing`` entries."""
+        """Return an imputation that ignores the rules, outside of ``open_`` only from features."""
         learnt, correlation = self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and not bounded):
             p = self.probabilities(scores) if probabilities is None else probabilities
-            return Imputation(scores, p, self._decide(scores), missing, NO_BOUND)
+            return Imputation(scores, p, self._decide(scores), open_, NO_BOUND)
         trained = np.zeros(len(T), dtype=bool)
         if self.training_rows is not None:
             if correlation.added < 1:
@@ -352,12 +353,12 @@ class LabelCompleter:
         own = self.probabilities(scores) if probabilities is None else probabilities
         # Rows without a known label use only the features, because conditional probabilities were
         # fitted to rows with known labels.
-        apart = ~learnt | ~(T[:, learnt] != 0).any(axis=1, keepdims=True)
+        apart = ~learnt | ~(T[:, learnt] != 0).any(axis=1, keepdims=True) | ~open_
         predicted = self._decide(scores)
         positive = np.where(apart, predicted, correlation.decide(mean, p))
         p = np.where(apart, own, p)
         p = np.where(apart & (predicted != (p > 0.5)), 0.5, p)
-        return Imputation(np.where(learnt, mean, scores), p, positive, missing, NO_BOUND)
+        return Imputation(np.where(learnt, mean, scores), p, positive, open_, NO_BOUND)
 
     def find_label_errors(
         self, T: Signs, scores: Floats, *, refit: bool, together: Sequence[list[int]] = ()

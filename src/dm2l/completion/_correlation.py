@@ -349,10 +349,13 @@ MOST_MISSING = 100
 DRAWS = 8
 
 
-def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floats) -> Floats:
+def row_gains(
+    correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floats, moved: Any = True
+) -> Floats:
     """Return the expected number of errors that annotating an entry avoids in its row."""
-    # Errors at *other* entries are counted (docs/research/imputing.md); known labels give 0.
-    gains = np.zeros(T.shape)
+    # Errors at *other* labels in ``moved`` are counted (docs/research/imputing.md); known labels
+    # give 0.
+    gains, moving = np.zeros(T.shape), np.broadcast_to(moved, T.shape[1])
     mean = conditional_moments(correlation.covariance, T, F)[0]
     others = correlation.combiner.weights_[:, SCORES:].T  # weights of signs
     signs = T @ others if others.size else np.zeros(T.shape)
@@ -372,7 +375,7 @@ def row_gains(correlation: LabelCorrelation, T: NDArray[Any], F: Floats, p: Floa
         *parts, q = (np.take_along_axis(part[rows], at, axis=1) for part in every)
         yes, no = (_moved(correlation.combiner, at, V, parts, sign) for sign in (1.0, -1.0))
         spared = _spared(q[:, :, None], q[:, None, :], yes, no)
-        spared *= here[:, :, None] & here[:, None, :] & ~np.eye(width, dtype=bool)
+        spared *= (here & moving[at])[:, :, None] & here[:, None, :] & ~np.eye(width, dtype=bool)
         gains[rows[:, None], at] += spared.sum(axis=1)
     return gains
 

@@ -42,14 +42,15 @@ class TablePredictions:
     def condition(self, row: int, known: Labels) -> None:
         """Condition the predictions for a row on its known labels; NaN is a missing label."""
         X, trust = self._X[row : row + 1], self.values.trust
-        p, gains = row_values(self.model.classifier, X, known[None], trust)
+        p, gains = row_values(self.model.classifier, X, known[None], trust, self._exclusive)
         missing = np.isnan(known)
         self.values.probability[row, missing] = p[0, missing]
         self.values.row[row, missing] = gains[0, missing]
 
     def supposing(self, row: int, cases: Labels) -> Labels:
         """Return the probabilities of a row's labels for each set of known labels in ``cases``."""
-        return row_values(self.model.classifier, self._X[[row] * len(cases)], cases, 0.0)[0]
+        X = self._X[[row] * len(cases)]
+        return row_values(self.model.classifier, X, cases, 0.0, self._exclusive)[0]
 
     def entry(self, row: int, label: int, left: Mask) -> Prediction:
         """Return the prediction for an entry, with its rank among the open entries ``left``."""

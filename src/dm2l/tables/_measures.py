@@ -68,20 +68,16 @@ def impute(
     cells = np.zeros(Y.shape, dtype=bool)
     for labels, _ in together:
         cells[:, labels] = missing[:, labels].all(axis=1, keepdims=True)
-    found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound, ~cells)
     # Labels of a cell are missing together, but known together in training: features decide.
-    if together:
-        alone, implied = predictions(classifier, X), np.broadcast_to(found.implied, Y.shape)
-        for labels, _ in together:
-            cells[:, labels] &= ~implied[:, labels].all(axis=1, keepdims=True)
-        p = np.where(cells, alone.probabilities, found.probabilities)
-        positive = np.where(cells, alone.positive, found.positive)
-        least = 0.0 if bound is None else 1.0 - bound[0]
-        chosen = found.chosen.copy()
-        for labels, group in together:
-            likely = group.probability(p[:, labels], positive[:, labels]) >= least
-            chosen[:, labels] = np.where(cells[:, labels], likely[:, None], chosen[:, labels])
-        found = found._replace(probabilities=p, positive=positive, chosen=chosen)
+    found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound, ~cells)
+    implied = np.broadcast_to(np.asarray(found.implied), Y.shape)
+    chosen, least = found.chosen.copy(), 0.0 if bound is None else 1.0 - bound[0]
+    for labels, group in together:
+        given = implied[:, labels].all(axis=1)
+        likely = group.probability(found.probabilities[:, labels], found.positive[:, labels])
+        open_ = cells[:, labels] & ~given[:, None]
+        chosen[:, labels] = np.where(open_, likely[:, None] >= least, chosen[:, labels])
+    found = found._replace(chosen=chosen)
     return found._replace(
         probabilities=np.where(missing, found.probabilities, Y),
         positive=found.positive & missing,

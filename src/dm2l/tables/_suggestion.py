@@ -196,18 +196,18 @@ def table_values(
     """Return values of answers, the entries that can be answered, and warnings."""
     Y = table.Y if Y is None else Y
     X, unread, warnings = model.prepared(table)
-    values = answer_values(model.classifier, X, Y)
+    values = answer_values(model.classifier, X, Y, table.exclusive)
     values.probability[unread], values.row[unread] = 0.0, 0.0
     return values, np.isnan(Y) & ~unread[:, None], warnings
 
 
-def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
+def answer_values(classifier: Any, X: Any, Y: Floats, together: Cells = ()) -> AnswerValues:
     """Compute the values of answers to missing labels."""
     coupling = classifier._completer.correlation
     part, T, F = 0.0, *_scored(classifier, X, Y)
     if coupling is not None and classifier._learnable.sum() > 1:
         part = trust(T, F, coupling.combiner.calibrated)
-    p, gains = row_values(classifier, X, Y, part, (T, F))
+    p, gains = row_values(classifier, X, Y, part, together, (T, F))
     # The derivative of each probability by its score, and the variance that out-of-fold scores
     # explain. More answers do not help a label that the features do not predict.
     slope = 2 * p * (1 - p)
@@ -235,14 +235,15 @@ def answer_values(classifier: Any, X: Any, Y: Floats) -> AnswerValues:
 
 
 def row_values(
-    classifier: Any, X: Any, Y: Floats, part: float, scored: tuple[Floats, Floats] | None = None
+    classifier: Any, X: Any, Y: Floats, part: float, together: Cells, scored: Any = None
 ) -> tuple[Floats, Floats]:
     """Return probabilities, and the errors in other labels of the row that each answer prevents."""
-    p = impute(classifier, X, Y).probabilities
+    p = impute(classifier, X, Y, together=together).probabilities
     gains, rules = np.zeros(Y.shape), classifier._completer.rules
     if part:
-        correlation = classifier._completer.correlation
-        gains = row_gains(correlation, *(scored or _scored(classifier, X, Y)), p)
+        T, F = scored or _scored(classifier, X, Y)
+        moved = ~np.isin(np.arange(Y.shape[1]), [k for labels, _ in together for k in labels])
+        gains = row_gains(classifier._completer.correlation, T, F, p, moved)
         gains = part * np.where(np.isnan(Y) & classifier._learnable, gains, 0.0)
     return p, gains if rules is None else np.maximum(gains, _implied_gains(rules._logic, p))
 

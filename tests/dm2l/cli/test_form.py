@@ -11,6 +11,7 @@ import pytest
 from dm2l.cli._commands import cli
 from dm2l.cli._learn import _span
 from dm2l.cli._shared import warn
+from dm2l.labels._rules import LabelRules
 from dm2l.model_selection import Interval
 from dm2l.review import Journal, ReviewSession
 from dm2l.tables import (
@@ -212,6 +213,48 @@ def test_a_spreadsheet_marks_filled_cells(form, tmp_path):
         rows = list(openpyxl.load_workbook(path).active.iter_rows(min_row=2))
         coloured = [[cell.fill.fill_type == "solid" for cell in row[3:8]] for row in rows]
         np.testing.assert_array_equal(coloured, frame[NAMES].isna())
+
+
+def test_all_commands_give_a_cell_the_probability_that_the_features_give_it(form, tmp_path):
+    folder, frame, _ = form
+    both = (folder / "form.dm2l", folder / "form.csv")
+    run("suggest", *both, "-o", tmp_path / "ask.csv")
+    run("complete", *both, "-o", tmp_path / "full.csv")
+    full = pd.read_csv(tmp_path / "full.csv")
+    asked = pd.read_csv(tmp_path / "ask.csv")
+    for row, label, p in zip(asked["row"], asked["label"], asked["probability"], strict=True):
+        assert p == pytest.approx(full[f"{label}__probability"][row - 1], abs=2e-4), (row, label)
+    model = load_bundle(both[0])
+    table = read_for(model, both[1])
+    found, plain = complete_table(model, table), model.answer(model.inputs(table)[0])
+    cells = np.concatenate([labels for labels, _ in table.exclusive])
+    blank = np.isnan(table.Y[:, cells])
+    alone = plain.probabilities[:, cells][blank]
+    np.testing.assert_allclose(found.probabilities[:, cells][blank], alone, atol=1e-12)
+    # The answer to another label changes no cell on the page, unless a rule settles it.
+    session = ReviewSession(model, table, Journal(tmp_path / "a.jsonl", table))
+    i = int(np.flatnonzero(frame["fever"].isna() & frame["lesion"].isna())[0])
+    before = found.probabilities[i, cells]
+    case = session.labels()[i].copy()
+    case[table.label_names.index("fever")] = 1
+    supposed = session._predictions.supposing(i, case[None])[0]
+    missing = np.isnan(table.Y[i, cells])
+    np.testing.assert_allclose(supposed[cells][missing], before[missing], atol=1e-12)
+    session.close()
+
+
+def test_a_rule_that_excludes_some_values_of_a_cell_is_obeyed():
+    frame, _ = make_form()
+    order = "severity=normal<mild<moderate<severe"
+    table = table_from_frame(frame.drop(columns="visit"), NAMES, values=order)
+    model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
+    model.set_rules(LabelRules([("itch", "severity>=moderate")]))
+    found = complete_table(model, table)
+    (labels, group), _ = table.exclusive
+    given = (frame["itch"] == "yes").to_numpy() & frame["severity"].isna().to_numpy()
+    places = group.place(found.positive[given][:, labels])
+    assert given.sum() > 20
+    assert (places >= 2).all()
 
 
 # ------------------------------------------------------------------------------------ inspect
