@@ -73,15 +73,13 @@ def impute(
     implied = np.broadcast_to(np.asarray(found.implied), Y.shape)
     chosen, least = found.chosen.copy(), 0.0 if bound is None else 1.0 - bound[0]
     for labels, group in together:
-        given = implied[:, labels].all(axis=1)
+        open_ = cells[:, labels] & ~implied[:, labels].all(axis=1, keepdims=True)
         likely = group.probability(found.probabilities[:, labels], found.positive[:, labels])
-        open_ = cells[:, labels] & ~given[:, None]
         chosen[:, labels] = np.where(open_, likely[:, None] >= least, chosen[:, labels])
-    found = found._replace(chosen=chosen)
     return found._replace(
         probabilities=np.where(missing, found.probabilities, Y),
         positive=found.positive & missing,
-        chosen=found.chosen & missing,
+        chosen=chosen & missing,
     )
 
 
