@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dm2l._utils import require
 from dm2l._utils.files import atomic_write, translate_errors
+from dm2l.labels._entries import Floats, Mask
 from dm2l.review import ReviewSession
 from dm2l.review._question import row_columns
 from dm2l.tables import Table, TableModel
@@ -40,24 +40,34 @@ class AnnotationSession(ReviewSession):
         """Save the new answers of an annotation, given by label; return their number.
 
         Rows are counted from 1. Answers to observed labels confirm or correct these labels. "skip"
-        does not replace an earlier answer; with ``again=False``, no answer does.
+        does not replace an earlier answer; with ``again=False``, no answer does. By label rules, a
+        yes also answers the labels that it implies, and a group needs a yes to be answered.
         """
         with self._lock:
-            new: dict[str, str] = {}
-            for label, answer in answers.items():
-                observed = self.journal.observed(row, label)
+            made, new = self.journal.made, dict[str, str]()
+            for label, answer in self._implied(answers).items():
+                observed, earlier = self.journal.observed(row, label), made.get((row, label))
                 self.journal.check(row, label, answer, bool(observed))
-                made = self.journal.checks if observed else self.journal.decisions
-                before = made[row, label].answer if (row, label) in made else observed
-                if (row, label) in made and not again:
-                    continue
-                if answer != before and not (answer == "skip" and before):
+                before = earlier.answer if earlier else observed
+                if (again or not earlier) and answer != before and (answer != "skip" or not before):
                     new[label] = answer
             if new:
                 self._save(row, new)
             return len(new)
 
-    def row_probabilities(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _implied(self, answers: Mapping[str, str]) -> Mapping[str, str]:
+        """Replace no by yes where a yes implies it; drop exactly-one groups that are all no."""
+        if (logic := self.journal._logic) is None:
+            return answers
+        names = self.table.label_names
+        yes = np.array([[answers.get(name) == "yes" for name in names]], dtype=np.int8)
+        implied = {names[k] for k in np.flatnonzero(logic.propagate(yes).signs[0] > 0)}
+        found = {k: "yes" if a == "no" and k in implied else a for k, a in answers.items()}
+        groups = [rule.names for rule, _ in logic.rules if rule.field == "exactly_one"]
+        empty = {k for group in groups if {found.get(k) for k in group} == {"no"} for k in group}
+        return {label: answer for label, answer in found.items() if label not in empty}
+
+    def row_probabilities(self, row: int) -> tuple[Floats, Mask]:
         """Return the probabilities of all labels of a row, and a mask of its known labels."""
         with self._lock:
             known = self.journal.labels(row)
@@ -199,14 +209,20 @@ def _chosen(result: Mapping[str, Any], kind: str) -> list[ChoicePath]:
 
 
 def prediction_of(
-    row: tuple[Any, NDArray[np.bool_]], names: list[str], controls: Controls, version: str
+    row: tuple[Any, Mask], names: list[str], controls: Controls, version: str, logic: Any = None
 ) -> dict[str, Any]:
-    """Return a prediction with all choices of probability >= 0.5, and its mean confidence."""
+    """Return a prediction: choices of probability >= 0.5 that obey rules, and a mean confidence."""
     probabilities, known = row
-    p = dict(zip(names, probabilities.tolist(), strict=True))
+    positive = probabilities >= 0.5
+    if logic is not None:
+        T = np.where(known, 2 * positive - 1, 0).astype(np.int8)[None]
+        closed, against = logic.propagate(T)
+        if not against[0]:
+            positive = logic.decide(positive[None], probabilities[None], closed)[0]
+    yes = dict(zip(names, positive.tolist(), strict=True))
     results = []
     for control in controls:
-        paths = [list(path) for path, label in control.labels.items() if p[label] >= 0.5]
+        paths = [list(path) for path, label in control.labels.items() if yes[label]]
         chosen = paths if control.kind == "taxonomy" else [path[-1] for path in paths]
         if chosen:  # like Label Studio, add no result if nothing is chosen
             to, value = {"to_name": control.to_name}, {control.kind: chosen}
@@ -218,13 +234,13 @@ def prediction_of(
 
 def export_tasks(session: AnnotationSession, output: str | Path, top: int | None = None) -> int:
     """Write tasks: rows with missing labels, the most valuable first, and rows with answers."""
-    table, version = session.table, session.version
+    table, version, logic = session.table, session.version, session.journal._logic
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
     open_rows = session.open_rows()
     tasks = []
     for row in [*open_rows[:top], *(r for r in session.journal.rows() if r not in open_rows)]:
         found = session.row_probabilities(row)
-        predicted = prediction_of(found, table.label_names, controls, version)
+        predicted = prediction_of(found, table.label_names, controls, version, logic)
         columns = {column.name: column.text for column in row_columns(table, row, None)}
         data = {COLUMNS: columns, ROW: row, TABLE: session.journal.digest[:12]}
         done = {"annotations": [{"result": predicted["result"]}]}
@@ -282,13 +298,13 @@ def predict_tasks(
     session: AnnotationSession, tasks: Sequence[Mapping[str, Any]], controls: Controls
 ) -> list[dict[str, Any]]:
     """Return predictions for tasks, which are rows of the table or contain new rows."""
-    names, version = session.table.label_names, session.version
+    names, version, logic = session.table.label_names, session.version, session.journal._logic
     rows = [row_of(task, session) for task in tasks]
     others = [task for row, task in zip(rows, tasks, strict=True) if row is None]
     p_others = iter(_by_columns(session.model, others) if others else ())
     none = np.zeros(len(names), dtype=bool)
     found = (session.row_probabilities(row) if row else (next(p_others), none) for row in rows)
-    return [prediction_of(mine, names, controls, version) for mine in found]
+    return [prediction_of(mine, names, controls, version, logic) for mine in found]
 
 
 def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:

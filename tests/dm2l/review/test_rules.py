@@ -10,7 +10,8 @@ import pytest
 
 from dm2l.labels import LabelMatrix
 from dm2l.labels._rules import LabelRules
-from dm2l.labelstudio import AnnotationSession
+from dm2l.labelstudio import AnnotationSession, make_config
+from dm2l.labelstudio._tasks import predict_tasks, read_config
 from dm2l.review import Journal, ReviewSession
 from dm2l.review._server import ReviewServer
 from dm2l.tables import FitOptions, fit_table, read_table, table_from_frame
@@ -198,6 +199,33 @@ def test_annotations_are_closed_under_the_rules(begin):
     places = [session.table.label_names.index(name) for name in KINDS]
     assert known[places].all()
     assert p[places].tolist() == [1, 1, 0, 0]
+
+
+def test_labels_that_are_not_chosen_do_not_contradict_those_that_are(begin):
+    session = begin(AnnotationSession)
+    unchosen = dict.fromkeys(session.table.label_names, "no")
+    session.annotate(1, unchosen | {"snake": "yes"})
+    kinds = {"snake": 1, "reptile": 1, "cat": 0, "mammal": 0}
+    assert said(session, 1) == kinds | {"size>=M": 0, "size>=L": 0}  # without a place
+    session.annotate(1, unchosen | {"place=sea": "yes", "size>=L": "yes"})
+    places = {"place=air": 0, "place=land": 0, "place=sea": 1}
+    assert said(session, 1) == dict.fromkeys(kinds, 0) | places | {"size>=M": 1, "size>=L": 1}
+    assert session.annotate(1, dict.fromkeys(unchosen, "skip")) == 0
+
+
+def test_predictions_for_label_studio_obey_the_rules(begin):
+    session = begin(AnnotationSession)
+    table, digest = session.table, session.journal.digest[:12]
+    names, rules = table.label_names, session.model.classifier.rules
+    controls = read_config(make_config(names), tuple(names))
+    tasks = [{"data": {"dm2l_row": row, "dm2l_table": digest}} for row in range(1, 91)]
+    tasks += [{"data": {"length": k / 4, "weight": k % 5 / 2}} for k in range(16)]
+    found = predict_tasks(session, tasks, controls)
+    chosen = [one["result"][0]["value"]["choices"] for one in found]
+    Y = np.array([[name in some for name in names] for some in chosen], dtype=float)
+    assert not rules.violations(Y, names).any()
+    known = ~np.isnan(table.Y)
+    np.testing.assert_array_equal(Y[:90][known], table.Y[known])
 
 
 def test_the_reply_tells_what_follows(begin):
