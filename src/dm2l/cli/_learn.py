@@ -13,7 +13,7 @@ from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say, show_grid
 from dm2l.model_selection import Interval
 from dm2l.tables import TableModel, evaluate_table, fit_table, inspect_table, save_bundle
-from dm2l.tables._inspection import Inspection, fit_warnings, imputed_warnings, order_hints
+from dm2l.tables._inspection import Inspection, fit_warnings, observed_warnings, order_hints
 from dm2l.tables._kinds import DATE_PARTS, DATES
 from dm2l.tables._measures import MEASURES, SHORT, TableEvaluation
 
@@ -255,7 +255,7 @@ def evaluate_command(
         fit = shared.fit_options(options)
         tell(f"reading {path.name}")
         table, columns = shared.open_table(path, **options)
-        shared.warn(imputed_warnings(table))
+        shared.warn(observed_warnings(fit.read(table), fit.with_rules(table).rules))
         found = evaluate_table(table, fit, hide=hide, repetitions=repetitions, tell=tell, **columns)
     if as_json:
         shared.echo_json(found)

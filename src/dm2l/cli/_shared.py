@@ -31,7 +31,7 @@ from dm2l.labels import ConstantLabelWarning
 from dm2l.labels._rules import LabelRules
 from dm2l.model_selection import get_scorer_names
 from dm2l.tables import FitOptions, Table, TableModel, load_bundle, read_table
-from dm2l.tables._inspection import imputed_warnings, rule_warnings
+from dm2l.tables._inspection import observed_warnings
 from dm2l.tables._kinds import KINDS
 from dm2l.tables._model import read_for
 from dm2l.tables._options import KERNELS
@@ -373,7 +373,7 @@ def open_both(
         model.set_rules(LabelRules.read(rules))
     table = read_for(model, path, labels=labels, **reading)
     if labels:
-        warn([*imputed_warnings(table), *rule_warnings(table, model.classifier.rules)])
+        warn(observed_warnings(table, model.classifier.rules))
     return model, table
 
 

@@ -158,7 +158,7 @@ def inspect_table(
             *_label_like_warnings(table, uses or [], kinds),
             *_leak_warnings(table, uses or []),
             *_duplicate_warnings(copies, table.n_rows, uses),
-            *imputed_warnings(table),
+            *observed_warnings(table),
         ],
     )
 
@@ -188,7 +188,7 @@ def _rule_candidates(T: NDArray[np.float64], table: Table) -> list[RuleCandidate
     return sorted(rules, key=lambda rule: -rule.at_least)
 
 
-def rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
+def _rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
     """Warn about rows that contradict the rules."""
     found = {} if rules is None else rules.contradictions(table.Y, table.label_names)
     if not found:
@@ -206,8 +206,8 @@ def order_hints(table: Table) -> list[str]:
     return [f"If the values of {name!r} have an order, {pass_.format(name)}." for name in names]
 
 
-def imputed_warnings(table: Table) -> list[str]:
-    """Warn about labels that dm2l has filled in or predicted, which are read as observed."""
+def observed_warnings(table: Table, rules: LabelRules | None = None) -> list[str]:
+    """Warn about labels that dm2l has filled in, and about rows that contradict the rules."""
     found, added = {}, added_columns(table.feature_names)
     for name, (labels, _) in label_columns(table).items():
         known = ~np.isnan(table.Y[:, labels]).all(axis=1)
@@ -216,11 +216,12 @@ def imputed_warnings(table: Table) -> list[str]:
             known &= table.frame[beside].notna().to_numpy()
             found[name] = int(known.sum())
     if not any(found.values()):
-        return []
+        return _rule_warnings(table, rules)
     return [
         f"{sum(found.values())} labels in {_some([name for name, n in found.items() if n])} were "
         "filled in by dm2l (a probability stands beside them) and are read as observed; to learn "
-        "or measure from observed labels only, use the table from before"
+        "or measure from observed labels only, use the table from before",
+        *_rule_warnings(table, rules),
     ]
 
 
@@ -239,8 +240,7 @@ def fit_warnings(
         *_column_warnings(uses or []),
         *_label_like_warnings(table, uses or [], kinds),
         *_duplicate_warnings(copies, table.n_rows, uses),
-        *imputed_warnings(table),
-        *rule_warnings(table, rules),
+        *observed_warnings(table, rules),
         *(_positive_warnings(_label_counts(table)) if missing else []),
     ]
 

@@ -113,6 +113,8 @@ def test_rules_are_stored_and_wrong_ones_are_refused(form):
     assert f"form.csv: {wrong.sum()} rows contradict the rules" in said
     assert f"row {wrong.idxmax() + 1}: " in said
     assert "rules.txt, line 2" in said
+    measured = run("evaluate", path, *labels, *FIXED, "--repetitions", 1, "--rules", rules)
+    assert f"form.csv: {wrong.sum()} rows contradict the rules" in measured
     kept = load_bundle(model).classifier.rules
     assert kept.implications == (("rash", "fever"), ("fever", "stage=I"))
     assert kept.exactly_one == (tuple(f"stage={value}" for value in STAGES),)
