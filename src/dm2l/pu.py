@@ -20,12 +20,10 @@ from dm2l._utils import arrays
 from dm2l.completion import _completer
 from dm2l.completion._completer import LabelCompleter
 from dm2l.completion._errors import Calibrator, LabelErrors, best_f1_thresholds
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._entries import EntryWeights, Floats, Signs
 from dm2l.labels._matrix import LabelMatrix
 
 __all__ = ["ClassPrior", "estimate_class_prior"]
-
-Floats = NDArray[np.float64]
 
 ENOUGH = 10  # minimum number of labelled positives for a separate frequency of a label
 # Minimum number of rows with the best scores from which a frequency is estimated: an absolute

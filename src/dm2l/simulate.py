@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from dm2l._utils.inputs import check_choice, check_count
-from dm2l.labels._entries import Signs
+from dm2l.labels._entries import Mask, Signs
 from dm2l.labels._matrix import frame_like, parse_labels
 
 __all__ = [
@@ -25,8 +25,6 @@ __all__ = [
     "simulate_truncated",
     "simulate_uniform",
 ]
-
-Mask = NDArray[np.bool_]
 
 
 def simulate_uniform(

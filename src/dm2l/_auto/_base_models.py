@@ -19,7 +19,7 @@ from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._solvers.kernels import Kernel
 from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._entries import EntryWeights, Floats, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.model_selection import selection_score
 
@@ -148,7 +148,6 @@ class TimeBudget:
             self.check()
 
 
-Floats = NDArray[np.float64]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 Sample = tuple[Any, LabelMatrix, Any]
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from dm2l._utils.arrays import Index, asarray_like, is_non_numpy, namespace, take_rows, to_numpy
 from dm2l._utils.inputs import check_choice
 from dm2l.completion._correlation import LabelCorrelation
-from dm2l.completion._covariance import Floats, LabelCovariance, Mask
+from dm2l.completion._covariance import LabelCovariance
 from dm2l.completion._errors import (
     THRESHOLD_RULES,
     Calibrator,
@@ -28,7 +28,7 @@ from dm2l.completion._errors import (
     plain_probability,
     suspects,
 )
-from dm2l.labels._entries import Signs, checked_weights
+from dm2l.labels._entries import Floats, Mask, Signs, checked_weights
 from dm2l.labels._matrix import (
     _NOTHING,
     _ZERO_WEIGHTS,

@@ -16,16 +16,14 @@ from dm2l.completion._covariance import (
     FOLDS,
     WORK,
     FactorCovariance,
-    Floats,
     LabelCovariance,
-    Mask,
     conditional_moments,
     out_of_fold_moments,
     quick_covariance,
     row_blocks,
 )
 from dm2l.completion._errors import ErrorRateBound, best_thresholds
-from dm2l.labels._entries import Signs
+from dm2l.labels._entries import Floats, Mask, Signs
 from dm2l.labels._matrix import constant_scores
 
 # Number of rows to which the probability model is fitted, because it has few weights per label;

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
 from dm2l._utils.arrays import Index
-from dm2l.labels._entries import Signs
+from dm2l.labels._entries import Floats, Mask, Signs
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Pair = tuple[Floats, Floats]
 
 MEMORY = 2.0**27  # memory in bytes for the intermediate results of a batch of rows

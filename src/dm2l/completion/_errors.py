@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from dm2l._utils.arrays import Index
-from dm2l.labels._entries import Signs
+from dm2l.labels._entries import Floats, Mask, Signs
 from dm2l.labels._matrix import observed_rates
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 def plain_probability(scores: NDArray[Any]) -> Floats:

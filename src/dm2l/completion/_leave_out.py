@@ -12,13 +12,11 @@ from dm2l._solvers.problem import Preconditioner, Problem, conjugate_gradients
 from dm2l._utils.arrays import asarray_like, float64, to_numpy
 from dm2l.completion._covariance import (
     FOLDS,
-    Floats,
-    Mask,
     conditional_moments,
     out_of_fold_moments,
     quick_covariance,
 )
-from dm2l.labels._entries import EntryWeights, Signs
+from dm2l.labels._entries import EntryWeights, Floats, Mask, Signs
 
 MOST = 0.98  # upper limit of the leverage h, because residuals are divided by 1 - h
 # Above this mean leverage, cross-validation replaces the closed form, which is too optimistic

@@ -444,13 +444,9 @@ def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
     for fold in range(FOLDS):
         others = W * (fold != rows % FOLDS)
         own = _newton(curves, inputs, signs, others, steps=3)
-        result[fold::FOLDS] = _expit(own[:, 0] + own[:, 1] * Z[fold::FOLDS])
+        half = 0.5 * (own[:, 0] + own[:, 1] * Z[fold::FOLDS])
+        result[fold::FOLDS] = 0.5 + 0.5 * np.tanh(half)  # three times as fast as scipy's expit
     return np.clip(result, 1e-4, 1 - 1e-4)
-
-
-def _expit(x: Array) -> Array:
-    """Return the logistic function three times as fast as scipy, with a small absolute error."""
-    return 0.5 + 0.5 * np.tanh(0.5 * x)
 
 
 def _newton(curves: Array, inputs: Array, signs: Array, W: Array, steps: int) -> Array:
