@@ -7,7 +7,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line, or name the package that it needs."""
+    """Run the command line; if click or rich is missing, exit with a message that names it."""
     # Exit normally on SIGTERM, so that worker processes are ended as well.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
@@ -18,4 +18,4 @@ def main() -> None:
         missing = (error.name or "").partition(".")[0]
         if missing not in ("click", "rich"):
             raise
-        sys.exit(f"The command line needs {missing}: pip install 'dm2l[cli]'")
+        sys.exit(f"The command line needs {missing}. Install it with: pip install 'dm2l[cli]'")

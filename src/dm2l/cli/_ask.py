@@ -35,7 +35,7 @@ from dm2l.tables._output import write_columns
 from dm2l.tables._reading import read_cells
 
 Tell = Callable[[str], None]
-_AUDITED = 20  # the most suspected label errors that are printed
+_AUDITED = 20  # maximum number of suspected label errors to print
 _SHOWN = 10  # maximum number of suggestions to print
 _EXPECTED = ("expected_wrong", *(f"expected_wrong_{part}" for part in ("yes", "no", "values")))
 _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
@@ -60,9 +60,9 @@ _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
     "--max-error-rate",
     callback=shared.share,
     metavar="SHARE",
-    help="Fill as many missing labels as possible with an expected error rate of at most SHARE, "
-    "such as 5% or 0.05, among yes and among no. The others stay missing and are marked for "
-    "checking. The exit code is 0 even if nothing is filled. Not allowed with --margin.",
+    help="Fill as many missing labels as possible, with an expected error rate of at most SHARE, "
+    "such as 5% or 0.05, for filled yes and for filled no. All others stay missing and are marked "
+    "for checking. The exit code is 0 even if nothing is filled. Not allowed with --margin.",
 )
 @shared.file_option(
     "ANSWERS",
@@ -86,7 +86,7 @@ def complete_command(
 
     A missing label is imputed from the features and the known labels of its row. Observed entries
     and all other columns keep their text. For each label, two columns are added: LABEL__probability
-    and LABEL__look, which is yes for entries to check. They are blank where the label was observed.
+    and LABEL__look, which is yes for entries to check. Both are blank for observed labels.
 
     Example: dm2l complete assays.dm2l assays.csv -o filled.csv --max-error-rate 5%
     """
@@ -140,7 +140,8 @@ def complete_command(
         shared.say_wrapped(*map(str, rates))
     elif getattr(model.classifier, "missing_as", None) == "unlabelled":
         say("To estimate the error rate, check filled entries with dm2l review --check 50.")
-    say(f"Completed table: {output}", *([] if details is None else [f"Details: {details}"]))
+    written = [f"Wrote the completed table to {output}."]
+    say(*written, *([] if details is None else [f"Wrote the details to {details}."]))
 
 
 @click.command("predict")
@@ -190,7 +191,7 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
         counts = dict(zip(model.label_names, positive.tolist(), strict=True))
         shared.echo_json({"output": output, "n_rows": table.n_rows, "positive": counts})
     else:
-        say(f"{table.n_rows} rows, {shared.count_labels(model)}: {output}")
+        say(f"Wrote {shared.count_labels(model)} of {table.n_rows} rows to {output}.")
 
 
 def _numbers(texts: list[str]) -> list[Any]:
@@ -202,7 +203,7 @@ def _numbers(texts: list[str]) -> list[Any]:
 
 
 def _unless(blank: Any, values: Any) -> list[Any]:
-    """The values as a list, with None for blank cells."""
+    """Return the values as a list, with None for blank cells."""
     return [None if empty else cell for empty, cell in zip(blank, values.tolist(), strict=True)]
 
 
@@ -215,7 +216,7 @@ def _listing(
     safe_csv: bool,
     **given: Any,
 ) -> Iterator[tuple[TableModel, Table, Tell, Callable[[list[int], dict[str, Any]], Any]]]:
-    """Open a model and a table; yield a function that writes columns behind those to keep."""
+    """Open a model and a table; yield a function that writes the kept columns and new columns."""
     with shared.opened({"--output": output}, **given) as (model, table, tell):
         count = Counter(["row", *names(model)])
         if twice := [name for name in count if count[name] > 1]:
@@ -232,8 +233,8 @@ def _listing(
                 )
             if name in count:
                 raise click.UsageError(
-                    f"{name!r} cannot be kept because the output has a column of that name. Rename "
-                    f"the column in {table.path}."
+                    f"{name!r} cannot be kept, because the output has another column with this "
+                    f"name. Rename the column in {table.path}."
                 )
         kept = read_cells(table, keep) if keep else {}
 
@@ -259,9 +260,9 @@ def suggest_command(
 ) -> None:
     """Rank missing labels of TABLE by the value of an answer.
 
-    The value is the expected number of wrong imputations that an answer prevents in this entry, in
-    other missing labels of its row, and in this label of other rows. Row 1 is the first row below
-    the header.
+    The value of an answer is the expected number of wrong imputations that it prevents: of this
+    entry, of other missing labels in its row, and of this label in other rows. Row 1 is the first
+    row below the header.
 
     Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50 --keep compound
     """
@@ -282,11 +283,11 @@ def suggest_command(
     entry = "{open} missing labels" if by_row else "{label}  probability {probability:.2f}"
     for line in lines[:_SHOWN]:
         say(f"row {line['row']:>6}  {entry.format_map(line)}  value {line['value']:.3g}")
-    say(f"{len(lines)} {'rows' if by_row else 'missing labels'} written: {output}")
+    say(f"Wrote {len(lines)} {'rows' if by_row else 'missing labels'} to {output}.")
 
 
 def _tested(found: int, suspects: int) -> dict[str, float]:
-    """Share of inverted labels among the first suspects, with Wilson's confidence interval."""
+    """Return the share of inverted labels among the first suspects, with Wilson's interval."""
     from scipy.stats import binomtest  # imported here, because loading it is slow
 
     low, high = binomtest(found, suspects).proportion_ci(method="wilson")
@@ -300,7 +301,7 @@ def _tested(found: int, suspects: int) -> dict[str, float]:
     "--top",
     type=click.IntRange(1),
     default=1000,
-    help="Number of entries in the file; the screen shows the first 20.",
+    help="Maximum number of entries in the file; the screen shows the first 20.",
 )
 @shared.keep_option
 @shared.model_options
@@ -309,15 +310,15 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
 
     An observed label is suspected if the features and the other labels of its row contradict it.
     p_error is the estimated probability that the label is wrong. The screen shows the first 20
-    entries, and the file has the others, too. TABLE should be the table that MODEL was fitted to.
-    If the model was fitted with --missing-as unlabelled, blanks that should be positive are listed.
-    Row 1 is the first row below the header.
+    entries, and the file contains up to --top entries. TABLE should be the table that MODEL was
+    fitted to. If the model was fitted with --missing-as unlabelled, blanks that should be positive
+    are listed. Row 1 is the first row below the header.
 
     Example: dm2l audit assays.dm2l assays.csv -o suspected.csv --keep compound
     """
     names = ["label", "observed", "p_error"]
     with _listing(output, lambda _: names, **given) as (model, table, tell, write):
-        tell("searching label errors")
+        tell("searching for label errors")
         found = audit_table(model, table, top)
         observed = np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist()
         values = (found.label, observed, found.probability.round(4).tolist())
@@ -333,16 +334,16 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
         rows = [[f"{v:.2f}" if k == "p_error" else str(v) for k, v in row.items()] for row in shown]
         shared.show_grid(headings, rows, left=len(headings) - 1)
         share = found.probability[: len(shown)].mean()
-        say(f"By these probabilities, {share:.0%} of the {len(shown)} labels shown are wrong.")
+        say(f"According to p_error, {share:.0%} of the {len(shown)} labels shown are wrong.")
     if test is not None:
         say(
             f"In a test with {INVERTED:.0%} inverted labels, {test['found']:.0%} of the first "
             f"{test['suspects']:.0f} suspects were inverted",
-            f"(95% confidence interval: {test['low']:.0%} to {test['high']:.0%}). "
-            "The others are wrong already, or correct.",
+            f"(95% confidence interval: {test['low']:.0%} to {test['high']:.0%}).",
+            "The other suspects are errors that the table already had, or correct labels.",
         )
     if output is not None:
-        say(f"{len(lines)} labels written: {output}")
+        say(f"Wrote {len(lines)} labels to {output}.")
 
 
 @click.command("explain")
@@ -382,6 +383,6 @@ def explain_command(
         for name, value in item.features:
             say(f"  {value:+.3f}  {name}" if kernel == "linear" else f"  {value:.3f}  {name}")
         if item.together:
-            # No line ends within a name.
+            # No-break spaces keep each name on one line.
             listed = (f"{name} ({r:+.2f})".replace(" ", "\xa0") for name, r in item.together)
             say(*shared.wrapped(f"  labels with correlated scores: {', '.join(listed)}", 80))

@@ -48,7 +48,7 @@ def demo_command(rho: float, seed: int, as_json: bool) -> None:
     """Impute hidden labels of digit images and compare methods.
 
     DM2L (linear and kernel) is compared with ridge on the observed labels and with ridge that reads
-    missing labels as negative. All are tested on new images and on the hidden labels.
+    missing labels as negative. All methods are tested on new images and on the hidden labels.
 
     Example: dm2l demo --rho 0.5 --seed 1
     """

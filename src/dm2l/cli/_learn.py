@@ -26,8 +26,8 @@ LABELS = 40  # maximum number of labels that fit prints
 @shared.label_options
 @shared.file_option(
     "RULES",
-    "Write the implications and exclusions found in the labels to this file. Delete those that are "
-    "not true, and pass the file to --rules of other commands.",
+    "Write the implications and exclusions found in the labels to this file. Delete the rules that "
+    "are not always true, and pass the file to --rules of other commands.",
     "--write-rules",
 )
 @shared.force_option
@@ -37,8 +37,8 @@ def inspect_command(
     """Show columns, label counts and possible problems of TABLE.
 
     Run this command before a fit. It prints how every column will be used, how many entries of
-    each label are observed, which labels imply or exclude others, and warnings. A fit uses no rule
-    that is not passed with --rules.
+    each label are observed, which labels imply or exclude others, and warnings. A fit uses only the
+    rules that you pass with --rules.
 
     Example: dm2l inspect assays.csv --labels "tox_*"
     """
@@ -49,7 +49,8 @@ def inspect_command(
         tell(f"inspecting {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, **columns)
         if write_rules is not None:
-            lines = ["# Delete the rules that are not true: the data cannot tell.", *found.rules]
+            advice = "# These rules may hold by chance. Delete the rules that are not always true."
+            lines = [advice, *found.rules]
             with atomic_write(write_rules) as partial:
                 partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if as_json:
@@ -57,14 +58,14 @@ def inspect_command(
         return
     _show_inspection(found)
     if write_rules is not None:
-        say(f"Rules found: {len(found.rules)}, written to {write_rules}.")
+        say(f"Wrote {len(found.rules)} rules to {write_rules}.")
 
 
 def _show_inspection(found: Inspection) -> None:
     missing, entries, n = found.n_missing, found.n_entries, found.n_label_columns
-    each = f" ({len(found.labels)} with one for each value)" if len(found.labels) > n else ""
+    several = "s" * (n > 1) + f" with {len(found.labels)} labels" * (len(found.labels) > n)
     say(
-        f"{found.n_rows} rows and {found.n_columns} columns, {n} of them labels{each}.",
+        f"{found.n_rows} rows and {found.n_columns} columns, including {n} label column{several}.",
         f"{missing} of {entries} label entries are missing ({percent(missing, entries)}).",
     )
     if found.uses is not None:
@@ -86,12 +87,12 @@ def _show_inspection(found: Inspection) -> None:
     say("", *found.groups)
     if found.rules:
         say(
-            "Rules suggested for --rules: pass those that are true. In N of M rows: N obey the",
-            "rule, and M could contradict it; at least: lower 95% confidence bound.",
+            "Rules found in the labels. Pass only true rules to --rules. Of M rows that could",
+            'contradict a rule, N obey it. "At least" is the lower 95% confidence bound.',
             *(f"  {rule}" for rule in found.rules[:RULES]),
         )
     if len(found.rules) > RULES:
-        say(f"{len(found.rules) - RULES} more rules: pass --write-rules or --json.")
+        say(f"To see {len(found.rules) - RULES} more rules, pass --write-rules or --json.")
     say(f"Duplicate rows: {found.n_duplicates}.")
     shared.say_wrapped(*(f"warning: {shared.one_line(line)}" for line in found.warnings))
 
@@ -164,12 +165,13 @@ def fit_command(
         Y = labelled.Y
         scoring = fit.scoring or usual_scoring(Y == 1, Y == 0, unlabelled=fit.unlabelled)
         _show_model(model, table.n_rows, scoring, verbose)
-        say(f"Model: {output}")
+        say(f"Wrote the model to {output}.")
 
 
 def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> None:
     columns = "" if model.uses is None else f" from {sum(use.used for use in model.uses)} columns"
-    say(f"{n_rows} rows, {shared.count_labels(model)}, {len(model.features)} features{columns}.")
+    n_labels, n_features = shared.count_labels(model), len(model.features)
+    say(f"The training table has {n_rows} rows, {n_labels}, and {n_features} features{columns}.")
     chosen, board = model.settings, getattr(model.classifier, "leaderboard_", None)
     if board is not None:
         _show_leaderboard(board, verbose)
@@ -187,13 +189,13 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
     if estimate is None:
         return
     means = [(words, estimate.values[key]) for key, words, _ in MEASURES]
-    # A ranking within rows of a single label is undefined.
+    # With a single label, the ranking of labels within a row is undefined.
     metrics = [(words, f"{v.mean:.3f}", _span(v)) for words, v in means if v.mean == v.mean]
     folds = f"Cross-validation: {estimate.repetitions} folds"
     new = f"95% interval, {n_rows // max(estimate.repetitions, 1)} new rows"
     show_grid(("metric", "mean", new), metrics, f"{folds}, {estimate.n_entries} observed entries")
     if prior is not None:
-        say("The estimated shares correct these values for overlooked positives.")
+        say("The metrics are corrected for overlooked positives with the estimated shares.")
     if not estimate.labels:
         return
     by_label = []
@@ -204,7 +206,7 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
     headings = ("label", "yes", "no", "CV AUC", "95% interval", "CV AP")
     show_grid(headings, by_label, "Cross-validation by label (AP: average precision)")
     if len(estimate.labels) > LABELS:
-        say(f"{len(estimate.labels) - LABELS} more labels are listed with --json.")
+        say(f"To see {len(estimate.labels) - LABELS} more labels, pass --json.")
 
 
 def _show_leaderboard(board: dict[str, list[Any]], verbose: bool) -> None:
@@ -295,7 +297,7 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
         sure = "needs 2 repetitions" if found.repetitions < 2 else sure
         spans.append(_span(gain, -1.0, "+"))
         rows.append((name, f"{gain.mean:+.3f}", spans[-1], sure))
-    title = f"Difference in {words}: {ours!r} minus"
+    title = f"Difference in {words}: {ours!r} minus each other method"
     show_grid(("method", "mean", "95% interval", "significant"), rows, title)
     # Metrics that cannot be estimated have no column.
     columns: list[tuple[str, ...]] = [("hidden", *(str(row.n_hidden) for row in found.labels))]
@@ -317,13 +319,13 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
         title = "Accuracy in columns with several values (majority: the most frequent value)"
         show_grid(("column", "hidden", "majority", *methods), rows, title)
     if "-" in spans:
-        say("", "-: cannot be estimated from so few repetitions")
+        say("", '"-" stands for an interval that cannot be estimated from so few repetitions.')
     if not wide:
         say("", *(f"{short}: {name}" for name, short in SHORT.items() if name in found.methods))
 
 
 def _span(value: Interval, lowest: float = 0.0, sign: str = "") -> str:
-    """An interval, or "-" if it cannot be estimated or is all that is possible."""
+    """Format an interval; "-" if it cannot be estimated or covers all possible values."""
     if not (value.low > lowest or value.high < 1):
         return "-"
     return f"[{value.low:{sign}.3f}, {value.high:{sign}.3f}]"

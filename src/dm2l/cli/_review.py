@@ -23,7 +23,7 @@ _unchosen_option = click.option(
     "--unchosen",
     type=click.Choice(["no", "skip"]),
     default="no",
-    help="How to read a choice that an annotator did not select: as no, or as unanswered.",
+    help="How to read a choice that an annotator did not select: no, or skip (unanswered).",
 )
 _save_option = shared.file_option(
     "REFITTED", "Write the model to this file after each refit.", "--save-model"
@@ -48,7 +48,7 @@ _save_option = shared.file_option(
 @click.option(
     "--top",
     type=click.IntRange(1),
-    help="Ask about at most this many missing labels. By default, all are asked.",
+    help="Ask about at most this many missing labels. By default, there is no limit.",
 )
 @click.option(
     "--check",
@@ -66,7 +66,7 @@ _save_option = shared.file_option(
 @shared.text_option(
     "--keep",
     metavar="COLUMN",
-    help="A column that identifies the row in questions. By default, it is detected.",
+    help="A column that identifies rows in the questions. By default, it is detected.",
 )
 @click.option("--host", default="127.0.0.1", help="Address of the server, 127.0.0.1 or ::1.")
 @shared.port_option(0)
@@ -149,14 +149,14 @@ def review_command(
             text = None if config is None else config.read_text(encoding="utf-8")
             n_answers, n_others = import_annotations(session, annotated, text, unchosen)
             done |= {"answers": n_answers, "other_tasks": n_others}
-            tell(f"{n_answers} new answers from {annotated} saved: {answers}", err=True)
+            tell(f"Saved {n_answers} new answers from {annotated} to {answers}.", err=True)
             if n_others:
                 tell(f"Ignored {n_others} tasks that are not rows of {given['path']}.", err=True)
         if export_to and output is not None:
             made = make_config(session.table.label_names)
             n_tasks = export_tasks(session, output, given["top"])
             done |= {"tasks": n_tasks, "output": output, "config": made}
-            tell(f"{n_tasks} tasks written: {output}. Labelling configuration:", err=True)
+            tell(f"Wrote {n_tasks} tasks to {output}. Labelling configuration:", err=True)
             tell(*made.split("\n"))
         elif output is not None:
             session.export(output)
@@ -165,10 +165,10 @@ def review_command(
         done = done if exchange else {"answers": answers, "output": output, "model": saved}
         shared.echo_json(done, indent=None)
     elif not exchange:
-        say(f"{progress.answered} answers, {progress.skipped} skipped: {answers}")
-        for what, file in (("Table with the answers", output), ("Refitted model", saved)):
+        say(f"{answers} contains {progress.answered} answers and {progress.skipped} skips.")
+        for what, file in (("table with the answers", output), ("refitted model", saved)):
             if file is not None:
-                say(f"{what}: {file}")
+                say(f"Wrote the {what} to {file}.")
 
 
 def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -> None:
@@ -238,8 +238,8 @@ def _open_session(
 )
 @shared.file_option(
     "TOKEN",
-    "The file with the token that requests of Label Studio must carry. It is created if it does "
-    "not exist. The default is ANSWERS.token.",
+    "The file with the token that Label Studio must send. The file is created if it does not "
+    "exist. The default is ANSWERS.token.",
     "--token-file",
 )
 @_save_option
@@ -296,4 +296,4 @@ def backend_command(
         with BackendServer(backend, token, host=host, port=port) as server:
             server.serve(session, announce)
     if not as_json:
-        say(f"{session.progress.answered} answers saved: {answers}")
+        say(f"{answers} contains {session.progress.answered} answers.")

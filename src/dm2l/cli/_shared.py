@@ -40,16 +40,16 @@ from dm2l.tables._reading import MATRIX_FORMATS
 from dm2l.tables._scores import add_scores
 
 Command = Callable[..., Any]
-# The name of an argument in Python, behind the name of its option, as in "--split (split=)".
+# The Python argument that a message names after an option, as in "--split (split=)".
 _IN_PYTHON = re.compile(r" \((?:\w+=,? ?)+(?:in Python)?\)")
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
-_PAIR = np.eye(2, dtype=bool)  # labels with one positive per row
+_PAIR = np.eye(2, dtype=bool)  # positive entries, one per row
 
 
 def unquoted(text: str) -> str:
-    """Remove single quotes around a value, which the Windows command prompt passes on."""
+    """Remove the single quotes of ``'value'``, which the Windows command prompt keeps."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
 
 
@@ -88,9 +88,9 @@ def effort_option(default: str) -> Command:
         "--effort",
         type=click.Choice(["quick", "normal", "best"]),
         default=default,
-        help="Models to try: quick tries linear and kernel models, normal adds trees, and best "
-        "tries more of each. Ignored with --kernel, --lambda-d, --alpha, --scoring and "
-        "--missing-as unlabelled.",
+        help="Models to try: quick tries linear and kernel models, normal also tries trees, and "
+        "best tries more models of each kind. Ignored with --kernel, --lambda-d, --alpha, "
+        "--scoring and --missing-as unlabelled.",
     )
 
 
@@ -118,7 +118,7 @@ def _kinds(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str, st
         name, equals, kind = value.rpartition("=")
         if not equals or kind not in KINDS:
             raise click.BadParameter(
-                f"{value!r} is not COLUMN=KIND. KIND must be one of {', '.join(KINDS)}."
+                f"{value!r} is not COLUMN=KIND with one of the kinds {', '.join(KINDS)}."
             )
         found[name] = kind
     return found
@@ -216,7 +216,8 @@ search_options = _options(
         "cv",
         type=click.IntRange(2),
         default=5,
-        help="Folds for hyperparameter search and calibration; 3 by default with --effort quick.",
+        help="Number of folds for hyperparameter search and calibration. With --effort quick, the "
+        "default is 3.",
     ),
     text_option(
         "--missing-as",
@@ -224,15 +225,15 @@ search_options = _options(
         callback=_by_label,
         help="How to read a blank label: missing (unknown, the default), unlabelled (negative or "
         "an overlooked positive), or negative. LABEL is a name or pattern. In a column of tags, "
-        "this is how absent tags are read; blank cells are missing.",
+        "HOW applies to tags that a cell does not contain; blank cells are always missing.",
     ),
     click.option(
         "--groups",
         metavar="COLUMN|duplicates|scaffold",
         type=unquoted,
-        help="Keep related rows in the same fold, so that the estimated quality is not too high: "
-        "rows with the same value in COLUMN, which is then not a feature, rows with the same "
-        "features, or molecules with the same scaffold.",
+        help="Keep related rows in the same fold, so that the estimated quality is not too high. "
+        "COLUMN: rows with the same value in this column, which is then not a feature; duplicates: "
+        "rows with the same features; scaffold: molecules with the same scaffold.",
     ),
 )
 
@@ -241,7 +242,7 @@ scores_options = _options(
     file_option(
         "SCORES",
         "Table with out-of-fold scores (probabilities or logits) of another model for the rows of "
-        "TABLE, in a column for each label with its name. Cells may be blank.",
+        "TABLE. Each label needs a column with the label's name. Cells may be blank.",
         "--scores",
         new=False,
     ),
@@ -249,11 +250,12 @@ scores_options = _options(
         "--id",
         "row_id",
         metavar="COLUMN",
-        help="Column that identifies the rows of TABLE and SCORES; the default is their order.",
+        help="Column that identifies rows in TABLE and SCORES. By default, both have the same "
+        "order.",
     ),
 )
 
-# Arguments of commands that answer questions, that apply a model, and that read labels.
+# Options of the commands that ask questions, that apply a model, and that read labels.
 session_options = _options(scores_options, reading_options, rules_option, force_option, json_option)
 model_options = _options(
     model_argument,
@@ -284,28 +286,30 @@ label_options = _options(
         metavar="[LABEL=]VALUE",
         callback=_positive,
         help="Value of a positive entry, if it is not 1, yes, true, active, positive or +. LABEL "
-        "is a name or pattern: --positive dx_flea=seen. Without it, the value is for all labels: "
-        "--positive 2. The model stores it.",
+        "is a name or pattern: --positive dx_flea=seen. Without LABEL, the value is for all "
+        "labels: --positive 2. The model stores the value.",
     ),
     text_option(
         "--cutoff",
         "cutoffs",
         metavar='"LABEL>=X"',
-        help="Threshold of labels that are numbers, by name or pattern, with >=, >, <= or <: "
-        '"fold_*>=2" reads values of at least 2 as positive. The model stores it.',
+        help="Threshold of numeric labels. LABEL is a name or pattern, and >=, >, <= and < are "
+        'allowed: "fold_*>=2" reads values of at least 2 as positive. The model stores the '
+        "threshold.",
     ),
     text_option(
         "--values",
         metavar="LABEL[=LOW<HIGH]",
-        help="A label column with several values, which become a label each. Columns with 3 to 50 "
-        'values are recognized. "pain=low<mid<high" declares an order. The model stores it.',
+        help="A label column with several values; each value becomes a label. Without this option, "
+        'columns with 3 to 50 values are recognized. "pain=low<mid<high" declares an order. The '
+        "model stores the values.",
     ),
     text_option(
         "--split",
         metavar="[LABEL=]TEXT",
         callback=_by_label,
         help='Text between two tags in a cell of a label column, such as ",". Each tag becomes a '
-        "label. Columns of JSON lists are recognized. The model stores it.",
+        "label. JSON lists do not need this option. The model stores the text.",
     ),
     text_option(
         "--kind",
@@ -318,7 +322,7 @@ label_options = _options(
     text_option(
         "--drop",
         metavar="COLUMN",
-        help="A column or pattern of columns to leave out, from features and labels.",
+        help="A column, or a pattern of columns, to remove from the features and labels.",
     ),
     json_option,
 )
@@ -362,7 +366,7 @@ def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Tab
 def open_both(
     model_path: Path, path: Path, *, labels: bool = True, rules: Path | None = None, **reading: Any
 ) -> tuple[TableModel, Table]:
-    """Load a model and read a table for it; ``rules`` replace those of the model."""
+    """Load a model and read a table for it; ``rules`` replace the rules of the model."""
     if suffix_of(model_path) in _TABLES and suffix_of(path) not in _TABLES:
         raise click.UsageError(
             "The arguments are swapped. MODEL comes before TABLE: dm2l "
@@ -387,7 +391,7 @@ def opened(
     columns: bool = True,
     **reading: Any,
 ) -> Iterator[tuple[TableModel, Table, Callable[[str], None]]]:
-    """Check the outputs; open a model and a table for it; also yield a progress function."""
+    """Check the outputs, and yield a model, a table for it and a progress function."""
     check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
     with data_problems(), progress() as tell:
         for output in filter(None, outputs.values() if columns else ()):
@@ -416,7 +420,7 @@ def check_outputs(
         if not folder.is_dir():
             raise click.UsageError(
                 f"{path.name} cannot be written, because the folder {folder} does not exist. "
-                "Create it."
+                "Create the folder."
             )
 
 
@@ -428,13 +432,14 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def count_labels(model: TableModel) -> str:
-    """Number of labels, and of their columns if some have several values."""
+    """Return the number of labels, and of label columns if some have several values, as text."""
     n_labels, n = len(model.label_names), len(label_columns(model))
-    return f"{n_labels} labels{f' in {n} label columns' if n < n_labels else ''}"
+    columns = f" in {n} label column{'s' * (n > 1)}" if n < n_labels else ""
+    return f"{n_labels} label{'s' * (n_labels > 1)}{columns}"
 
 
 def one_line(message: object) -> str:
-    """A message of the library in one line, without the names of arguments in Python."""
+    """Return a message in one line, without the names of Python arguments."""
     return _IN_PYTHON.sub("", str(message).replace("\n", " "))
 
 
@@ -464,14 +469,14 @@ def echo_json(result: Any, *, indent: int | None = 1) -> None:
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """The lines of a text of this width, without breaking words or at no-break spaces."""
+    """Wrap a text to lines of ``width`` characters, without breaks in words or no-break spaces."""
     whole: Any = {"break_long_words": False, "break_on_hyphens": False}
     found = textwrap.wrap(line, width, subsequent_indent=" " * 4, **whole)
     return [part.replace("\xa0", " ") for part in found]
 
 
 def say_wrapped(*lines: str, err: bool = False) -> None:
-    """Print long sentences, in lines of the width of the terminal if there is one."""
+    """Print lines; on a terminal, they are wrapped to its width."""
     stream, width = sys.stderr if err else sys.stdout, shutil.get_terminal_size().columns
     for line in lines:
         say(*(wrapped(printable(line), width) if stream.isatty() else [line]), err=err)
@@ -504,10 +509,10 @@ _COUNT = re.compile(r"(.*?)[:,]? *\b(?:\w+ )?(\d+) of (\d+)\b(.*)")
 
 
 class TimeLeft(ProgressColumn):
-    """Remaining time: of the whole fit if it is known, else of stages that count their steps."""
+    """Remaining time of the whole fit if it is known, or else of a stage that counts its steps."""
 
     def render(self, task: Any) -> Text:
-        """Show seconds or minutes; nothing for stages that are completed."""
+        """Return the remaining time as text; empty if it is unknown or the stage is completed."""
         left, done = task.fields["left"], task.completed
         if task.finished or not (left or done):
             return Text()
@@ -518,7 +523,7 @@ class TimeLeft(ProgressColumn):
 
 @contextmanager
 def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
-    """Show a bar for each stage; nothing if the output is not a terminal or notebook."""
+    """Yield a function that shows progress bars if the output is a terminal or notebook."""
     console = Console(stderr=True) if console is None else console
     widgets = console.is_jupyter and find_spec("ipywidgets") is not None
     if not (console.is_terminal or widgets):
@@ -529,7 +534,7 @@ def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
     current, task = "", bars.add_task("starting", total=None, left=None)
 
     def tell(line: str) -> None:
-        """Show a line; "2 of 5" in it is the part of its stage that has begun."""
+        """Show a progress line; "2 of 5" in the line sets the progress bar of its stage."""
         nonlocal current, task
         text = printable(getattr(line, "step", line))
         stage, share = text.partition(": ")[0], None
