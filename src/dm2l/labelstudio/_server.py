@@ -212,7 +212,7 @@ class BackendServer(LocalServer):
 def check_token(token: str) -> None:
     """Raise an error if a token is easy to guess or cannot be part of an address."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", token):
-        raise ValueError("A token must consist of 20 to 200 letters, digits, hyphens or _.")
+        raise ValueError("A token must have 20 to 200 characters: letters, digits, - or _.")
 
 
 def kept_token(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -115,7 +116,7 @@ def read_config(text: str, label_names: tuple[str, ...]) -> Controls:
         if twice := seen & set(labels.values()):
             raise ValueError(
                 f"Two tags of the labelling configuration have the choice {min(twice)!r}. Remove "
-                "one of them."
+                "the choice from one tag."
             )
         seen |= set(labels.values())
         if labels:
@@ -123,7 +124,7 @@ def read_config(text: str, label_names: tuple[str, ...]) -> Controls:
     if not found:
         raise ValueError(
             "No choice (Choices, Taxonomy) of the labelling configuration is a label of the model. "
-            f"Add such choices: {', '.join(label_names[:5])}{', ...' * (len(label_names) > 5)}."
+            f"Add choices for: {', '.join(label_names[:5])}{', ...' * (len(label_names) > 5)}."
         )
     return tuple(found)
 
@@ -135,8 +136,9 @@ def _labels(tag: ET.Element, names: set[str]) -> dict[ChoicePath, str]:
     for path, words in paths:
         if path not in found and words[-1] in names - taken:
             found[path] = words[-1]
-    if len(set(found.values())) < len(found):
-        raise ValueError("A label occurs twice in the taxonomy. Use full paths as label names.")
+    label, count = Counter(found.values()).most_common(1)[0] if found else ("", 0)
+    if count > 1:
+        raise ValueError(f"The taxonomy has {count} choices {label!r}. Use full paths as names.")
     return found
 
 
@@ -146,7 +148,9 @@ def _paths(tag: ET.Element) -> Iterator[tuple[ChoicePath, ChoicePath]]:
     while waiting:
         parent, path, words = waiting.pop()
         if len(path) > MOST_STEPS:
-            raise ValueError(f"A taxonomy may have at most {MOST_STEPS} levels.")
+            raise ValueError(
+                f"A taxonomy has more than {MOST_STEPS} levels. Use at most {MOST_STEPS} levels."
+            )
         for choice in parent.findall("Choice"):
             if value := choice.get("value"):
                 here = (*path, choice.get("alias") or value), (*words, value)
@@ -201,7 +205,7 @@ def _chosen(result: Mapping[str, Any], kind: str) -> list[ChoicePath]:
     value = result.get("value")
     chosen = value.get(kind) if isinstance(value, Mapping) else None
     if not isinstance(chosen, list):
-        raise ValueError(f"A result of {kind} must have a list of chosen values.")
+        raise ValueError(f"A result of {kind} must have a list of values, got {chosen!r:.40}.")
     paths = [one if isinstance(one, list) else [one] for one in chosen]
     if not all(isinstance(step, str) for path in paths for step in path):
         raise ValueError(f"Values of {kind} must be text.")
@@ -233,7 +237,7 @@ def prediction_of(
 
 
 def export_tasks(session: AnnotationSession, output: str | Path, top: int | None = None) -> int:
-    """Write tasks: rows with missing labels, the most valuable first, and rows with answers."""
+    """Write open rows (most valuable first) and answered rows as tasks; return their number."""
     table, version, logic = session.table, session.version, session.journal._logic
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
     open_rows = session.open_rows()
@@ -325,7 +329,7 @@ def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
         rows.append({name: str(simple[name]) if name in simple else None for name in names})
     for name in names:
         if all(row[name] is None for row in rows):
-            raise ValueError(f"No task has the column {name!r}, which the model uses. Add it.")
+            raise ValueError(f"No task has the column {name!r} of the model. Add this column.")
     frame = require("pandas", "io").DataFrame(rows, columns=names, dtype=object)
     Y = np.full((len(rows), len(model.label_names)), np.nan)
     table = Table(Path("tasks"), frame, None, names, model.label_names, Y)

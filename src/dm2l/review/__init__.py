@@ -1,4 +1,4 @@
-"""Review a table on a local web page, where a person answers its most valuable missing labels."""
+"""Ask a person about the most valuable missing labels of a table, on a local web page."""
 
 from dm2l.review._journal import Journal
 from dm2l.review._server import serve

@@ -29,8 +29,8 @@ class AskedColumn(NamedTuple):
             return dict.fromkeys(self.group.labels, "skip")
         value = str(word)[1:]
         if str(word)[:1] != "=" or value not in self.group.values:
-            known = ", ".join(self.group.values)
-            raise ValueError(f"{word!r:.40} is not a value of {self.name!r}, which has {known}.")
+            known = ", =".join(self.group.values)
+            raise ValueError(f"{word!r:.40} is no answer for {self.name!r}. Use skip, ={known}.")
         line = self.group.read([[value]], np.zeros(1, dtype=np.intp))[0]
         return dict(zip(self.group.labels, np.where(line, "yes", "no").tolist(), strict=True))
 

@@ -16,7 +16,7 @@ from dm2l.tables._reading import count_cells
 
 
 def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[FilledRate]]:
-    """Replace filled values by answers of a journal; return also the error rates without them."""
+    """Replace filled values by answers of a journal; also return error rates of filled values."""
     sample = journal.sample
     if sample is None:
         raise ValueError(
@@ -27,8 +27,8 @@ def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[F
     if n_left := list(said.values()).count(""):
         raise ValueError(
             f"{journal.path}: {n_left} of {len(sample.entries)} entries of the sample are not "
-            "checked yet. Continue dm2l review and check or skip them all. An estimate from a part "
-            "of the sample would be biased by when you stopped."
+            "checked yet. Continue dm2l review until all are checked or skipped. An estimate from "
+            "a part of the sample would be biased."
         )
     if not sample.matches(completion):
         raise ValueError(
@@ -73,7 +73,7 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
 
 
 def export_name(table: Table) -> str:
-    """Return the name of the file with the answers; its suffix is that of the table's format."""
+    """Return the name of the file with the answers, with the suffix of the table's format."""
     name = unpacked_name(table.path)
     suffix = name.suffix if suffix_of(name) in (*TEXT, *PARQUET, *EXCEL) else ".npz"
     return f"{name.stem}-reviewed{suffix}"

@@ -1,4 +1,4 @@
-"""The file of answers. Each answer is written to this file before it is confirmed."""
+"""The file of answers of a review. Each answer is written to the disk before the next question."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ def hold(file: IO[bytes]) -> bool:
         else:
             import msvcrt
 
-            # On Windows, locked bytes cannot be read, so lock one far behind the end of the file.
+            # On Windows, locked bytes cannot be read, so lock one far after the end of the file.
             file.seek(1 << 62)
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
             file.seek(0)
@@ -68,7 +68,7 @@ def _read_lines(path: Path, data: bytes) -> tuple[list[dict[str, Any]], str, byt
         if not isinstance(given, str):
             raise damaged(path, number, f"{short} is not a record of an answers file")
         if given != seal:
-            raise damaged(path, number, "this line, or one before it, was changed or removed")
+            raise damaged(path, number, "this line or an earlier line was changed or removed")
         found.append(content)
     return found, seal, b""
 
@@ -101,7 +101,7 @@ _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLO
 
 
 class Decision(NamedTuple):
-    """An answer, and the probability of a positive label that the model predicted before it."""
+    """An answer, and the probability of a positive label predicted before the answer."""
 
     answer: str
     probability: float | None = None
@@ -130,7 +130,7 @@ class Journal(AbstractContextManager["Journal"]):
     outputs : set of str
         Full paths of the files that the review writes.
     columns : dict of str to AskedColumn
-        What questions ask for, by its name and by the names of its labels.
+        The columns that questions ask for, by their names and by the names of their labels.
     sample : Sample or None
         The random sample from which error rates are estimated.
     dropped : str
@@ -238,7 +238,7 @@ class Journal(AbstractContextManager["Journal"]):
         if bool(self.observed(row, label)) != observed:
             raise ValueError(
                 f"Label {label!r} of row {row} is {'' if observed else 'not '}missing in "
-                f"{table.path}. Pass the same marks of missing labels (--missing) as before."
+                f"{table.path}. To continue a review, pass the same --missing as before."
             )
 
     def observed(self, row: Any, label: Any) -> str:
@@ -256,13 +256,13 @@ class Journal(AbstractContextManager["Journal"]):
         return np.isnan(self._said) & ~np.isnan(self._labels)
 
     def obey(self, rules: LabelRules | None) -> None:
-        """From now on, fill in the labels that follow by rules from observed labels and answers."""
+        """Use rules from now on: fill in labels that observed labels and answers imply."""
         if rules is not None:
             self._logic = RuleLogic(list(rules._rules()), self.table.label_names)
             self._labels = self._closed(self._said)
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> NDArray[np.float64]:
-        """Return the labels of a row given answers; raise an error if answers contradict rules."""
+        """Return the labels of a row with ``answers``; raise an error if they contradict rules."""
         said = self._given(row - 1, answers)
         if self._logic is not None:
             signs = signs_of(np.stack([said, self._said[row - 1]]))
@@ -270,7 +270,7 @@ class Journal(AbstractContextManager["Journal"]):
             if now and not before:
                 raise ValueError(
                     f"The answers contradict the rules: {self._logic.explain(signs[0])}. Change "
-                    "one of these answers."
+                    "one of the answers."
                 )
         return self._closed(said[None])[0]
 
@@ -297,7 +297,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     @property
     def made(self) -> dict[Key, Decision]:
-        """The current decisions on missing and on observed labels."""
+        """Return the current decisions on missing labels and on observed labels."""
         return self.decisions | self.checks
 
     def rows(self) -> list[int]:
@@ -374,7 +374,7 @@ class Journal(AbstractContextManager["Journal"]):
         if "output" in content:
             if isinstance(content["output"], str):
                 return content["output"]
-            raise ValueError("the output is not a path")
+            raise ValueError(f"the output {content['output']!r:.40} is not a path")
         if "sample" in content:
             try:
                 return self._sample_of(content)
@@ -383,7 +383,8 @@ class Journal(AbstractContextManager["Journal"]):
         row, label, answer, p = map(content.get, ("row", "label", "answer", "probability"))
         self.check(row, label, answer, "observed" in content)
         if content.get("observed", "") != self.observed(row, label):
-            raise ValueError("the observed label differs from the label in the table")
+            seen = content.get("observed", "")
+            raise ValueError(f"the observed label {seen!r:.40} is not the label in the table")
         if "probability" in content and not (type(p) in (int, float) and 0 <= p <= 1):
             raise ValueError(f"{p!r:.40} is not a probability")
         return (row, label), Decision(answer, p)
@@ -399,7 +400,7 @@ class Journal(AbstractContextManager["Journal"]):
         if any(type(n) is not int or n < counts[answer] for answer, n in filled.items()):
             raise ValueError("it contains more entries than were filled")
         if counts["skip"] or len(entries) < len(content["sample"]):
-            raise ValueError("it contains an entry twice or a skipped entry")
+            raise ValueError("it contains a skipped entry, or the same entry twice")
         return Sample(entries, filled)
 
     def _take(self, found: Any) -> None:
@@ -441,7 +442,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _write(self, data: bytes) -> None:
         try:
             if self._file.write(data) != len(data):
-                raise OSError(f"{self.path}: the disk is full. The answer was not saved.")
+                raise OSError(f"{self.path}: the disk is full, so no answer was saved. Free space.")
             os.fsync(self._file.fileno())
         except OSError:
             self._file.truncate(self._size)
@@ -451,7 +452,7 @@ class Journal(AbstractContextManager["Journal"]):
 
 
 def table_digest(table: Table) -> str:
-    """Return the SHA-256 hash of a table's file, or of its columns and labels without a file."""
+    """Return the SHA-256 hash of a table's file or, without a file, of its columns and labels."""
     if table.path.is_file():
         with table.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -14,7 +14,7 @@ from dm2l.tables._suggestion import one_per_cell, row_values, table_values
 
 
 class Prediction(NamedTuple):
-    """Prediction for an entry given known labels of its row, and the value of knowing it."""
+    """Predicted probability of an entry given known labels of its row, and value of an answer."""
 
     probability: float
     value: float  # expected number of errors that an answer avoids: own + row + others
@@ -78,8 +78,8 @@ class TablePredictions:
 
 # Maximum number of columns and of characters per value in a question; others are only counted.
 MOST_COLUMNS, MOST_CHARACTERS = 300, 4000
-UNUSED, HEAVY = 2, 8  # numbers of unused (such as names) and most important columns at the top
-LONG = 60  # a value with so many characters is a text; texts come first
+UNUSED, HEAVY = 2, 8  # numbers of unused (such as names) and of important columns at the top
+LONG = 60  # values with at least this many characters are texts, which come first
 
 
 class Column(NamedTuple):
@@ -171,7 +171,7 @@ def make_question(
 
 
 def arranged(columns: list[Column]) -> tuple[list[Column], int]:
-    """Put the most informative columns first; also return how many these are."""
+    """Return the columns, the most informative first, and the number of informative columns."""
     unused = [column for column in columns if not column.used][:UNUSED]
     heavy = sorted((c for c in columns if c.weight), key=lambda column: -abs(column.weight))
     first = [*unused, *heavy[:HEAVY]] or columns[:HEAVY]
@@ -189,7 +189,7 @@ def row_columns(
         one = table.matrix.tocsr()[row - 1].tocoo()
         values = [(names[j], x) for j, x in zip(one.col.tolist(), one.data.tolist(), strict=True)]
     else:
-        # Cells are read one by one. A row would have one type, in which long integers lose digits.
+        # Read cells one by one, because long integers lose digits in a row with a common type.
         cells = [(name, table.frame[name].iloc[row - 1 : row]) for name in names]
         values = [(name, "" if cell.isna().iloc[0] else cell.iloc[0]) for name, cell in cells]
     weights = weights or {}

@@ -22,7 +22,7 @@ class Sample(NamedTuple):
 
     @classmethod
     def draw(cls, completion: Completion, size: int, seed: int) -> Self:
-        """Draw equal numbers of entries of each kind of answer, or all if a kind has fewer."""
+        """Draw equal numbers of entries of each kind of answer; draw all of a rare kind."""
         rng, parts = np.random.default_rng(seed), filled_parts(completion)
         groups = {labels[0]: (labels, group) for labels, group in completion.exclusive}
         filled = {kind: int(part.sum()) for kind, part in parts.items()}
@@ -39,7 +39,7 @@ class Sample(NamedTuple):
         return cls({entries[i][0]: entries[i][1] for i in rng.permutation(len(entries))}, filled)
 
     def matches(self, completion: Completion, size: int | None = None) -> bool:
-        """Return whether the sample has this size, or is the largest, and a completion fills it."""
+        """Return whether the sample suits ``completion`` and has ``size`` or all filled entries."""
         n = min(size or len(self.entries), sum(self.filled.values()))
         parts = filled_parts(completion)
         names = {name: k for k, name in enumerate(completion.label_names)}
@@ -57,7 +57,7 @@ class Sample(NamedTuple):
         )
 
     def rates(self, said: Mapping[Key, str]) -> list["FilledRate"]:
-        """Estimate the error rate of each filled answer, when all sampled entries are checked."""
+        """Estimate the error rate of each kind of filled answer from the answers ``said``."""
         found = []
         for kind, size in self.filled.items():
             drawn = {key: word for key, word in self.entries.items() if kind_of(word) == kind}
@@ -115,8 +115,8 @@ class FilledRate(NamedTuple):
 
 def error_bounds(wrong: int, checked: int, size: int, skipped: int = 0) -> tuple[int, int]:
     """Return a 95 % Clopper-Pearson interval for the number of errors among ``size`` entries."""
-    # It inverts hypergeometric tests, because the sample is drawn without replacement. Skipped
-    # entries count as right for the lower bound, and as wrong for the upper bound.
+    # Hypergeometric tests are inverted, because the sample is drawn without replacement. Skipped
+    # entries count as correct for the lower bound, and as wrong for the upper bound.
     tail, numbers = (1 - 0.95) / 2 * (1 - 1e-9), range(size + 1)  # ties are kept
     less, most = wrong - 1, wrong + skipped
     low = bisect_left(numbers, True, key=lambda k: hypergeom.sf(less, size, k, checked) > tail)

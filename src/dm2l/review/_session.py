@@ -114,7 +114,7 @@ class Refit:
         pipeline = self._pipeline(Y)
         X = pipeline[:-1].transform(self.inputs)
         answer = predictions(pipeline[-1], X)
-        # The labels of the table rank rows, except for corrected ones.
+        # Ranking metrics use all labels of the table except corrected labels.
         known = np.where(self._wrong, np.nan, self.table.Y)
         ranked = known, held_out_scores(pipeline[-1], X, Y, hidden, answer.scores)
         return measure(hidden, *answer, ranked=ranked)
@@ -165,7 +165,7 @@ class Background:
             self._thread.join(seconds)
 
     def _run(self, *arguments: Any) -> None:
-        error = "It ended unexpectedly. See the terminal for the error."
+        error = "An unexpected error occurred. The terminal shows its message."
         try:
             self._work(*arguments)
             error = ""
@@ -224,11 +224,11 @@ class ReviewSession:
         File of answers, which may contain answers of earlier sessions.
     top : int, default=None
         Maximum number of entries to ask about, including entries of earlier sessions. By default,
-        all.
+        there is no limit.
     missing : sequence of str, default=()
-        Further marks of missing labels with which the table was read.
+        Additional values that mark missing labels, as passed when the table was read.
     keep : sequence of str, default=()
-        Columns that identify the row in questions. By default, the first column of identifiers.
+        Columns that identify rows in the questions. By default, the first identifier column.
     save_model : str or Path, default=None
         File to which each refitted model is saved, for :func:`dm2l.tables.load_bundle`.
 
@@ -333,7 +333,7 @@ class ReviewSession:
         return self.journal.sample.entries if self.journal.sample else ()
 
     def question(self, position: int | None = None, queue: str = "entries") -> Question | None:
-        """Return the question at a position, by default the most valuable open one, or None."""
+        """Return the question at ``position``, or the most valuable open question, or None."""
         with self._lock:
             asked = self.asked(queue)
             known = position is not None and 0 <= position < len(asked)
@@ -375,7 +375,7 @@ class ReviewSession:
                 raise ValueError(
                     f"{self.journal.path} has a sample of {len(drawn.entries)} entries that was "
                     "drawn with another size, model or --max-error-rate (max_error_rate=). "
-                    "Continue with those, or start a new file of answers."
+                    "Pass the same values again, or start a new file of answers."
                 )
 
     def answer(self, row: int, answers: Mapping[str, str], queue: str = "entries") -> Saved:
@@ -398,9 +398,9 @@ class ReviewSession:
             return Saved(position, {name: word for name, word in after if before.get(name) != word})
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, Any]:
-        """Return probabilities for other open questions given answers, which are not saved.
+        """Return probabilities of the other open questions if ``answers`` were given; save nothing.
 
-        A label has the probability of "yes"; a column with several values has one per value.
+        A label gets the probability of "yes"; a column with several values gets one for each value.
         """
         with self._lock:
             known = self.journal.suppose(row, self._checked(row, answers))
@@ -409,7 +409,7 @@ class ReviewSession:
             return {one.name: one.choices(p) or float(p[one.labels[0]]) for one in open_}
 
     def follow(self, row: int, answers: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the labels of a row that follow by rules from other labels and from answers."""
+        """Return the labels of a row that rules imply, given its labels and ``answers``."""
         with self._lock:
             spread = self._checked(row, answers) if answers else {}
             known, made = self.journal.suppose(row, spread), self.journal.decisions
@@ -423,7 +423,7 @@ class ReviewSession:
             return found
 
     def _checked(self, row: int, answers: Mapping[str, str], check: bool = False) -> dict[str, str]:
-        """Check answers and return them by label; a column of several labels has one answer."""
+        """Check answers, split answers to columns with several values, and return one per label."""
         if not answers:
             raise ValueError("The request has no answer. Send an answer for at least one label.")
         found: dict[str, str] = {}
@@ -465,7 +465,7 @@ class ReviewSession:
             return self._refits.start(self.labels())
 
     def start_label_errors(self) -> bool:
-        """Search for label errors in the background; return False if this is running or done."""
+        """Search for label errors in the background; return False if a search runs or is done."""
         with self._lock:
             return not self._audit.state.done and self._audit.start()
 
@@ -489,7 +489,7 @@ class ReviewSession:
         quality = self._refit.quality(Y) if self.measured else None
         with self._lock:
             self.model, self.learnt, self.quality = model, Y, quality
-            # The model was fitted without answers given during the refit.
+            # The new model lacks the answers that were given during the refit.
             made = self.journal.made.items()
             for row in sorted({key[0] for key, (answer, _) in made if answer != "skip"}):
                 predictions.condition(row - 1, self.journal.labels(row))

@@ -104,10 +104,10 @@ function showAround({ table, progress, refit: refitting, label_errors: search, s
   } else text("count", `${progress.decided} of ${progress.suggested}: ${progress.answered} saved, ${progress.skipped} skipped` + (progress.implied ? `, ${progress.implied} by rules` : ""));
   document.querySelector("[data-queue=sample]").hidden = !sample;
   const further = "To continue, run the same command with a larger --top.";
-  const looking = search.running ? "Searching for label errors. You can continue in another mode." : search.error || `${search.done ? "The model contradicts no further label. " : ""}${many(progress.checked, "label", "labels")} checked, ${progress.corrected} corrected.`;
+  const looking = search.running ? "Searching for label errors. You can continue in another mode." : search.error || `${search.done ? "The model contradicts no further label. " : ""}You checked ${many(progress.checked, "label", "labels")} and corrected ${progress.corrected}.`;
   if (queue === "label_errors") text("end-text", looking);
   else if (queue === "sample" && sample) text("end-text", `The sample is complete. ${sample.rates.join(" ")}`);
-  else text("end-text", `${many(progress.answered, "question", "questions")} answered, ${progress.skipped} skipped. You can go back to change an answer, refit the model, or download the table. ${further}`);
+  else text("end-text", `You answered ${many(progress.answered, "question", "questions")} and skipped ${progress.skipped}. You can go back to change an answer, refit the model, or download the table. ${further}`);
   text("correct", progress.predicted ? `The model predicted ${progress.correct} of ${many(progress.predicted, "answer", "answers")} correctly.` : "Answer some questions, then refit the model to learn from them.");
   $("export").hidden = !output;
   showRefit(refitting);
@@ -184,8 +184,8 @@ function showPrediction({ probability: p, value, rank, own, row, others }, sever
 }
 
 function showLabelError({ observed, error_probability: p }) {
-  text("observed", `The table says ${observed}.`);
-  text("probability", p ? `The model contradicts it. Probability that the table is wrong: ${percent(p)}.` : "");
+  text("observed", `The label in the table is ${observed}.`);
+  text("probability", p ? `The model contradicts this label, which is wrong with probability ${percent(p)}.` : "");
 }
 
 function showColumns({ columns, n_first: first, n_left_out: left, label, choices }, blind) {
@@ -212,7 +212,7 @@ function showOthers(others, blind) {
   if (!others.length) $("beside").hidden = true;
   const open = blind ? [] : others.filter(({ state: kind }) => kind === "open");
   const moves = open.some(({ if_yes: yes }) => yes !== null);
-  text("settles", moves ? "Missing labels show the probability of a yes: now → if you answer yes / no." : "");
+  text("settles", moves ? "For missing labels: the probability of yes now → after your answer yes / no." : "");
   const chip = ({ name, state: kind, answer: word, probability: p, if_yes: yes, if_no: no, choices }) => {
     const item = make("li", "", kind === "open" ? "open" : `${word} ${kind === "implied" ? "follows" : ""}`);
     const after = kind === "open" && yes !== null ? ` → ${percent(yes)} / ${percent(no)}` : "";
@@ -317,7 +317,7 @@ function showRefit({ running, number: times, error, quality }) {
     line.append(head, make("td", before.toFixed(2)), make("td", after.toFixed(2)), moved);
     return line;
   }));
-  text("quality-text", `Models without and with ${many(quality.n_answers, "answer", "answers")}, evaluated on ${quality.n_entries} held-out labels, mean of ${quality.repetitions} repetitions. Changes are coloured if they are at least 0.01 and their 95% interval excludes 0.`);
+  text("quality-text", `The table compares models without and with ${many(quality.n_answers, "answer", "answers")} on ${quality.n_entries} held-out labels (means of ${quality.repetitions} repetitions). Changes are coloured if they are at least 0.01 and their 95% interval excludes 0.`);
 }
 
 // --------------------------------------------------------------------------------------- doing
@@ -368,7 +368,7 @@ async function watch() {
 const exportTable = () => during(async () => {
   if (!state.output) return;
   const { path, n_answers: n } = await ask("export", {});
-  text("export-state", `Written: ${many(n, "label", "labels")} in ${path}`);
+  text("export-state", `Wrote ${many(n, "label", "labels")} to ${path}.`);
   // With many columns, this line would be below the visible part of the page.
   $("export-state").scrollIntoView({ block: "nearest" });
 });

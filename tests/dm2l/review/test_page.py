@@ -138,7 +138,7 @@ def test_a_person_answers_by_keyboard_and_a_lost_server_is_told(review, page, tm
         assert line == f"Saved for {name}: {label} is {word}."
     assert page.inner_text("#count") == "5 of 25: 4 saved, 1 skipped"
     page.keyboard.press("e")
-    wait_for(page, "export-state", "4 labels in")
+    wait_for(page, "export-state", "4 labels to")
     seen = "document.getElementById('export-state').getBoundingClientRect().bottom"
     assert page.evaluate(f"{seen} <= window.innerHeight")
     with page.expect_download() as download:
@@ -231,16 +231,16 @@ def test_a_row_is_answered_in_one_go_and_a_label_error_is_corrected(review, page
     words = [journal.decisions[int(name[1:]) - 9999, label].answer for label in names]
     assert words == ["yes", *["skip"] * (len(names) - 1)]
     page.keyboard.press("3")
-    page.wait_for_selector("#observed:visible:has-text('The table says')")
+    page.wait_for_selector("#observed:visible:has-text('The label in the table is')")
     name, label = shown(page)
-    said = "yes" if "yes" in page.inner_text("#observed") else "no"
+    said = page.inner_text("#observed").removesuffix(".").split()[-1]
     # No bar: the probability of an error is not that of a yes.
     assert not page.locator(".scale").is_visible()
     wrong = running.session.question(None, "label_errors").error_probability
     found = page.inner_text("#probability")
-    assert found.startswith("The model contradicts it.")
+    assert found.startswith("The model contradicts this label,")
     assert wrong > 0.995
-    assert found.endswith("Probability that the table is wrong: over 99%.")
+    assert found.endswith("is wrong with probability over 99%.")
     page.keyboard.press("n" if said == "yes" else "y")
     wait_for(page, "said", f"Saved for \u2068{name}\u2069")
     ((key, made),) = journal.checks.items()
