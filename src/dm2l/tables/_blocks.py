@@ -1,4 +1,4 @@
-"""Weights of texts and other columns against each other, chosen by cross-validation."""
+"""Cross-validated weights for the features of each text column and of all other columns."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ from dm2l._auto._base_models import choose
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.model_selection import MultilabelKFold
 
-# Number of rows on which weights are chosen, and factors of a weight that are compared.
+# Number of rows on which weights are chosen, and the factors by which each weight is varied.
 SAMPLE = 1000
 FACTORS = (0.1, 0.3, 3.0)
 
 
 def blocks_of(columns: ColumnTransformer) -> list[list[str]]:
-    """Steps that make the n-grams of each text, and the steps of all other columns."""
+    """Return the names of the steps for the n-grams of each text, and for all other columns."""
     names = [name for name, *_ in columns.transformers]
     letters = [name for name in names if name.startswith("letters")]
     if not letters:
         return []
     blocks = [[name.replace("letters", "text"), name] for name in letters]
-    # Scores of models of the user keep their scale.
+    # The scores of other models keep their scale.
     others = [name for name in names if not name.startswith(("text", "letters", "score"))]
     return [*blocks, others] if others else blocks
 
@@ -39,7 +39,7 @@ def weigh_blocks(
     for number, block in enumerate(blocks):
         for name in block:
             block_of[columns.output_indices_[name]] = number
-    # At first the mean squared length of a row is 1 in every block.
+    # With the initial weights, the mean squared length of a row is 1 in every block.
     square = np.ravel(X.multiply(X).sum(axis=0)) / X.shape[0]
     lengths = np.bincount(block_of, square, len(blocks) + 1)[:-1]
     weights = np.append(1 / np.sqrt(np.maximum(lengths, 1e-12)), 1.0)

@@ -25,7 +25,7 @@ from dm2l.tables._measures import MEASURES
 from dm2l.tables._model import TableModel
 from dm2l.tables._output import plain_values
 
-# Kinds of columns, beginning with those of features.
+# Kinds of columns; the kinds of feature columns come first.
 _KINDS = (*KINDS, "score", "identifier", "constant", "empty", "dropped", "unusable")
 # Numeric and boolean columns are both numbers, so a step may take either.
 _FORMS = dict.fromkeys(("numeric", "boolean", *DATES), "number")
@@ -101,20 +101,20 @@ def load_bundle(path: str | Path) -> TableModel:
         _check_values(model)
         _check_parts(model)
     except ModelFileError as error:
-        raise ModelFileError(f"{path} cannot be loaded: {error}") from error
+        raise ModelFileError(f"{path} cannot be loaded: {error} Fit the model again.") from error
     if any(use.kind == "smiles" for use in model.uses or ()) and not has_rdkit():
         raise ImportError(ABSENT)
     return model
 
 
 def _record_types() -> dict[str, Any]:
-    """Types of the fields that are stored in addition to the pipeline, by name."""
+    """Return the types of the fields that are stored in addition to the pipeline, by name."""
     hints = get_type_hints(TableModel)
     return {field.name: hints[field.name] for field in fields(TableModel)[1:]}
 
 
 def _record_values(record: dict[str, Any]) -> dict[str, Any]:
-    """Restore the values of a record; other fields or types are errors."""
+    """Return the values of a stored record, or raise an error if a field or type is wrong."""
     values = {}
     for name, form in _record_types().items():
         try:

@@ -28,17 +28,16 @@ class Completion:
     positive : ndarray of bool of shape (n_rows, n_labels)
         Entries that are filled as positive.
     look : ndarray of bool of shape (n_rows, n_labels)
-        Entries to check: their probability is near 0.5, or with ``max_error_rate`` they are not
-        filled.
+        Entries to check: a probability near 0.5 or, with ``max_error_rate``, an unfilled entry.
     probabilities : ndarray of shape (n_rows, n_labels)
         Probability of a positive label; 0 or 1 for observed entries, NaN without an estimate.
     left : ndarray of bool of shape (n_rows, n_labels) or None
         Missing entries that are not filled, because the error rate would be too high, the SMILES
         are invalid, or the label has a single class; None if all are filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
-        Expected error rates of the filled entries, and of those filled with yes and with no: upper
-        bounds with ``max_error_rate``, and otherwise means of the error probabilities. Entries that
-        follow from rules count as right. NaN for positive-unlabelled labels.
+        Expected error rates of all filled entries, of entries filled with yes, and of entries
+        filled with no: upper bounds with ``max_error_rate``, and otherwise means of the error
+        probabilities. Implied entries count as correct. NaN for positive-unlabelled labels.
     lowest_bound : float
         Lowest ``max_error_rate`` that fills any entry; NaN without ``max_error_rate``.
     expected_wrong_values : float
@@ -47,9 +46,9 @@ class Completion:
     n_implied : int
         Number of missing entries that follow from rules.
     exclusive : list of (list of int, ColumnGroup)
-        The labels of each column with several values, which are counted by cell.
+        The labels of each column with several values. A cell of such a column counts once.
     lowest_bounds : dict of str to float
-        Lowest ``max_error_rate`` that fills an entry of each label, or column with several values.
+        For each label or column with several values, the lowest rate that fills an entry.
     """
 
     label_names: list[str]
@@ -69,7 +68,7 @@ class Completion:
     lowest_bounds: dict[str, float] = field(default_factory=dict)
 
     def count(self, entries: NDArray[np.bool_]) -> int:
-        """Return the number of entries, of which those in the same cell count once."""
+        """Return the number of entries; entries of the same cell are counted once."""
         return count_cells(entries, self.exclusive)
 
     @property
@@ -111,9 +110,9 @@ def complete_table(
     margin : float, default=0.2
         Entries whose probability differs from 0.5 by at most this are marked for checking.
     max_error_rate : float, default=None
-        The highest expected error rate, of the entries filled with yes and of those filled with
-        no. As many entries as possible are filled; the others stay missing and are marked for
-        checking.
+        The highest expected error rate, both among entries filled with yes and among entries
+        filled with no. As many entries as possible are filled; the others stay missing and are
+        marked for checking.
 
     Returns
     -------
@@ -188,7 +187,7 @@ def complete_table(
 
 
 def counted_columns(found: Completion) -> list[dict[str, Any]]:
-    """Counts of the entries of each label, and of the cells of each column with several values."""
+    """Return counts of the entries of each label, and of cells of columns with several values."""
     masks = {"missing": found.missing, "filled": found.filled, "positive": found.positive}
     masks |= {"left": found.missing & ~found.filled, "look": found.look}
     cells = {labels[0]: (group.column, labels) for labels, group in found.exclusive}
@@ -203,13 +202,13 @@ def counted_columns(found: Completion) -> list[dict[str, Any]]:
 
 
 def completion_summary(found: Completion, limit: float | None = None) -> list[str]:
-    """Sentences on how many entries are filled, their expected error rate, and blank columns."""
+    """Return sentences on the filled entries, their expected error rate, and unfilled columns."""
     n_filled, n_missing = found.count(found.filled), found.count(found.missing)
     bounded = found.lowest_bound == found.lowest_bound
     if bounded and n_missing and not n_filled:
-        lowest = f"the lowest bound that fills anything is {_percent(found.lowest_bound)}"
-        some = found.lowest_bound < 1
-        return [f"Nothing was filled: {lowest if some else 'no bound fills anything'}."]
+        lowest = f"The lowest limit that fills a label is {_percent(found.lowest_bound)}."
+        no_limit = "No limit below 100% fills a label."
+        return [f"No label was filled. {lowest if found.lowest_bound < 1 else no_limit}"]
     lines = [f"{n_filled} of {n_missing} missing labels were filled."]
     rates = {what: getattr(found, f"expected_wrong_{what}") for what in ("yes", "no", "values")}
     parts = ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items() if rate == rate)
@@ -220,14 +219,14 @@ def completion_summary(found: Completion, limit: float | None = None) -> list[st
     rates = {name: found.lowest_bounds[name] for name in blank if bounded}
     if needs := [f"{name} ({_percent(rate)})" for name, rate in rates.items() if rate < 1]:
         lines.append(
-            "No cell is sure enough in these columns (in brackets: the lowest limit that fills "
-            f"one): {', '.join(needs)}."
+            "The limit is too low for these columns (in brackets: the lowest limit that fills a "
+            f"label): {', '.join(needs)}."
         )
     return lines
 
 
 def _percent(bound: float) -> str:
-    """A limit in percent, rounded up so that it can be passed."""
+    """Format a limit in percent, rounded up so that the printed limit is sufficient."""
     return f"{np.ceil(1e3 * bound) / 10:g}%"
 
 
@@ -238,9 +237,9 @@ def _constant_warnings(Y: NDArray[np.float64], rate: float) -> list[str]:
     if not yes + no or wrong > rate * (yes + no):
         return []
     return [
-        f"{wrong / (yes + no):.1%} of the {yes + no} known labels of the table differ from "
-        f"{answer}, so {answer} for every missing label would be within the limit, too; compare "
-        "the error rates of yes and of no"
+        f"{1 - wrong / (yes + no):.1%} of the {yes + no} known labels of the table are {answer}, "
+        f"so {answer} for every missing label would be within the limit, too; compare the error "
+        "rates of yes and of no"
     ]
 
 
@@ -259,7 +258,7 @@ class Audit:
     test: tuple[int, int] | None = None
 
 
-# A test inverts this share of the observed labels this often, and looks at the first suspects.
+# Tests of an audit: share of labels to invert, number of tests, number of first suspects.
 INVERTED, REPEATED, FIRST = 0.02, 5, 20
 
 
@@ -280,10 +279,10 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     Audit
         Arrays ``row`` (1 is the first row below the header), ``label``, ``observed``, ``blank``
         (for positive-unlabelled labels), ``probability`` of an error, ``false_alarms``, the
-        expected share of correct labels among this entry and those before it, and
-        ``contradicted``, whether the prediction or a rule contradicts the label. ``test`` counts
-        inverted labels among the first suspects, and these suspects, in five tests that each
-        invert 2 % of the observed labels of yes/no columns; None without such labels.
+        expected share of correct labels among this entry and all entries before it, and
+        ``contradicted``, whether the prediction or a rule contradicts the label. ``test`` has the
+        numbers of inverted labels and of all labels among the first suspects, in five tests that
+        each invert 2 % of the observed labels of yes/no columns; None without such labels.
 
     Examples
     --------
@@ -320,7 +319,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
 
 
 def _test_audit(classifier: Any, T: Signs, scores: Any, **given: Any) -> tuple[int, int] | None:
-    """Invert some known labels; count these among the first suspects, and the first suspects."""
+    """Invert some known labels; return the number of inverted and of all first suspects."""
     known = (T != 0) & classifier._learnable & np.isfinite(scores)
     for labels in given["together"]:
         known[:, labels] = False

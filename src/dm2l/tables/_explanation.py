@@ -47,8 +47,8 @@ def explain_model(
     training rows. Only the 40 columns with the largest linear weights are shuffled. For the
     automatic model, the sign comes from its linear model; a category has no sign. With more than
     5000 features, such as words, the weight is the effect of one standard deviation of a feature in
-    the linear model. The weight of a label of another column is the correlation of the scores on
-    training rows, which come from the features alone: it is no correlation of residuals.
+    the linear model. The weight of a label of another column is the correlation of the two scores
+    on training rows. These scores use the features alone, so the weight is no residual correlation.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def explain_model(
     Returns
     -------
     list of Explanation
-        For each label its ``features`` and, in ``together``, the other labels; both are pairs of
-        name and weight.
+        One explanation per label: ``features`` and, in ``together``, labels with correlated scores,
+        as pairs of name and weight.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def explain_model(
             f"The model has no label {label!r}. Choose one of {', '.join(columns_of)}."
         )
     if isinstance(model.classifier, ScoreClassifier):
-        raise ValueError("The model was fitted only to scores, so it has no features to explain.")
+        raise ValueError("The model was fitted only to scores. Fit a model to features instead.")
     chosen = list(range(len(names)))
     if label is not None:
         chosen = [names.index(label)] if label in names else columns_of[label][0]
@@ -107,7 +107,7 @@ def explain_model(
 def _by_shuffling(
     model: TableModel, labels: list[int], random_state: int, tell: Tell | None
 ) -> tuple[list[str], Floats]:
-    """Columns with the largest linear weights, and how much shuffling them changes scores."""
+    """Return columns with the largest linear weights, and the change of scores by shuffling."""
     classifier = model.classifier
     rng, automatic = np.random.RandomState(random_state), isinstance(classifier, AutoClassifier)
     if automatic:
@@ -126,7 +126,7 @@ def _by_shuffling(
     order = np.argsort(-np.abs(slopes[labels]).max(axis=0), kind="stable")
     columns = list(dict.fromkeys(sources[j] for j in order))[:MOST_COLUMNS]
     moved = np.zeros((scores.shape[1], len(columns)))
-    # Several columns in one call: a forest scores a thousand rows as fast as a few.
+    # Score several columns in one call, because a forest scores a thousand rows as fast as a few.
     size = max(1, MOST_NUMBERS // (SHUFFLES * X.size))
     start = time.monotonic()
     for first in range(0, len(columns), size):
@@ -160,7 +160,7 @@ def _dense(X: Any) -> Floats:
 def column_weights(
     model: TableModel, sources: Sequence[str], X: Any, row: int, labels: Sequence[int]
 ) -> tuple[list[str], Floats] | None:
-    """Contribution of each raw column of a row to its scores, relative to the column mean."""
+    """Return the contribution of each raw column to a row's scores; None for too many columns."""
     columns = {name: j for j, name in enumerate(dict.fromkeys(sources))}
     place = np.array([columns[name] for name in sources])
     mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()

@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(\.\d+)?")
 
 
 class ColumnAnswers(NamedTuple):
-    """The answers for the cells of a label column: the values that filled cells get."""
+    """Answers for the cells of a label column, with the values that filled cells get."""
 
     name: str
     missing: NDArray[np.bool_]  # cells that lack a label
@@ -55,12 +55,12 @@ def write_completion(
     details: str | Path | None = None,
     safe_csv: bool = False,
 ) -> None:
-    """Write a table with its missing labels filled, with the texts for yes and no of each column.
+    """Write a table in which missing labels are filled with each column's texts for yes and no.
 
     In a text file, all other cells and line ends stay unchanged. For each label, the columns
-    ``<label>__probability`` and ``<label>__look`` are added after the last column, blank where the
-    label was observed. With ``details``, no columns are added, and that file has a line for every
-    missing label instead.
+    ``<label>__probability`` and ``<label>__look`` are added after the last column. They are blank
+    for observed labels. With ``details``, no columns are added, and the details file has a line for
+    every missing label instead.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def write_completion(
     output : str or Path
         A file in the same format, or ``.xlsx`` for a text file; ``.npz`` for matrices of numbers.
     missing : sequence of str, default=()
-        Marks of missing labels with which the table was read.
+        Values that mark missing labels, as passed when the table was read.
     details : str or Path, default=None
         A .csv, .tsv, .parquet or .xlsx file for row, label, answer, probability and look.
     safe_csv : bool, default=False
@@ -95,7 +95,7 @@ def write_completion(
 
 
 def check_form(table: Table, output: Path) -> None:
-    """Reject an output with the suffix of another format than the table's."""
+    """Reject an output whose suffix does not belong to the format of the table."""
     suffix = suffix_of(table.path)
     if table.bunch is not None:
         wanted: tuple[str, ...] = (".npz",)
@@ -133,7 +133,7 @@ def _shown(probability: float) -> float | None:
 
 
 def _added_places(table: Table, present: Sequence[str]) -> dict[str, int]:
-    """Positions of the added columns by name; those of an earlier completion are used again."""
+    """Return the positions of added columns by name; existing columns of dm2l are reused."""
     names = [name + end for name in label_columns(table) for end in (PROBABILITY, LOOK)]
     places = {name: j for j, name in enumerate(present)}
     both = [name for name in names if name in places.keys() - added_columns(present)]
@@ -171,7 +171,7 @@ def _answers(
             values = np.array(pairs[name] or usual, dtype=object)[np.where(yes[:, 0], 0, 1)]
         else:
             positive = yes
-            if group.kind == "tags":  # which are added to those of the cell
+            if group.kind == "tags":  # new tags are added to the tags of the cell
                 filled, look = yes, look & yes
             else:
                 kept = (table.Y[:, labels] == 1) & ~yes.any(axis=1, keepdims=True)
@@ -183,7 +183,7 @@ def _answers(
                 value = group.cell(positive[i], chance[i], before)
                 values[i] = spelled[value] if value in spelled else write(value)
                 chance[i] = group.probability(chance[i], positive[i])
-            open_ = ~filled.any(axis=1)  # the value that would be filled
+            open_ = ~filled.any(axis=1)  # these cells get the probability of the best value
             p = chance[open_]
             chance[open_, 0] = np.nan if group.kind == "tags" else group.probability(p, p > 0.5)
         there, given, near = (np.any(mask, axis=1) for mask in (missing, filled, look))
@@ -240,7 +240,7 @@ def _write_text(
                 for j, text in enumerate(map(unquote, record.cells)):
                     if harmless(text) != text:
                         record.cells[j] = quote(harmless(text), separator)
-        # Encoded at once, because some encodings begin each text with a byte order mark.
+        # Encode all lines at once, because some encodings begin each text with a byte order mark.
         text = "".join(separator.join(record.cells) + record.end for record in lines)
         partial.write_bytes((byte_order_mark + text).encode(file.encoding))
     return answers
@@ -257,15 +257,15 @@ def _typed(cells: list[str], decimal: str) -> list[Any]:
 
 
 def _check_blank(table: Table, row: int, name: str, cell: Any, marks: MissingMarkers) -> None:
-    """Reject a cell that was read as missing, but is not."""
+    """Raise an error if a cell was read as missing, but its text is not a missing value."""
     labels, group = label_columns(table)[name]
     tags = group is not None and group.kind == "tags"
     if tags or not np.isnan(table.Y[row, labels[0]]) or cell is None or str(cell) in marks:
         return
-    hint = "Save the file in a spreadsheet program" if table.file is None else "Pass --separator"
+    hint = "save the file in a spreadsheet program" if table.file is None else "pass --separator"
     raise ValueError(
         f"{table.path}: label {name!r} in row {row + 1} was read as missing, but the file holds "
-        f"{cell!r}. {hint} if the file has not changed."
+        f"{cell!r}. If the file has changed, read it again; otherwise, {hint}."
     )
 
 
@@ -288,7 +288,7 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
 def _write_sheet(
     completion: Completion, table: Table, marks: MissingMarkers, inline: bool, path: Path
 ) -> list[ColumnAnswers]:
-    # The texts for yes and no come from the values of formulas; the workbook has the formulas.
+    # The texts for yes and no are read from the values of formulas. The workbook keeps formulas.
     columns = [table.cells[name].tolist() for name in label_columns(table)]
     answers = _answers(completion, table, columns)
     book, sheet, (header, *rows) = edit_sheet(table.path)
@@ -368,7 +368,7 @@ def _write_parquet(
 
 
 def _of_type(value: Any, kind: Any, arrow: Any) -> Any:
-    """Convert an answer to a value that a column of this type can hold."""
+    """Convert an answer to a value that a column of type ``kind`` can hold."""
     types = arrow.types
     if types.is_dictionary(kind):
         kind = kind.value_type

@@ -28,11 +28,11 @@ _PREFIX = re.compile(r"[^\W_]+[\W_]+(?=.)")  # "dx_" of "dx_ear"
 # Labels exclude each other if they are rarely positive together, although independent labels would
 # be positive together in this many rows.
 _EXCEPTIONS, _EXPECTED = 0.02, 5
-_CONTRADICTIONS = 3  # the most rows that contradict the rules that a warning lists
-_RARE = 5  # fewer positive or negative entries of a label are few
+_CONTRADICTIONS = 3  # maximum number of rows that a warning about rules lists
+_RARE = 5  # labels with fewer positive or negative entries are reported
 _NOTES = 5  # maximum number of columns with unexpected values in warnings
 _EMPTY = 0.95  # columns with a larger share of blanks are reported
-_ALIKE = 10  # the fewest rows in which a column must equal a label to be reported
+_ALIKE = 10  # a column that equals a label in at least this many rows is reported
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Inspection:
     n_rows: int
     n_columns: int
     n_label_columns: int
-    n_entries: int  # label entries, of which those in one cell count once
+    n_entries: int  # number of label entries; entries in one cell count once
     n_missing: int
     uses: list[ColumnUse] | None
     labels: list[LabelCount]
@@ -164,7 +164,7 @@ def inspect_table(
 
 
 def _rule_candidates(T: NDArray[np.float64], table: Table) -> list[RuleCandidate]:
-    """Implications and exclusions between labels of different columns, the most certain first."""
+    """Return rules (implications and exclusions) between columns, the most certain first."""
     found, names = Cooccurrence.of(T), table.label_names
     both = np.rint(np.nan_to_num(found.probability) * found.count).astype(int)
     either = found.count + found.count.T - both
@@ -173,7 +173,7 @@ def _rule_candidates(T: NDArray[np.float64], table: Table) -> list[RuleCandidate
     other = np.ones(both.shape, dtype=bool)
     for labels, _ in label_columns(table).values():
         other[np.ix_(labels, labels)] = False
-    # Towards the more frequent label, because equal labels would imply each other in a cycle.
+    # Rules imply only more frequent labels, because equal labels would imply each other in a cycle.
     rank = np.argsort(np.argsort(found.base, kind="stable"))
     implied = found.implied() & other & (rank[:, None] < rank)
     excluded = np.triu(apart & other)
@@ -200,7 +200,7 @@ def _rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
 
 
 def order_hints(table: Table) -> list[str]:
-    """How to declare the order of the values of each column that has none."""
+    """Return hints to declare the order of the values, for each column without an order."""
     names = [group.column for group in table.words.groups if group.kind == "values"]
     pass_ = 'pass --values "{}=LOWEST<...<HIGHEST"'
     return [f"If the values of {name!r} have an order, {pass_.format(name)}." for name in names]
@@ -219,8 +219,8 @@ def observed_warnings(table: Table, rules: LabelRules | None = None) -> list[str
         return _rule_warnings(table, rules)
     return [
         f"{sum(found.values())} labels in {_some([name for name, n in found.items() if n])} were "
-        "filled in by dm2l (a probability stands beside them) and are read as observed; to learn "
-        "or measure from observed labels only, use the table from before",
+        "filled in by dm2l (the table has their probabilities) and are read as observed; to train "
+        "or evaluate on observed labels only, use the original table",
         *_rule_warnings(table, rules),
     ]
 
@@ -234,7 +234,7 @@ def fit_warnings(
     grouped: bool,
     missing: bool,
 ) -> list[str]:
-    """Warnings about a table after a fit; ``missing`` means that blanks were read as unknown."""
+    """Return warnings after a fit; ``missing`` means that blank labels were read as unknown."""
     copies = 0 if grouped else _n_duplicates(table, uses)
     return [
         *_column_warnings(uses or []),
@@ -272,7 +272,7 @@ def _positive_warnings(counts: Sequence[LabelCount]) -> list[str]:
             f"{len(positive)} of {len(counts)} labels have positive and almost no negative entries "
             f"({_some(positive)}). If their blanks are negative or overlooked positives, fit with "
             "--missing-as unlabelled; if all blanks are negative, with --missing-as negative. "
-            "Otherwise, labels without negative entries cannot be learnt."
+            "Otherwise, labels without negative entries cannot be learned."
         )
     leaning = [
         count.label
@@ -301,16 +301,16 @@ def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
     for count in counts:
         least = min(count.positive, count.negative)
         if not count.positive + count.negative:
-            why = "no observed entries and cannot be learnt"
+            why = "no observed entries and cannot be learned"
         elif count.positives_only or least >= _RARE:  # _positive_warnings lists the former
             continue
         elif not least and count.positive:
-            why = "only positive entries and cannot be learnt unless blanks are negative "
+            why = "only positive entries and cannot be learned unless blanks are negative "
             why += "(--missing-as)"
         elif not least:
-            why = "only negative entries and cannot be learnt"
+            why = "only negative entries and cannot be learned"
         else:
-            why = f"fewer than {_RARE} positive or negative entries, so their estimates are unsure"
+            why = f"fewer than {_RARE} positive or negative entries, so estimates are uncertain"
         groups.setdefault(why, []).append(count.label)
     return [
         f"{len(labels)} of {len(counts)} labels ({_some(labels)}) have {why}"
@@ -374,7 +374,7 @@ def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     varies = np.abs(np.abs(C) @ T) < both
     return [
         f"column {two[j][0]!r} equals label {table.label_names[k]!r} in all {both[j, k]:.0f} rows "
-        "that have both; if it was derived from the label, leave it out with --drop"
+        "that have both; if the column was derived from the label, leave it out with --drop"
         for j, k in np.argwhere((both >= _ALIKE) & (np.abs(same) == both) & varies)
     ]
 
@@ -417,14 +417,14 @@ def _label_like_warnings(table: Table, uses: Sequence[ColumnUse], kinds: Kinds) 
     if len(like) == 1:
         columns, are, them = "column has", "it is a label", "it"
     return [
-        f"{len(like)} feature {columns} values like those of a label ({_some(like)}). If {are}, "
-        f"name {them} with --labels or leave {them} out with --drop. To keep {them} without this "
-        'line, pass --kind "COLUMN=boolean".'
+        f"{len(like)} feature {columns} values like a label ({_some(like)}). If {are}, name "
+        f"{them} with --labels or leave {them} out with --drop. To keep {them} as features without "
+        'this warning, pass --kind "COLUMN=boolean".'
     ]
 
 
 def _duplicate_warnings(n_duplicates: int, n_rows: int, uses: list[ColumnUse] | None) -> list[str]:
-    """Warn about rows that occur more than once; folds keep molecules together anyway."""
+    """Warn about repeated rows, but not about molecules, whose copies share a fold by default."""
     molecules = any(use.kind == "smiles" for use in uses or ())
     if n_duplicates < 0.01 * n_rows or not n_duplicates or molecules:
         return []

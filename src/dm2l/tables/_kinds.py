@@ -28,12 +28,12 @@ KINDS = ("numeric", "boolean", "category", "text", "smiles", *DATES)
 Kinds = Mapping[str, str] | None  # kinds by the name or pattern of columns
 DATE_PARTS = ("year", "month", "weekday", "days")  # the features of a date
 
-# A value of a kind, in the words of messages.
+# How messages name a value of each kind.
 _VALUES = {"numeric": "a number", "boolean": "yes or no", **dict.fromkeys(DATES, "a date")}
 _VALUES["score"] = "a number"
-# Name of the column with the scores of a label by another model, whose kind is "score".
+# Prefix of the columns of kind "score", which are the scores of another model for a label.
 SCORE_OF = "score of "
-# Distinct values that a category may have in any table, and in a table with many rows.
+# Maximum number of distinct values of a category in any table, and in a table with many rows.
 FEW, MOST = 20, 200
 # Maximum share of other text ("<0.5", "n.d.") among the values of a column of numbers.
 DIRTY = 0.1
@@ -222,7 +222,7 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
 
 
 def _guess_date(name: str, dates: Sequence[re.Match[str]]) -> ColumnUse:
-    """The use of a column of dates, whose day and month are never guessed."""
+    """Return the use of a column of dates, which needs a clear order of day and month."""
     if dates[0].re is not _YEAR_LAST:
         first = dates[0].re is _YEAR_FIRST
         return ColumnUse(name, "date") if first else ColumnUse(name, "unusable", _TIMES)
@@ -254,7 +254,7 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
 
 
 def _are_smiles(name: str, texts: Any) -> bool:
-    """Whether texts are molecules: most match the syntax and have a ring, bond or branch."""
+    """Return whether most texts match the syntax of SMILES and have a ring, bond or branch."""
     sample = texts[:1000]
     if np.mean([_SMILES.fullmatch(text) is not None for text in sample]) <= 0.9:
         return False
@@ -309,7 +309,7 @@ def as_booleans(column: Any) -> Any:
 
 
 def _counts_rows(name: str, column: Any) -> bool:
-    """Whether distinct whole numbers identify rows: they are consecutive or named like an ID."""
+    """Return whether a column has distinct whole numbers, consecutive or with a name like an ID."""
     if column.isna().any() or len(column) < 3 or column.nunique() < len(column):
         return False
     numbers = column.to_numpy(dtype=np.float64)
@@ -319,7 +319,7 @@ def _counts_rows(name: str, column: Any) -> bool:
 
 
 def _one_value(name: str, kind: str, value: str, n_rows: int, n_known: int) -> ColumnUse:
-    """The use of a column with one value, which is a feature only if many rows are blank."""
+    """Return the use of a column with one value, which is a feature if many rows are blank."""
     if n_rows - n_known <= DIRTY * n_rows:
         return ColumnUse(name, "constant", f"always {value}")
     return ColumnUse(name, kind, note=f"always {value} or blank; used as present or absent")

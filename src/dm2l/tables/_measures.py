@@ -40,7 +40,7 @@ class Predictions(NamedTuple):
 
 
 def predictions(classifier: Any, X: Any) -> Predictions:
-    """Scores, probabilities and decisions for prepared rows, computed in one pass."""
+    """Compute scores, probabilities and decisions for prepared rows in one pass."""
     X = classifier._check_X(X)
     scores, probabilities = classifier._answers(X)
     return Predictions(scores, probabilities, np.asarray(classifier._decide(scores) == 1))
@@ -55,8 +55,8 @@ def impute(
         if getattr(classifier, "missing_as", None) == "unlabelled":
             raise ValueError(
                 "--max-error-rate (max_error_rate=) requires observed negatives, but the model was "
-                "fitted with --missing-as unlabelled (missing_as=). Omit it, and estimate the "
-                "error rate with dm2l review --check."
+                "fitted with --missing-as unlabelled (missing_as=). Omit the limit, and estimate "
+                "the error rate with dm2l review --check."
             )
         if not hasattr(classifier, "label_covariance_"):
             raise ValueError(
@@ -68,7 +68,7 @@ def impute(
     cells = np.zeros(Y.shape, dtype=bool)
     for labels, _ in together:
         cells[:, labels] = missing[:, labels].all(axis=1, keepdims=True)
-    # Labels of a cell are missing together, but known together in training: features decide.
+    # The label correlation was estimated in known cells, so missing cells use features alone.
     found = classifier._score_and_impute(classifier._check_X(X), signs_of(Y), bound, ~cells)
     implied = np.broadcast_to(np.asarray(found.implied), Y.shape)
     chosen, least = found.chosen.copy(), 0.0 if bound is None else 1.0 - bound[0]
@@ -129,8 +129,8 @@ def measure(
     ranked: tuple[Floats, Floats] | None = None,
 ) -> dict[str, float]:
     """Compute all metrics on observed entries; ``estimate`` estimates them for complete labels."""
-    # All observed labels and out-of-fold scores rank rows, because few labels are easier to rank.
-    # A row without negatives would count as ranked perfectly; "published" leaves it out.
+    # Row-wise metrics use all observed labels, because few labels are easier to rank. A row without
+    # negatives would count as ranked perfectly; the convention "published" leaves such rows out.
     labels, row_wise = LabelMatrix.of_signs(signs_of(Y)), "label_ranking_average_precision"
     options: dict[str, Any] = {"convention": "published", "y_pred": positive.astype(float)}
     # Metrics that compare all pairs of labels would take minutes with hundreds of labels.
@@ -154,7 +154,7 @@ def measure(
 
 
 def held_out_scores(model: Any, X: Any, Y: Floats, hidden: Floats, scores: Floats) -> Floats:
-    """Scores of hidden labels, and held-out scores of the labels ``Y`` of the fit."""
+    """Return the scores of hidden labels, and held-out scores of the labels ``Y`` of the fit."""
     rows = model._completer.training_rows
     known = scores if rows is None else rows.hold_out(model._check_X(X), signs_of(Y), scores)
     return np.where(np.isnan(hidden), known, scores)
@@ -179,7 +179,7 @@ def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -
 def _measure_positives(
     hidden: Floats, found: Predictions, class_prior: Floats
 ) -> tuple[dict[str, float], dict[str, Floats]]:
-    """Metrics of hidden positives (1) among blanks (0), on average and of each label."""
+    """Return metrics of hidden positives (1) among blanks (0), on average and for each label."""
     # The share of positives among the blanks: known positives (NaN) are not evaluated.
     n, known = len(hidden), np.isnan(hidden).sum(axis=0)
     prior = np.clip((class_prior * n - known) / np.maximum(n - known, 1), 0.0, 1.0)
@@ -197,7 +197,7 @@ def _measure_positives(
 def hold_out(
     Y: Floats, share: float, seed: int, groups: Index | None = None, cells: Sequence[list[int]] = ()
 ) -> tuple[Floats, Floats]:
-    """Hold out the same rows of the labels in each list of ``cells``, and whole groups."""
+    """Split labels into training and held-out labels; cells and groups of rows stay together."""
     groups = np.arange(len(Y)) if groups is None else groups
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
     np.maximum.at(whole, groups, np.nan_to_num(Y, nan=-1.0))
@@ -212,7 +212,7 @@ def hold_out(
 def cell_accuracy(
     table: Table, left: Floats, hidden: Floats, answers: Mapping[str, Predictions]
 ) -> dict[str, dict[str, float]]:
-    """Hidden cells of columns with several values, and accuracy of the majority and of methods."""
+    """Return the number of hidden cells, and accuracies, of each column with several values."""
     found: dict[str, dict[str, float]] = {}
     for labels, group in table.exclusive:
         at = np.ix_(~np.isnan(hidden[:, labels[0]]), np.asarray(labels))
@@ -229,7 +229,7 @@ def cell_accuracy(
 def interval(
     values: Sequence[float], held_out: float, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Interval:
-    """Mean of the defined values with the corrected t interval, limited to ``bounds``."""
+    """Return the mean of the defined values with the corrected t interval, within ``bounds``."""
     known = [value for value in values if not np.isnan(value)]
     if len(known) < 2:
         return Interval(known[0] if known else np.nan, np.nan, np.nan)
@@ -331,10 +331,10 @@ def _estimate(
 
 
 def new_rows(values: Sequence[float]) -> Interval:
-    """Mean over folds, with the 95 % prediction interval for as many new rows as a fold has."""
+    """Return the mean over folds, with the 95 % prediction interval for a fold of new rows."""
     # With K folds of standard deviation s, the prediction error has the variance
     # s^2 (1 + 1/K + 1/(K - 1)), for the new rows, the mean, and the shared training rows (Nadeau
-    # and Bengio). The corrected t interval for a test share of K / (2 K - 1) has that variance.
+    # and Bengio). The corrected t interval for a test share of K / (2 K - 1) has this variance.
     k = int((~np.isnan(values)).sum())
     return interval(values, k / (2 * k - 1))
 
@@ -365,8 +365,8 @@ class TableEvaluation:
     """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model.
 
     For ``unlabelled`` blanks, ``n_hidden`` counts positive entries, and metrics that cannot be
-    estimated are NaN. ``columns`` has for each column with several values the mean number of hidden
-    cells, the accuracy of the most frequent value (``majority``), and that of each method.
+    estimated are NaN. For each column with several values, ``columns`` has the mean number of
+    hidden cells, and the accuracy of the most frequent value (``majority``) and of each method.
     """
 
     hide: float
@@ -381,7 +381,7 @@ class TableEvaluation:
 
     @property
     def main_metric(self) -> str:
-        """Name of the metric of which gains are shown."""
+        """Name of the metric whose gains are shown."""
         return "label_auc" if self.unlabelled else "label_average_precision"
 
     def _repr_html_(self) -> str:

@@ -40,9 +40,8 @@ class TableModel:
     Attributes
     ----------
     pipeline : Pipeline
-        The steps ``columns`` (transformers of scikit-learn) and ``labels`` (a
-        :class:`dm2l.AutoClassifier`, or a :class:`dm2l.DM2LClassifier` if hyperparameters were
-        given).
+        The steps ``columns`` (transformers of scikit-learn) and ``labels``, which is an
+        :class:`dm2l.AutoClassifier` or, with given parameters, a :class:`dm2l.DM2LClassifier`.
     uses : list of ColumnUse or None
         The use of every column; None if the features are a sparse matrix.
     feature_names, label_names : list of str
@@ -54,8 +53,8 @@ class TableModel:
     estimate : Estimate or None
         Cross-validated quality on rows that the model was not fitted to.
     missing, words, zero_based
-        How the table was read: marks of missing labels, positive values and cutoffs, and whether
-        feature indices of a .svm file start at 0.
+        How the table was read: values that mark missing labels, positive values and cutoffs, and
+        whether feature indices of a .svm file start at 0.
     sample : array or sparse matrix, or None
         Prepared training rows, which explanations shuffle.
     """
@@ -79,11 +78,11 @@ class TableModel:
 
     @property
     def features(self) -> list[Feature]:
-        """The features in the transformed columns."""
+        """The features, in the order of the transformed columns."""
         return features_of(self.pipeline[0], self.feature_names)
 
     def set_rules(self, rules: LabelRules | None) -> None:
-        """Replace the rules of the labels, except for those of columns with several values."""
+        """Replace the rules of the labels, but keep the rules of columns with several values."""
         found = FitOptions(rules=rules).with_rules(self).rules
         self.classifier.rules = self.classifier._completer.rules = found
 
@@ -132,7 +131,7 @@ class TableModel:
         return self.pipeline[:-1].transform(inputs), unread_rows(inputs, self.uses), odd
 
     def answer(self, inputs: Any) -> Predictions:
-        """Return scores, probabilities and decisions; NaN and no for rows with invalid SMILES."""
+        """Return scores, probabilities and decisions; invalid SMILES get NaN and no."""
         found = predictions(self.classifier, self.pipeline[:-1].transform(inputs))
         none = unread_rows(inputs, self.uses)[:, None]
         scores, p = (np.where(none, np.nan, values) for values in found[:2])
@@ -166,7 +165,7 @@ def fit_table(
     drop : sequence of str, default=()
         Columns to leave out, by name or pattern.
     missing : sequence, default=()
-        Marks of missing labels with which the table was read; the model stores them.
+        Values that mark missing labels, as passed when the table was read; the model stores them.
     groups : str or array-like of shape (n_rows,), default=None
         Rows to keep in the same fold, so that copies do not leak into the estimate: the name of a
         column, which is then not a feature; "duplicates" for rows with the same features;
@@ -207,13 +206,13 @@ def fit_table(
     alone = all(use.kind == "score" for use in uses or () if use.used) and uses is not None
     if estimate_folds and (alone or not options.automatic):
         estimate = estimate_rows(inputs, uses, Y, options, estimate_folds, names, together, tell)
-    # The warning below replaces these.
+    # Warnings of the fit are replaced by the warnings below.
     with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
         pipeline, settings = fit_pipeline(
             inputs, uses, Y, options, label_names=names, groups=together, tell=tell
         )
     X, classifier = pipeline[:-1].transform(inputs), pipeline[-1]
-    cannot = " cannot be learnt because {lack}, so dm2l complete fills no blanks there"
+    cannot = " cannot be learned because {lack}, so dm2l complete does not fill the blanks"
     for line in constant_warnings(classifier, names, cannot):
         warnings.warn(line, ConstantLabelWarning, stacklevel=2)
     sample = None
@@ -275,7 +274,7 @@ def read_for(
 
 
 def score_correlation(scores: Floats) -> Floats:
-    """Correlation matrix of the columns; 0 for constant columns."""
+    """Return the correlation matrix of the columns, with 0 for constant columns."""
     spread = scores - scores.mean(axis=0)
     length = np.linalg.norm(spread, axis=0)
     unit = np.divide(spread, length, out=np.zeros_like(spread), where=length > 1e-12 * len(scores))
@@ -295,14 +294,14 @@ _LACKS = {
 
 
 def no_positive_warnings(names: Sequence[str], answered: Mask, positive: Mask) -> list[str]:
-    """Warn about labels with answers of which none is positive."""
+    """Warn about labels that have answers, but no positive answer."""
     none = np.flatnonzero(answered.any(axis=0) & ~(positive & answered).any(axis=0)).tolist()
     if not none:
         return []
-    what = "label receives" if len(none) == 1 else "labels receive"
+    what = "label has" if len(none) == 1 else "labels have"
     return [
-        f"{len(none)} {what} no positive ({_listed(names, none)}), because no probability reaches "
-        "the threshold; sort by the probability column to find the likeliest positives"
+        f"{len(none)} {what} no predicted positive ({_listed(names, none)}), because no "
+        "probability reaches the threshold; sort by probability to find the likeliest positives"
     ]
 
 

@@ -59,11 +59,11 @@ class FitOptions:
         As in :class:`dm2l.DM2LClassifier` and :class:`dm2l.AutoClassifier`.
     missing_as : {"missing", "unlabelled", "negative"}, or mapping
         How to read a missing label: as unknown, as negative or an overlooked positive
-        (:doc:`/guide/positive-unlabelled`; fits DM2L), or as negative. A mapping gives it for label
-        columns by name or pattern, where "*" stands for all others; it cannot combine "missing"
-        with "unlabelled". In columns of tags, blank cells stay missing.
+        (:doc:`/guide/positive-unlabelled`; fits DM2L), or as negative. A mapping has one of these
+        values for each label column, by name or pattern, where "*" stands for all others; "missing"
+        and "unlabelled" cannot be combined. In columns of tags, blank cells stay missing.
     rules : LabelRules or None
-        Rules that the labels obey, in addition to those of columns with several values.
+        Rules that the labels obey, in addition to the rules of columns with several values.
     """
 
     kernel: str = "auto"
@@ -84,7 +84,7 @@ class FitOptions:
 
     @property
     def by_label(self) -> dict[str, str]:
-        """How missing labels are read, by label; "*" stands for all others."""
+        """Values of ``missing_as`` by label; "*" stands for all other labels."""
         given = {"*": self.missing_as} if isinstance(self.missing_as, str) else self.missing_as
         return {"*": "missing", **given}
 
@@ -151,14 +151,14 @@ class Hyperparameters:
 
 
 def _approximation(kernel: str, n_rows: int, *, search: bool = False) -> dict[str, Any]:
-    """Arguments that approximate the kernel of many rows."""
+    """Return parameters that approximate the kernel if there are many rows; else none."""
     most, size = (SEARCH_ROWS, SEARCH_COMPONENTS) if search else (EXACT_ROWS, COMPONENTS)
     exact = kernel == "linear" or n_rows <= most
     return {} if exact else {"approximation": "nystroem", "n_components": size}
 
 
 def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
-    """Raise an error unless a label has both classes (unlabelled data: a positive)."""
+    """Raise an error unless a label has both classes or, with unlabelled entries, a positive."""
     both = (Y == 1).any(axis=0) & ((Y == 0).any(axis=0) | options.unlabelled)
     if both.any():
         return
@@ -256,7 +256,7 @@ def fit_pipeline(
             models=[("scores", own)] if n_scores else None,
             coupling=options.coupling,
             rules=options.rules,
-            # Without a number from the user, the effort decides the number of folds.
+            # By default, the effort decides the number of folds.
             cv=None if usual else folds,
             n_jobs=-1,
             random_state=options.random_state,

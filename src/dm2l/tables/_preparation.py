@@ -26,8 +26,8 @@ from dm2l.tables._kinds import DATES, ColumnUse, as_text, check_kinds, column_ki
 from dm2l.tables._reading import Table
 
 MAX_CATEGORIES = 500  # maximum number of categories in a column
-# Maximum number of words of a text for models that need d x d matrices, and of n-grams of words and
-# of letters for AutoClassifier, which limit the size of a model file, also for each row.
+# Maximum number of words for models that need d x d matrices. For AutoClassifier: maximum numbers
+# of n-grams of words and of letters, in total and per row, which limit the size of a model file.
 MAX_WORDS, MAX_NGRAMS, PER_ROW = 2000, (21_000, 42_000), (10, 20)
 
 
@@ -44,7 +44,7 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
                 bits = np.isin(np.nan_to_num(inputs[use.name]), (0, 1)).all()
                 kind = "boolean" if bits else kind
             by_kind.setdefault(kind, []).extend(use.inputs)
-    # AutoClassifier takes many columns, missing numbers and codes of categories, but no text.
+    # AutoClassifier accepts many columns, missing numbers and codes of categories, but no text.
     ngrams = raw and "text" in by_kind
     raw = raw and not by_kind.keys() & {"text", "smiles"}
     parts: list[tuple[str, Any, Any]] = []
@@ -58,7 +58,7 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
         if raw:
             encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
         parts.append(("category", encoder, by_kind["category"]))
-    # A name instead of a list of names, because a vectorizer takes a column and not a table.
+    # Pass a name instead of a list, because a vectorizer takes one column and not a table.
     for number, name in enumerate(by_kind.get("text", []), 1):
         words = TfidfVectorizer(sublinear_tf=True, strip_accents="unicode", max_features=MAX_WORDS)
         parts.append((f"text{number}", words, name))
@@ -88,14 +88,14 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
 
 
 class ClippedScaler(StandardScaler):
-    """Standardize columns without regard to far values, which are clipped."""
+    """Standardize columns; far outliers are ignored in means and deviations, and then clipped."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn means and deviations of values that are not far."""
+        """Compute means and deviations without far outliers."""
         return super().fit(without_far_values(X), y, sample_weight)
 
     def transform(self, X: Any, copy: bool | None = None) -> Any:
-        """Standardize and clip."""
+        """Return standardized columns with clipped outliers."""
         return np.clip(super().transform(X, copy), -FARTHEST, FARTHEST)
 
 
@@ -155,7 +155,7 @@ def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> 
 def typed_frame(
     frame: Any, uses: Sequence[ColumnUse], where: str, decimal: str = ".", first_row: int = 1
 ) -> tuple[Any, list[str]]:
-    """Convert the feature columns to the types that their transformers take, and warn."""
+    """Return the feature columns in the types that their transformers take, and warnings."""
     pandas = require("pandas", "io")
     wanted = [use for use in uses if use.used]
     check_columns([use.name for use in wanted], list(frame.columns), where)
@@ -301,10 +301,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
         uses = self.uses_
         inputs, odd = typed_frame(X, uses, "X", self.decimal, first_row=0)
         if unread_rows(inputs, uses).any():
-            # A step of a pipeline cannot leave rows out.
+            found = "; ".join(odd).replace(" and are skipped", "").replace(" and is skipped", "")
             raise ValueError(
-                f"{odd[0]}. Leave such rows out with dm2l.chemistry.is_valid_smiles, or use "
-                "fit_table, which skips them."
+                f"X has rows with invalid SMILES, which a pipeline cannot skip ({found}). "
+                "Remove these rows with dm2l.chemistry.is_valid_smiles, or use fit_table."
             )
         for line in odd:
             warnings.warn(line, stacklevel=3)
@@ -321,11 +321,10 @@ def make_table_pipeline(
 ) -> Pipeline:
     """Make a scikit-learn pipeline that prepares a data frame as ``dm2l fit`` prepares a table.
 
-    Missing numbers are imputed and marked, and numbers are standardized. Yes and no become 1 and 0,
-    categories are one-hot encoded, text becomes TF-IDF, molecules become fingerprints with counts
-    and descriptors, and dates become year, month, weekday and days. Identifiers and constants are
-    left out.
-    :func:`dm2l.persistence.save_model` can save the pipeline.
+    Numbers are standardized, and missing numbers are imputed and get an indicator column. Yes and
+    no become 1 and 0, categories are one-hot encoded, text becomes TF-IDF, molecules become
+    fingerprints with counts and descriptors, and dates become year, month, weekday and days.
+    Identifiers and constants are left out. :func:`dm2l.persistence.save_model` saves the pipeline.
 
     Parameters
     ----------

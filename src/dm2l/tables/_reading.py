@@ -19,7 +19,7 @@ from dm2l.io._xlsx_file import read_sheet
 
 MATRIX_FORMATS = (".arff", ".svm", ".svmlight", ".libsvm", ".npz", ".mat")
 
-# Positions of the labels of each column with several values, but not tags, and its group.
+# For each column with several values (except tags): the positions of its labels, and its group.
 Cells = Sequence[tuple[list[int], ColumnGroup]]
 
 
@@ -65,7 +65,7 @@ class Table:
 
     @property
     def exclusive(self) -> list[tuple[list[int], ColumnGroup]]:
-        """Positions of the labels of each column with several values, but not tags; its group."""
+        """Positions of labels, and group, of each column with several values (except tags)."""
         columns = label_columns(self).values()
         return [(labels, group) for labels, group in columns if group and group.kind != "tags"]
 
@@ -103,12 +103,12 @@ def read_table(
     values, split
         As in :func:`dm2l.io.read_labels`.
     drop : str or list of str, default=()
-        Columns that are not labels, even if they match a pattern in ``labels``. Pass the same to
-        :func:`fit_table` to leave them out of the features as well.
+        Columns that are not labels, even if they match a pattern in ``labels``. To leave these
+        columns out of the features as well, also pass ``drop`` to :func:`fit_table`.
     as_text : iterable of str, default=()
         Columns, or patterns of columns, to read as text even if they hold only numbers.
     written : mapping of str to tuple of str, default=None
-        The texts for positive and negative of labels without observed entries.
+        The texts for positive and negative entries, for labels without observed entries.
     groups : sequence of ColumnGroup, default=()
         Columns with several labels, as in another table (``table.words.groups``).
     **numbers
@@ -224,7 +224,7 @@ def table_from_frame(
 
 
 def count_cells(entries: NDArray[np.bool_], exclusive: Cells) -> int:
-    """Number of label entries, of which those in one cell of ``exclusive`` labels count once."""
+    """Return the number of label entries; entries in one cell of exclusive labels count once."""
     twice = (np.sum(entries[:, labels].sum(axis=1).clip(1) - 1) for labels, _ in exclusive)
     return int(entries.sum() - sum(twice))
 
@@ -240,7 +240,7 @@ def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def made_up_names(size: int) -> list[str]:
-    """Names for the features of a file without names."""
+    """Return names for the features of a file that has no feature names."""
     return [f"x{j + 1}" for j in range(size)]
 
 
@@ -249,10 +249,10 @@ def _split_columns(
 ) -> Table:
     """Split the columns of a data frame into features and labels."""
     if len(frame) == 0:
-        raise DataFileError(path, "the table has a header but no rows")
+        raise DataFileError(path, "the table has a header but no rows", hint="Add rows.")
     features = np.setdiff1d(np.arange(len(names)), chosen).tolist()
     if not answers.pop("labels_only", False) and not features:
-        raise DataFileError(path, "every column is a label, so no features are left")
+        raise DataFileError(path, "there are no features, only labels. Name fewer labels")
     label_names, cells = [names[j] for j in chosen], frame.iloc[:, chosen]
     Y, words = np.empty((len(frame), 0)), LabelVocabulary()
     if chosen:

@@ -16,10 +16,10 @@ from dm2l.tables._reading import Table, read_cells, read_table
 def add_scores(
     table: Table, path: str | Path, labels: Sequence[str], row_id: str | None = None
 ) -> Table:
-    """Add the column ``score of LABEL`` of a file for each label; rows match by order or id."""
+    """Add a column ``score of LABEL`` for each label from a file; rows match by order or id."""
     found = read_table(path)
     if table.frame is None or found.frame is None:
-        raise ValueError(f"{path}: --scores needs tables with columns, such as .csv.")
+        raise ValueError(f"{path}: --scores needs columns. Pass TABLE and SCORES as .csv files.")
     for name in labels:
         if name not in found.frame.columns:
             raise ValueError(
@@ -32,12 +32,13 @@ def add_scores(
     elif found.n_rows != table.n_rows:
         raise ValueError(
             f"{path} has {found.n_rows} rows, but {table.path} has {table.n_rows}. Pass the scores "
-            "of the same rows in the same order, or a column that identifies rows with --id."
+            "of the same rows in the same order, or --id with a column that identifies rows."
         )
     columns: dict[str, Any] = {}
     for name in labels:
         values, note = typed_column(found.frame[name], "score", found.decimal)
         if note:
+            note = note.removesuffix(" and is read as missing")
             raise ValueError(f"{path}, column {name!r}: {note}. Scores must be numbers or blank.")
         columns[SCORE_OF + name] = np.where(place < 0, np.nan, values[place])
     frame = require("pandas", "io").DataFrame(columns, index=table.frame.index)
@@ -46,7 +47,7 @@ def add_scores(
 
 
 def _places(table: Table, found: Table, row_id: str) -> Any:
-    """Row of the scores for each row of the table; -1 for rows without scores."""
+    """Return the row of the scores for each row of the table; -1 for rows without scores."""
     for each in (table, found):
         if row_id not in each.frame.columns:
             raise ColumnRequestError(

@@ -2,12 +2,12 @@ r"""Active learning: rank missing labels by the value of an answer.
 
 The value of an answer to the missing label :math:`k` of row :math:`i` is the expected number of
 wrong imputations that it prevents. It has three parts. The entry itself would be imputed wrongly
-with probability :math:`\min(p_{ik}, 1 - p_{ik})`. The probabilities of the other missing labels of
-the row change (``row_gains``), weighted by how well such changes predict known entries (``trust``).
-Finally, the model improves in other rows: for ridge on the observed rows :math:`O_k` (DM2L without
-its nuclear norms), with features :math:`\phi`,
-:math:`H_k = \sum_{j \in O_k} \phi_j \phi_j' + \alpha I` and the leverage
-:math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`, an answer :math:`t` changes the score of row :math:`j` by
+with probability :math:`\min(p_{ik}, 1 - p_{ik})`. The answer also changes the probabilities of
+other missing labels of the row (``row_gains``, multiplied by ``trust``, the ratio of observed to
+expected gains at known entries). Finally, the model improves in other rows: for ridge on the
+observed rows :math:`O_k` (DM2L without its nuclear norms), with features :math:`\phi`, :math:`H_k =
+\sum_{j \in O_k} \phi_j \phi_j' + \alpha I` and the leverage :math:`h_{ik} = \phi_i' H_k^{-1}
+\phi_i`, an answer :math:`t` changes the score of row :math:`j` by
 
 .. math:: \Delta_j = \frac{\phi_j' H_k^{-1} \phi_i}{1 + h_{ik}} (t - f_{ik}).
 
@@ -18,8 +18,8 @@ label's variance that out-of-fold scores explain, and the variance :math:`4p(1-p
           \sum_{j \ne i} g_j^2 (\phi_j' H_k^{-1} \phi_i)^2
 
 is the expected decrease of the sum of :math:`2 p_j (1 - p_j)` over the missing entries of the
-label. This is the probability that two draws differ, which is near the error probability for
-:math:`p_j` near one half.
+label. A summand is the probability that two draws of the entry differ, which is near the error
+probability for :math:`p_j` near one half.
 
 A batch is chosen greedily: the most valuable entry is chosen, and the values of correlated entries
 are reduced. Once entry :math:`i` of label :math:`k` is chosen, the error probability
@@ -142,7 +142,7 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
 
 
 def one_per_cell(total: Floats, missing: Mask, exclusive: Cells) -> Mask:
-    """The missing entries, of those in a cell with several values only the most valuable one."""
+    """Return a mask of missing entries that keeps the most valuable entry of each cell."""
     found = missing.copy()
     for labels, _ in exclusive:
         best = np.argmax(np.where(missing, total, -1.0)[:, labels], axis=1)
@@ -151,7 +151,7 @@ def one_per_cell(total: Floats, missing: Mask, exclusive: Cells) -> Mask:
 
 
 def suggested(values: AnswerValues, missing: Mask) -> Floats:
-    """Return values for a joint ranking of entries; ``row`` counts only for the best in a row."""
+    """Return values to rank entries; only the best entry of a row includes gains in its row."""
     total = np.where(missing, values.total, -1.0)
     best = np.arange(total.shape[1]) == np.argmax(total, axis=1)[:, None]
     return values.total - np.where(best, 0.0, values.row)
@@ -249,7 +249,7 @@ def row_values(
 
 
 def _implied_gains(logic: Any, p: Floats) -> Floats:
-    """Expected errors at other labels of the row that follow from each answer."""
+    """Return the expected errors in labels that rules imply from each answer in the row."""
     part, m = p[:, logic.columns], len(logic.columns)
     error, gains = np.minimum(part, 1 - part), np.zeros(p.shape)
     decided = logic.closure[:, :m] + logic.closure[:, m:]
@@ -282,7 +282,7 @@ class MissingEntries:
         self.leverage = np.einsum("ij,ij->i", self.features, self.solved)
 
     def effects(self) -> Floats:
-        """Squared change of other probabilities for an answer that differs from the score by 1."""
+        """Return squared changes of other probabilities by answers that differ by 1 from scores."""
         # sum_j (phi_j' H^-1 phi_i)^2 is a quadratic form, which needs no n x n matrix.
         steep = self.slope[:, None] * self.features
         moved = np.einsum("ij,ij->i", self.solved @ (steep.T @ steep), self.solved)
@@ -303,7 +303,7 @@ class MissingEntries:
 
 
 def answer_effects(Phi: Floats, Y: Floats, alpha: float, slope: Floats | float = 1.0) -> Floats:
-    """Effects of answers to missing entries on other entries of the label; 0 for observed ones."""
+    """Return effects of answers on other missing entries of the label; 0 for observed entries."""
     slope, effect = np.broadcast_to(slope, Y.shape), np.zeros(Y.shape)
     for k, missing in enumerate(np.isnan(Y).T):
         effect[missing, k] = MissingEntries(Phi, missing, alpha, slope[:, k]).effects()
@@ -336,7 +336,7 @@ def choose_batch(
 
 
 def _directions(classifier: Any, X: Any) -> Floats:
-    """Features of the rows, reduced to at most ``DIRECTIONS`` columns."""
+    """Return features of the rows, reduced to at most ``DIRECTIONS`` columns."""
     if classifier.kernel not in ("linear", None):  # None for masked ridge
         features = KernelMap(classifier._kernel, min(DIRECTIONS, X.shape[0]), random_state=0)
         return np.asarray(features.fit(X))

@@ -513,10 +513,10 @@ def test_an_encoding_is_one_of_text(write, encoding):
         ("", "is empty"),
         ("x,a\n", "no rows"),
         ("x,a,x\n1,1,2\n", "several columns named 'x'"),
-        ("x,a\n1,0\n1,0,5\n", "line 3: row 2 has 3 cells, the header has 2"),
-        ("x,y,a\n1,2,1\n3,4\n5\n6,7,0\n", "line 3: row 2 has 2 cells, the header has 3"),
-        ("x;y;a\n\n1;2;1\n5\n6;7;0\n", "line 4: row 2 has 1 cells, the header has 3"),
-        ('x,y,a\n1,"p\nq",1\n6,"p,q"\n', "line 4: row 2 has 2 cells, the header has 3"),
+        ("x,a\n1,0\n1,0,5\n", "line 3: row 2 has 3 cells, but the header has 2"),
+        ("x,y,a\n1,2,1\n3,4\n5\n6,7,0\n", "line 3: row 2 has 2 cells, but the header has 3"),
+        ("x;y;a\n\n1;2;1\n5\n6;7;0\n", "line 4: row 2 has 1 cells, but the header has 3"),
+        ('x,y,a\n1,"p\nq",1\n6,"p,q"\n', "line 4: row 2 has 2 cells, but the header has 3"),
         ('x,a\n1,0\n"1,0\n', "not a table"),
         ("a\n1\n", "no features"),
     ],
@@ -1447,7 +1447,7 @@ def test_columns_that_look_like_labels_which_nobody_named_are_pointed_out(write)
     lines = [f"{i * i},{i % 2},{i % 2 if i % 3 else ''},{i % 3 == 0}" for i in range(20)]
     path = write("\n".join(["mass,bit,SR-ARE,NR-AR", *lines]))
     found = "\n".join(inspect_table(read_table(path, "NR-*")).warnings)
-    assert "1 feature column has values like those of a label ('SR-ARE')" in found
+    assert "1 feature column has values like a label ('SR-ARE')" in found
     assert "SR-ARE" in found
     assert "'bit'" not in found
     assert "values like" not in "\n".join(inspect_table(read_table(path, "*R-*")).warnings)
