@@ -168,7 +168,7 @@ def test_methods_refuse_to_work_before_fit(coupled, data):
 
 
 CONSTANT = {
-    "nothing observed": (np.nan, "nothing observed"),
+    "nothing observed": (np.nan, "no observed entry"),
     "positives only": (1, "only one class observed"),
     "negatives only": (0, "only one class observed"),
 }

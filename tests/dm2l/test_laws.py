@@ -259,7 +259,7 @@ def test_labels_with_nothing_observed_leave_every_other_score_bit_identical(name
     X, T, new = problem()
     _, holes = padded(X, T, labels=(0, 2, 4))
     one = clone(models[name]).fit(X, oracle.as_labels(T))
-    with pytest.warns(ConstantLabelWarning, match="nothing observed"):
+    with pytest.warns(ConstantLabelWarning, match="no observed entry"):
         other = clone(models[name]).fit(X, oracle.as_labels(holes))
     found = other.decision_function(new)
     empty = np.flatnonzero((holes == 0).all(axis=0))

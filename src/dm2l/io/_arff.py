@@ -197,8 +197,8 @@ def _label_positions(
         xml = unpacked_name(path).with_suffix(".xml")
         if not xml.exists():
             where = f"its relation has no -C, and {xml.name} does not exist"
-            hint = "Pass xml=, or labels= with their names or their number at the end."
-            reason = f"it does not say which attributes are labels: {where}"
+            hint = "Pass xml=, or labels= with the names or the number of the label attributes."
+            reason = f"its label attributes are unknown: {where}"
             raise DataFileError(path, reason, hint=hint)
     listed = _read_label_names(xml)
     declared = set(names)
@@ -237,7 +237,7 @@ def _read_label_names(path: str | Path) -> list[str]:
 
 @dataclass(frozen=True)
 class _Coding:
-    """How an attribute is encoded in columns from ``start`` on, with one column per name."""
+    """Encoding of an attribute in columns from ``start`` on, with one column per name."""
 
     start: int
     names: tuple[str, ...]
@@ -250,7 +250,7 @@ class _Coding:
         if self.codes is None:
             value = as_number(text)
             if value is None or "_" in text:  # float() would accept 1_000
-                raise ValueError(f"attribute {self.names[0]!r} is numeric, found {text!r}")
+                raise ValueError(f"attribute {self.names[0]!r} must be numeric, found {text!r}")
             return ((self.start, value),)
         if text not in self.codes:
             name = self.names[0].partition("=")[0]
@@ -292,7 +292,7 @@ def _rows(
 ) -> tuple[sp.csr_array, bool]:
     """Return all rows as a CSR matrix of encoded columns, and whether any row was sparse."""
     values, indices, indptr = array("d"), array("i"), array("q", [0])
-    # A sparse row omits the first declared value of an attribute even if this is encoded as 1.
+    # A sparse row omits the first declared value of an attribute even if the value is coded as 1.
     implied = {j: c.omitted for j, c in codings.items() if c.omitted[1]}
     sparse = False
     most = available_memory() / _VALUE_BYTES

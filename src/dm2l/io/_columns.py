@@ -20,7 +20,7 @@ PROBABILITY, LOOK, SCORE = "__probability", "__look", "__score"
 
 
 class ColumnRequestError(ValueError):
-    """Error for a request of columns that do not exist, or that contradicts another request."""
+    """Error for requested columns that do not exist, or for requests that contradict each other."""
 
 
 class LabelNames(tuple[str, ...]):
@@ -81,12 +81,12 @@ def check_distinct(names: Iterable[str], where: str, what: str = "columns") -> N
 
 
 def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
-    """Return the positions of the label columns: the last ``labels``, or the requested ones."""
+    """Return the positions of the label columns: the last ``labels`` columns, or named columns."""
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if not 1 <= labels < len(names):
             raise ColumnRequestError(
-                f"labels={labels} selects the last {labels} columns. {where} has {len(names)} "
-                f"columns, of which 1 to {len(names) - 1} can be labels."
+                f"labels={labels} selects the last {labels} columns, but {where} has {len(names)} "
+                f"columns. Pass a number from 1 to {len(names) - 1}."
             )
         return list(range(len(names) - int(labels), len(names)))
     asked = [labels] if isinstance(labels, str) else list(labels) if np.iterable(labels) else []
@@ -173,7 +173,7 @@ _MANY_ZEROS = 0.1  # numerals are codes if at least this share of them has leadi
 
 
 def parse_boolean(text: str) -> float | None:
-    """Return the label in a cell: 1, 0 or -1, NaN if missing, or None if the text is ambiguous."""
+    """Return the label in a cell: 1, 0 or -1; NaN if it is missing; None if it is unclear."""
     # The text "-" is ambiguous, because it may be a negative or a missing label.
     word = text.strip().casefold()
     if word in MISSING_WORDS:
@@ -201,7 +201,7 @@ def parse_mark_or_boolean(text: str) -> float | None:
 
 
 class MissingMarkers:
-    """A set of words and numbers that ignores case, spaces and the format of numbers."""
+    """Values that mark missing labels; case, spaces and the format of numbers are ignored."""
 
     def __init__(self, marks: Iterable[Any] = (), *, usual: bool = True) -> None:
         listed = [str(mark).strip() for mark in marks]
@@ -244,7 +244,7 @@ def _other(cell: Any, side: int) -> Any:
 
 
 def as_list(marks: Any) -> list[Any]:
-    """Return markers as a list: a single marker as a list of one, None as an empty list."""
+    """Return values as a list; a single value becomes a list of one, and None an empty list."""
     if marks is None:
         return []
     return list(marks) if np.iterable(marks) and not isinstance(marks, str) else [marks]
@@ -284,7 +284,7 @@ BOUND = re.compile(rf"(?P<side>>=|<=|>|<)?\s*(?P<value>{_NUMBER})")
 
 @dataclass(frozen=True)
 class Cutoff:
-    """Numbers on one ``side`` (``>=``, ``>``, ``<=``, ``<``) of ``value`` are positive."""
+    """Cutoff by which numbers on one ``side`` (``>=``, ``>``, ``<=``, ``<``) are positive."""
 
     side: str
     value: str
@@ -295,7 +295,7 @@ class Cutoff:
         return f"{self.side}{self.value}", f"{_OTHER[self.side]}{self.value}"
 
     def parse(self, text: str, decimal: str = ".") -> float | None:
-        """Return 1 or 0; None if the text is not a number, or a bound that allows both labels."""
+        """Return the label of a cell, 1 or 0; None for text, or a bound that allows both."""
         cell = BOUND.fullmatch(text.strip().replace(decimal, "."))
         if cell is None:
             return None

@@ -30,11 +30,11 @@ from dm2l.io._columns import (
 )
 from dm2l.labels._logic import RuleText
 
-_NAME_A_MARK = "mark missing labels with --missing (missing= in Python)"
+_NAME_A_MARK = "pass the value of missing labels with --missing (missing= in Python)"
 _SPELLINGS = (
     "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, and "
     "blank where missing. Correct the entry or remove the column from the labels. Options: "
-    "--missing for a mark of missing labels, --positive LABEL=VALUE for the positive value of "
+    "--missing for values of missing labels, --positive LABEL=VALUE for the positive value of "
     "another pair, --values LABEL for a column with more values, --cutoff for numbers (missing=, "
     "positive=, values=, cutoffs= in Python)."
 )
@@ -85,7 +85,7 @@ class ColumnGroup:
         return f"label column {self.column!r} holds {len(self.values)} {kind}: {some}"
 
     def read(self, parts: Sequence[Sequence[str]], codes: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the labels of rows; ``codes`` select one of the ``parts`` (values of a cell)."""
+        """Return the labels of rows; the cell of row ``i`` has the values ``parts[codes[i]]``."""
         place = {value: k for k, value in enumerate(self.values)}
         absent = np.nan if (self.kind, self.absent) == ("tags", "missing") else 0.0
         lines = np.full((len(parts) + 1, len(self.labels)), np.nan)  # code -1, missing, is last
@@ -97,7 +97,7 @@ class ColumnGroup:
         return lines[codes]
 
     def cell(self, positive: NDArray[np.bool_], p: Any = 0.0, before: str = "") -> str:
-        """Return the text of a cell with these positive labels; ``before`` are its known tags."""
+        """Return the text of a cell with the labels ``positive``; tags in ``before`` are kept."""
         if self.kind != "tags":
             return self.values[self.place(positive, p)]
         old = split_tags(before, self.separator)
@@ -113,14 +113,14 @@ class ColumnGroup:
         return np.maximum(-np.diff(p, prepend=1.0, append=0.0), 0) if self.kind == "ordered" else p
 
     def probability(self, p: NDArray[np.float64], positive: NDArray[np.bool_]) -> Any:
-        """Return the probability of each cell; for tags, of the least probable positive tag."""
+        """Return the probability of each cell's value; for tags, of the least probable tag."""
         if self.kind == "tags":
             return np.where(positive, p, np.inf).min(axis=-1)
         place = self.place(positive, p)
         return np.take_along_axis(self.shares(p), np.asarray(place)[..., None], axis=-1)[..., 0]
 
     def place(self, positive: NDArray[np.bool_], p: Any = 0.0) -> Any:
-        """Return the positions of the values of cells with these positive labels; not for tags."""
+        """Return the position of the value of each cell, given its labels; not for tags."""
         if self.kind == "ordered":
             return np.cumprod(positive, axis=-1).sum(axis=-1)
         # A model without rules may predict no positive label; the most probable one is used then.
@@ -128,7 +128,7 @@ class ColumnGroup:
 
 
 def label_columns(table: Any) -> dict[str, tuple[list[int], ColumnGroup | None]]:
-    """Return for each label column the positions of its labels, and its group or None."""
+    """Return the positions of the labels, and the group or None, of each label column."""
     owners = {label: group for group in table.words.groups for label in group.labels}
     found: dict[str, tuple[list[int], ColumnGroup | None]] = {}
     for k, name in enumerate(table.label_names):
@@ -163,7 +163,7 @@ def json_list(text: str) -> list[Any] | None:
 
 
 def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the declared values by column or pattern, an empty tuple for values without order."""
+    """Return the declared values by column or pattern; an empty tuple declares no order."""
     found: dict[str, tuple[str, ...]] = {}
     for text in [values] if isinstance(values, str) else values:
         column, equals, order = text.partition("=")
@@ -350,8 +350,8 @@ class _LabelColumn:
         if len(values) > most or longest > MOST_CHARACTERS:
             reason = f"label {self.name!r} holds {len(values)} different {kind}"
             hint = (
-                f"At most {most} with at most {MOST_CHARACTERS} characters can be labels. Merge "
-                "rare ones, or leave the column out with --drop (drop=). For numbers, pass "
+                f"At most {most} {kind} with at most {MOST_CHARACTERS} characters can be labels. "
+                f"Merge rare {kind}, or leave out the column with --drop (drop=). For numbers pass "
                 '--cutoff "LABEL>=X" (cutoffs=); for several tags in a cell, --split (split=).'
             )
             raise DataFileError(self.where, reason, hint=hint)
@@ -409,7 +409,7 @@ class _LabelColumn:
             self.other = word if self.other is None else self.other
             if text in MissingMarkers([self.other], usual=False):
                 return 0.0
-            beside = f" beside {self.other[:40]!r}, and neither is the positive value"
+            beside = f", which is neither positive nor the other value {self.other[:40]!r}"
             raise self._unclear(text, row, f"A label has two values; {_NAME_A_MARK}.", beside)
         if self.checks and (is_check_mark(word) or is_unchecked(word)):
             return float(is_check_mark(word))

@@ -42,7 +42,7 @@ from dm2l._utils.files import (
 from dm2l.io._columns import check_distinct, label_targets, make_bunch
 
 _SCRIPT = Path(__file__).with_name("_mat_child.py")
-# The child process limits its address space, of which each thread of a BLAS library takes a part.
+# The child process limits its address space, and each thread of a BLAS library takes a part of it.
 _THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 # Memory limit of the child process: twice the largest expansion by zlib, plus a fixed amount.
 _RATIO, _SPARE = 2200, 2**28
@@ -143,14 +143,15 @@ def _keys(
         keys = _several(given)
         absent = [key for key in keys if key not in found]
         if absent or len(keys) not in (1, 2):
-            reason = f"it has no variable(s) {absent or keys}, but only {sorted(found)}"
-            raise DataFileError(path, reason)
+            reason = f"it has no variables {absent}, but only {sorted(found)}"
+            short = f"{argument} must name one or two variables, got {keys}"
+            raise DataFileError(path, reason if absent else short)
         return keys
     guesses = _guesses(found, argument)
     if len(guesses) != 1:
         what = "several candidates" if guesses else "no variable with a usual name"
         reason = f"it has {what} for {argument}, among {sorted(found)}"
-        raise DataFileError(path, reason, hint=f"Pass its name as {argument}=.")
+        raise DataFileError(path, reason, hint=f"Pass the name of the variable as {argument}=.")
     return guesses[0]
 
 
@@ -176,7 +177,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
         if x.shape[0] == y.shape[0]:
             return (sp.csr_array(x) if sp.issparse(x) else np.ascontiguousarray(x)), y.copy()
     both = f"{x_key!r} of shape {X.shape} and {y_key!r} of shape {Y.shape}"
-    raise DataFileError(path, f"{both} have different numbers of samples")
+    raise DataFileError(path, f"{both} have different numbers of samples. Pass other X= or Y=")
 
 
 def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
@@ -351,7 +352,7 @@ def _names(found: dict[str, Any], part: str, size: int, path: AnyPath) -> list[s
 
 
 def read_members(path: AnyPath, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Return by name those of the wanted arrays that the archive contains."""
+    """Return the wanted arrays that the archive contains, by name."""
     found, needed = {}, 0
     with _opened(path) as (archive, members), ExitStack() as stack:
         chosen = {}

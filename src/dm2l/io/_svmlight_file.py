@@ -51,8 +51,7 @@ def read_svmlight(
     zero_based : bool or "auto", default="auto"
         Whether the first feature has index 0; "auto" means that it does if index 0 occurs.
     labels : sequence of float, default=None
-        The numbers of the labels, one per column of ``target``. If None, all numbers in the file
-        in ascending order.
+        The numbers of the labels, one per column of ``target``. By default, the numbers are sorted.
     missing_as : {"negative", "missing"}, default="negative"
         Whether labels that a row does not list are negative or missing.
     features_only : bool, default=False
@@ -88,7 +87,7 @@ def read_svmlight(
     columns = numbers if labels is None else [float(label) for label in labels]
     unknown = sorted(set(numbers) - set(columns))
     if unknown or len(set(columns)) < len(columns):
-        what = f"list all labels of the file, also {unknown[:5]}" if unknown else "be distinct"
+        what = f"list all labels of the file, but lacks {unknown[:5]}" if unknown else "be distinct"
         raise ValueError(f"{path}: labels= must {what}.")
     if not columns:
         raise DataFileError(path, "no row has labels. Begin rows with labels, as in 2,5 1:0.3")
@@ -102,7 +101,7 @@ def read_svmlight(
 
 
 class SvmlightRows(io.RawIOBase):
-    """Reads rows of an open file with scikit-learn, and keeps blank rows, which it would skip."""
+    """Reads rows of an open file with scikit-learn, but keeps blank rows."""
 
     def __init__(
         self, file: IO[bytes], path: AnyPath, n_features: int | None, zero_based: Base
@@ -131,7 +130,7 @@ class SvmlightRows(io.RawIOBase):
         listed = [() if nothing else next(labels) for nothing in self._blank]
         for row, numbers in enumerate(listed):
             if not all(map(math.isfinite, numbers)):
-                reason = f"a label is not a number: {numbers[:5]}"
+                reason = f"a label is not a finite number: {numbers[:5]}"
                 raise DataFileError(self._path, reason, place=f"line {self._places[row]}")
         indices, zero_based = self._from_zero(read.indices, indptr)
         width = 1 + int(indices.max(initial=0)) if self._n_features is None else self._n_features
@@ -149,8 +148,8 @@ class SvmlightRows(io.RawIOBase):
                 self._empty = self._empty or self._line
             elif not text.startswith(b"#"):
                 if self._started and self._empty:
-                    hint = "If it is a row without labels and features, put a space there;"
-                    reason = f"an empty line between rows. {hint} otherwise remove it"
+                    hint = "For a row without labels and features, put a space there;"
+                    reason = f"the line is empty. {hint} otherwise, remove the line"
                     raise DataFileError(self._path, reason, place=f"line {self._empty}")
                 self._started, self._empty = True, 0
                 self._places.append(self._line)
@@ -159,7 +158,7 @@ class SvmlightRows(io.RawIOBase):
                     yield line
 
     def _from_zero(self, indices: NDArray[Any], indptr: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-        """Convert feature indices to start at 0; return also whether they do so in the file."""
+        """Return feature indices from 0, and whether the indices in the file start at 0."""
         zero_based = self._zero_based
         if zero_based == "auto":
             zero_based = len(indices) > 0 and bool(indices.min() == 0)

@@ -317,7 +317,7 @@ def check_rows(
             record = cutter.cut(line.removeprefix("\ufeff") if number == 1 else line)
             cells = 0 if record is None else len(record.cells)
         if cells and cells != width:
-            reason = f"row {row} has {cells} cells, the header has {width}"
+            reason = f"row {row} has {cells} cells, but the header has {width}"
             hint = "Give every row one cell per column."
             raise DataFileError(path, reason, place=f"line {begin}", hint=hint)
         row += cells > 0
@@ -354,15 +354,14 @@ def read_csv(
         ``"tox_*"``, prefixes that end in a punctuation mark such as ``"tox_"``, or a
         comma-separated list of these: ``"NR-*,SR-*"``.
     missing : scalar or list, default=None
-        Additional marks of a missing label, such as ``-1`` or ``"unknown"``. Blanks, ``?``, NA,
-        NaN, null and none always mark missing labels.
+        Additional values of missing labels, such as ``-1`` or ``"unknown"``. Blanks, ``?``, NA,
+        NaN, null and none always mean missing labels.
     positive : scalar, list or mapping, default=None
         The positive value of labels with two other values, such as ``2`` for labels 1 and 2. A
         mapping gives the positive values of labels by name or pattern: ``{"dx_*": "found"}``.
     cutoffs : str or list of str, default=()
         Conditions under which numeric labels are positive, such as ``"fold_*>=2"``, with ``>=``,
-        ``>``, ``<=`` or ``<``. A cell may be a bound such as ``>10`` if the bound decides the
-        condition.
+        ``>``, ``<=`` or ``<``. A cell may be a bound such as ``>10`` that decides the condition.
     drop : str or list of str, default=()
         Columns to ignore, in the same syntax as ``labels``.
     separator, decimal : str, default=None
@@ -509,7 +508,7 @@ def _bunch(
     unusable = [f"{name!r} {reason}" for name, reason in reasons if reason]
     if unusable:
         more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
-        hint = "Convert them to numbers, list them in labels= if they are labels, or in drop=."
+        hint = "Convert them to numbers, or list them in labels= (if they are labels) or drop=."
         reason = f"features must be numbers, but {'; '.join(unusable[:5])}{more}"
         raise DataFileError(path, reason, hint=hint)
     data = np.empty((len(frame), len(features)))

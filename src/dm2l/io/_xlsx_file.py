@@ -120,7 +120,7 @@ def read_sheet(path: AnyPath) -> Any:
     ):
         sheet = _Sheet(Parts(path, archive, marks=_MARKS, factor=_FACTOR))
     if not sheet.names:
-        raise DataFileError(path, "the first sheet is empty. Put the table there")
+        raise DataFileError(path, "the first sheet is empty. Put the table into the first sheet")
     check_distinct(sheet.names, str(path))
     return pandas.DataFrame(dict(zip(sheet.names, sheet.columns, strict=True)))
 
@@ -189,7 +189,7 @@ class _Sheet:
         if not self.names:
             if blank > max(_UNNAMED, size // 2):
                 reason = f"{blank} of {size} columns have no name in the header"
-                raise DataFileError(path, reason, hint="Name them, or clear unused header cells.")
+                raise DataFileError(path, reason, hint="Name all columns, or clear unused cells.")
             texts = ("" if cell is None else str(cell).strip() for cell in row)
             self.names = [text or f"column {j}" for j, text in enumerate(texts, 1)]
             self.columns = [[] for _ in row]
@@ -220,7 +220,7 @@ class _Sheet:
                 return int(text)
             number = float(text)
             if not math.isfinite(number):
-                raise ValueError(f"{text[:40]!r} is not a number")
+                raise ValueError(f"{text[:40]!r} is not a finite number")
             return int(number) if number.is_integer() and text.lstrip("-").isdecimal() else number
         if kind == "b":
             return bool(int(text))
@@ -422,7 +422,7 @@ def write_sheet(
         for number, row in enumerate(rows, 1):
             longest = max((len(value) for value in row if isinstance(value, str)), default=0)
             if number > _MOST_ROWS or len(row) > MOST_COLUMNS or longest > _MOST_LETTERS:
-                most = f"{_MOST_ROWS} rows, {MOST_COLUMNS} columns, {_MOST_LETTERS} letters a cell"
+                most = f"{_MOST_ROWS} rows, {MOST_COLUMNS} columns, {_MOST_LETTERS} characters"
                 raise ValueError(f"Row {number} exceeds the limits of Excel ({most}){instead}")
             cells = [make(sheet, value) for value in row]
             for j, (cell, value) in enumerate(zip(cells, row, strict=True)):

@@ -7,7 +7,7 @@ Probabilities :math:`p` are projected onto the set of probabilities that obey al
 
 and with :math:`x_j = 0` or :math:`1` for known labels. All rows are projected at once. There are
 exact projections for a group G and for a forest, in which each label has at most one parent.
-Dykstra's method combines them to the projection onto the intersection.
+Dykstra's method combines them into the projection onto the intersection.
 """
 
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ class Coherence:
         self.sets: list[Group | Forest] = [*groups, *_forests(implications, reach)]
 
     def violations(self, positive: NDArray[Any], missing: Mask | None = None) -> NDArray[np.intp]:
-        """Return how many constraints each row violates for any values of its missing entries."""
+        """Return how many constraints each row violates, whatever its missing entries are."""
         low = high = positive.astype(np.float64) @ self.A.T
         if missing is not None:
             low = low + missing @ self.A.minimum(0).T

@@ -24,7 +24,7 @@ class EntryWeights:
 
     @classmethod
     def of(cls, T: Signs, targets: Any = None, weights: Any = None) -> Self:
-        """Make targets and weights for these signs; values at missing entries are ignored."""
+        """Make targets and weights for the signs ``T``; values at missing entries are ignored."""
 
         def held(part: Any) -> Floats | None:
             return None if part is None else np.where(T != 0, np.asarray(part, np.float64), 0.0)
@@ -40,7 +40,7 @@ class EntryWeights:
         return type(self)(taken(self.targets), taken(self.weights))
 
     def rows_only(self, T: Signs, name: str) -> Floats | None:
-        """Return weights of rows, for the method ``name``, which cannot weight single entries."""
+        """Return weights of rows; raise an error if the weights of a row's entries differ."""
         rows = self.rows
         if rows is None or self.weights is None:
             return None
@@ -60,15 +60,17 @@ class EntryWeights:
 def checked_weights(
     name: str, given: Any, shape: tuple[int, ...], use: Mask | None = None, allow_zero: bool = False
 ) -> Floats:
-    """Return weights as float64, checked to be finite and >= 0 where ``use``, and 0 elsewhere."""
+    """Return weights as float64, with 0 where ``use`` is false; check that all are valid."""
     given = given.toarray() if sp.issparse(given) else to_numpy(given)
     values = np.asarray(given, dtype=np.float64)
     if values.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {values.shape}.")
     if use is not None:
         values = np.where(use, values, 0.0)
-    if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ValueError(f"{name} has a negative, NaN or infinite value. Weights must be >= 0.")
+    if (bad := ~(np.isfinite(values) & (values >= 0))).any():
+        at = tuple(np.argwhere(bad)[0].tolist())
+        place = f"row {at[0]}" + (f", column {at[1]}" if len(at) > 1 else "")
+        raise ValueError(f"{name} has {values[at]} in {place}. Weights must be finite and >= 0.")
     if len(values) and not (allow_zero or values.any()):
         raise ValueError(f"{name} is zero everywhere. At least one weight must be positive.")
     return values

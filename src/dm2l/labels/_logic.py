@@ -214,7 +214,7 @@ class RuleLogic:
             yield row, self.columns[[fact % m for fact in self._explain(T[row, self.columns])[0]]]
 
     def explain(self, signs: Signs) -> str:
-        """Return the known labels of a row that contradict rules, and these rules."""
+        """Return a text with the known labels of a row that contradict rules, and the rules."""
         m, (facts, rules) = len(self.columns), self._explain(signs[self.columns])
         said = [f"{self.names[fact % m]!r} is {'yes' if fact < m else 'no'}" for fact in facts]
         return f"{' and '.join(said)}, which contradicts {rules}"
@@ -223,7 +223,7 @@ class RuleLogic:
         """Return the literals of a row that cause a contradiction, and the rules involved."""
         m, facts = len(T), {*np.flatnonzero(np.hstack([T > 0, T < 0])).tolist()}
         clauses = [(rule, part) for rule, at in self.rules for part in _impossible(rule, at, m)]
-        # For each known literal, the rule from which it follows and the literals it follows from.
+        # The rule and the other literals from which each known literal follows.
         known: dict[int, tuple[RuleText | None, list[int]]] = dict.fromkeys(facts, (None, []))
         conflict: tuple[RuleText, list[int]] | None = None
         while conflict is None:
@@ -251,7 +251,7 @@ class RuleLogic:
 
 
 def _impossible(rule: RuleText, at: list[int], m: int) -> list[list[int]]:
-    """Return the sets of literals that a rule about labels ``at`` forbids to hold together."""
+    """Return the sets of literals that cannot all be true under a rule about labels ``at``."""
     if rule.field == "implications":
         return [[at[0], at[1] + m]]
     pairs = [list(pair) for pair in combinations(at, 2)]

@@ -47,7 +47,7 @@ class LabelMatrix:
     signs : ndarray of shape (n, c), int8
         ``+1`` for an observed positive, ``-1`` for an observed negative, ``0`` if missing.
     kind : {"multilabel", "binary", "multiclass"}
-        Whether labels are a matrix, a 1-D ``y`` with two classes, or a 1-D ``y`` with more.
+        Whether labels are a matrix, a 1-D ``y`` with two classes, or a 1-D ``y`` with more classes.
     classes : ndarray or None
         Classes of a 1-D ``y``.
     names : ndarray or None
@@ -217,7 +217,7 @@ class LabelMatrix:
         """Warn about labels with at most one observed class."""
         positive, negative = (self.signs > 0).any(axis=0), (self.signs < 0).any(axis=0)
         empty, single = ~(positive | negative), positive ^ negative
-        for which, what in ((empty, "nothing observed"), (single, "only one class observed")):
+        for which, what in ((empty, "no observed entry"), (single, "only one class observed")):
             if which.any() and self.kind == "multilabel":
                 shown = [column_text(int(j), self.names) for j in np.flatnonzero(which)[:5]]
                 more = "" if which.sum() <= 5 else f" and {which.sum() - 5} more"
@@ -237,7 +237,7 @@ def parse_labels(
     missing_as: Any = None,
     allow_empty: bool = False,
 ) -> LabelMatrix:
-    """Read labels; all of them may only be missing if ``allow_empty`` is true."""
+    """Read labels; raise an error if all are missing, unless ``allow_empty`` is true."""
     if Y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None. Expected array-like "
@@ -301,7 +301,7 @@ def parse_sparse_labels(Y: Any, *, allow_empty: bool = False, **marks: Any) -> S
 
 
 def parse_like(Y: Any, coding: int | None, *, missing_as: Any = None, **marks: Any) -> LabelMatrix:
-    """Read further labels after labels with this code for negatives; all may be missing."""
+    """Read labels of a later block; ``coding`` is the code of negatives in earlier blocks."""
     # A sparse block of positives is not ambiguous if earlier labels stored negatives as -1.
     if sp.issparse(Y) and coding == -1 and not (Y.tocsr().data < 0).any():
         missing_as = "missing"
@@ -330,7 +330,7 @@ def parse_new_rows(
         fix = "Reorder" if same else "Rename or choose"
         raise ValueError(
             f"Column {off} of Y is {labels.names[off]!r}, but the model was fitted with "
-            f"{names[off]!r} there. {fix} the columns to match model.label_names_."
+            f"{names[off]!r} in this place. {fix} the columns to match model.label_names_."
         )
     return labels
 
@@ -369,7 +369,7 @@ def constant_scores(positives: Any, negatives: Any) -> NDArray[np.float64]:
 class LearnableMask(NamedTuple):
     """Learnable labels, constant scores of the other labels, and rows that affect a fit."""
 
-    learnable: Mask  # labels of which both classes were observed
+    learnable: Mask  # labels with an observed entry of each class
     constant: NDArray[np.float64]  # computed from observed rates by constant_scores
     keep: Mask  # rows with an observed entry in a learnable label
 
@@ -425,7 +425,7 @@ class LabelForm:
 
     @classmethod
     def resumed(cls, labels: LabelMatrix, negatives: int, marks: tuple[Any, Any]) -> Self:
-        """Return a form that continues after earlier labels with this number of negatives."""
+        """Return a form for blocks after ``labels``; ``negatives`` is their number of negatives."""
         form = cls(*marks, labels.classes)
         form.labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):
@@ -476,22 +476,22 @@ class LabelForm:
         known = found if self.labels is None else self.labels
         if known.kind != found.kind or known.n_labels != found.n_labels:
             raise ValueError(
-                f"This block has {found.n_labels} labels ({found.kind}), but earlier ones had "
+                f"This block has {found.n_labels} labels ({found.kind}), but earlier blocks had "
                 f"{known.n_labels} ({known.kind}). All blocks must have the same labels."
             )
         names = [None if part.names is None else list(part.names) for part in (known, found)]
         if None not in names and names[0] != names[1]:
             here, before = (", ".join(map(repr, some[:5])) for some in (names[1], names[0]) if some)
             raise ValueError(
-                f"The labels of this block are {here}, but earlier ones were {before}. All blocks "
-                "must have the same columns in the same order."
+                f"The labels of this block are {here}, but the labels of earlier blocks are "
+                f"{before}. All blocks must have the same columns in the same order."
             )
         dtype = known.dtype
         if known.kind == "multilabel":
             if coding is not None and self._coding not in (None, coding):
                 raise ValueError(
-                    f"This block writes negatives as {coding}, but earlier ones as {self._coding}. "
-                    "Use one coding, or pass missing_label if 0 or -1 marks missing labels."
+                    f"This block codes negatives as {coding}, but earlier blocks as {self._coding}."
+                    " Use one coding, or pass missing_label if 0 or -1 marks missing labels."
                 )
             self._coding = self._coding if coding is None else coding
             dtype = known.dtype if known.dtype == found.dtype else np.dtype(np.int64)

@@ -36,8 +36,7 @@ def read_values(
         observed &= mask
         null = null & mask
     if not (isinstance(missing_label, float) and np.isnan(missing_label)):
-        # Masked arrays and nullable columns mark missing values explicitly. Only a plain NaN is
-        # ambiguous.
+        # Masked arrays and nullable columns mark missing values; only a plain NaN is ambiguous.
         bare = values.dtype.kind == "f" and names is None and missing_label is not None
         bad = null & null_entries(values) & bare
         if bad.any():
@@ -335,7 +334,7 @@ class SparseLabelMatrix:
         return n - self.positives()
 
     def at(self, labels: NDArray[np.intp]) -> NDArray[np.int8]:
-        """Return the signs of k labels per row, whose column numbers are an (n, k) array."""
+        """Return the signs of k labels per row; ``labels`` are (n, k) column numbers."""
         rows = np.repeat(np.arange(len(labels)), labels.shape[1])
         found = _entries(self.signed, rows, labels.ravel())
         return self._with_negatives(found.reshape(labels.shape))

@@ -181,8 +181,8 @@ class LabelRules:
         Returns
         -------
         ndarray or data frame
-            ``Y`` with these labels filled in. A row that contradicts the rules is not changed; see
-            :meth:`contradictions`.
+            ``Y`` with the implied labels filled in. A row that contradicts the rules is not
+            changed; see :meth:`contradictions`.
         """
         labels, logic = self._labels(Y, label_names)
         filled = logic.propagate(labels.signs).signs
@@ -254,7 +254,7 @@ def _parse(line: str) -> RuleText | None:
     """Return the rule in a line of text, or None if the line has no rule."""
     found = _RULE.fullmatch(line)
     if found is None:
-        raise ValueError(f"not a rule: {line.strip()!r}. {_FORMAT}")
+        raise ValueError(f"{line.strip()!r} is not a rule. {_FORMAT}")
     _, chain, head, group = found.groups()
     names = [name.strip() for name in re.findall(rf"({_NAME})(?:=>|,|$)", chain or group or "")]
     plain = (name[1:-1].replace('""', '"') if name[0] == '"' else name for name in names)

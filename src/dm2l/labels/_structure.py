@@ -25,7 +25,7 @@ class Implication:
 class Cooccurrence:
     """Co-occurrence of pairs of labels (j, k), in rows where both were observed."""
 
-    probability: Numbers  # [j, k]: share of positives of k where j is positive; NaN if nowhere
+    probability: Numbers  # [j, k]: share of positives of k where j is positive; NaN if never
     count: NDArray[np.int64]  # [j, k]: number of rows where j is positive and k was observed
     base: Numbers  # [k]: share of positives of k
 

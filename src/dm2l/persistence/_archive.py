@@ -51,7 +51,7 @@ brief = _SHORT.repr  # a shortened value from a file, for error messages
 
 
 class ModelFileError(ValueError):
-    """A file is damaged, is not a model file, or contains something that is not allowed.
+    """Error for a file that is damaged, is not a model file, or has content that is not allowed.
 
     ``load_model`` raises this error. No code from the file has been run.
 
@@ -134,7 +134,7 @@ class Archive:
 
 
 def _count_members(file: IO[bytes], size: int) -> int:
-    """Return the number of members after checking the zip directory, which zipfile reads whole."""
+    """Return the number of members, after checking the size and position of the zip directory."""
 
     def unpack(form: struct.Struct, place: int) -> tuple[Any, ...]:
         file.seek(max(place, 0))
@@ -159,12 +159,12 @@ def _count_members(file: IO[bytes], size: int) -> int:
             f"members and {_MAX_DIRECTORY} bytes are allowed."
         )
     if start + length != after:
-        raise ModelFileError("its zip directory is not at the position that its end records.")
+        raise ModelFileError("its zip directory is not at the position that its last bytes state.")
     return n_members
 
 
 def _check_info(info: zipfile.ZipInfo) -> None:
-    """Raise an error for a member of a kind that does not occur in model files."""
+    """Raise an error if a member has a name or type that does not occur in model files."""
     name = info.orig_filename  # ``filename`` would end at a zero byte
     packed = info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size
     for wrong, reason in (

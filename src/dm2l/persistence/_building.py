@@ -90,7 +90,7 @@ def _set(made: Any, state: State) -> Any:
 
 
 def _set_requests(value: Any, requests: dict[str, dict[str, Any]]) -> None:
-    """Restore the requests of ``set_fit_request`` and similar methods."""
+    """Restore the metadata requests of ``set_fit_request`` and similar methods."""
     routing = get_routing_for_object(value)
     for method, wanted in requests.items():
         for name, alias in wanted.items():
@@ -122,7 +122,7 @@ def named(name: str) -> Any:
         raise ModelFileError(f"{name!r} cannot be imported ({error}).") from error
 
 
-# --------------------------------------------------------------------- classes with another state
+# ---------------------------------------------------- classes whose stored state is not __dict__
 
 
 def _tree(cls: Any, state: State) -> Any:

@@ -33,7 +33,7 @@ class Wrong(Exception):  # noqa: N818 - its text is the predicate of a longer me
 
 
 def _check(*names: str) -> Callable[[_Check], _Check]:
-    """Register a function that checks records of these classes and raises :class:`Wrong`."""
+    """Register a function that checks records of the named classes and raises :class:`Wrong`."""
 
     def register(function: _Check) -> _Check:
         for name in names:
@@ -55,7 +55,7 @@ def _inside(places: Any, size: int) -> bool:
 
 
 def depth_of(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -> int | None:
-    """Return the depth of the tree with these child nodes, or None if they do not form a tree."""
+    """Return the depth of a tree given its child nodes; None if the nodes do not form a tree."""
     n, places = len(leaf), np.flatnonzero(~leaf)
     children = np.concatenate([left[~leaf], right[~leaf]]).astype(np.int64)
     if len(children) != n - 1 or not _inside(children, n):

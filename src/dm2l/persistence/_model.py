@@ -136,8 +136,8 @@ def load_model(
         Maximum size of the file in bytes. Loading takes memory in proportion to the size.
     like : array, default=None
         A model that was saved with arrays of another library, such as torch or cupy, is loaded with
-        arrays of the library and device of ``like``. If None, they become numpy arrays, and the
-        model predicts from numpy arrays.
+        arrays of the library and device of ``like``. If None, it is loaded with numpy arrays, and
+        predicts from numpy arrays.
 
     Returns
     -------
@@ -295,7 +295,7 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
     if version < VERSION:
         raise ModelFileError(
             f"it was saved by an earlier development version of dm2l in format {version}, but this "
-            f"dm2l reads format {VERSION}. Fit the model again and save it."
+            f"version reads format {VERSION}. Fit the model again and save it."
         )
     if not isinstance(manifest.get("members"), dict):
         raise ModelFileError("its manifest has no valid entry 'members'.")
@@ -312,5 +312,5 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _finite(text: str) -> float:
     if not math.isfinite(value := float(text)):
-        raise ValueError(f"{text} is not a number")
+        raise ValueError(f"{text} is not a finite number")
     return value

@@ -24,7 +24,7 @@ from dm2l.persistence._schema import ENTRIES, Alternative, Entry, Record, Spec, 
 Json = Any
 OTHER_VERSION = "If another version of dm2l or scikit-learn wrote the file, fit the model again."
 MAX_DEPTH = 64
-# Bytes that a value and an object are charged to the budget.
+# Bytes that each value and each object takes from the budget.
 _VALUE, _OBJECT = 64, 16384
 _INTEGERS = 1 - 2**63, 2**63 - 1
 _LONGEST_DTYPE = 40
@@ -49,7 +49,7 @@ class Trusted:
 
 
 class _MismatchError(Exception):
-    """A value does not have this form; the next form allowed at its place is tried."""
+    """Signal that a value does not have a form, so that the next allowed form is tried."""
 
 
 # These functions are elementwise. They cannot write to memory of the caller: ``kw_args`` must be
@@ -205,7 +205,7 @@ class Reader:
     def _objects(self, node: Json, place: str, inner: Spec) -> NDArray[np.object_]:
         items, shape = node.get("items"), node.get("shape")
         if type(items) is not list or type(shape) is not list or len(shape) > 32:
-            raise ModelFileError(f"{place} is malformed.")
+            raise ModelFileError(f"{place} must have a list of items and a shape.")
         sizes = all(type(n) is int and 0 <= n < 2**31 for n in shape)
         if not sizes or math.prod(shape) != len(items):
             raise ModelFileError(
@@ -283,7 +283,7 @@ class Reader:
         if not _is_one(entry, form):
             raise _MismatchError
         if type(nodes) is not dict:
-            raise ModelFileError(f"{place}, a {name}, is malformed.")
+            raise ModelFileError(f"{place}, a {name}, must have a dictionary of attributes.")
         self.pay(_OBJECT)
         if entry.module.startswith("sklearn."):
             self.sklearn_classes.add(entry.name)
@@ -327,7 +327,7 @@ def _kind(node: Json) -> str | None:
 
 
 def _scalar(node: Json, kinds: str, *types: type) -> Any:
-    """Read a plain value of these types, or a numpy scalar of these kinds."""
+    """Read a plain value of one of ``types``, or a numpy scalar whose kind is in ``kinds``."""
     if type(node) in types:
         return node
     if _kind(node) != "scalar":
@@ -412,7 +412,7 @@ def _read_float(node: dict[str, Any]) -> float:
 
 def _items(node: dict[str, Any], place: str, expected: type = list) -> Any:
     if type(node.get("items")) is not expected:
-        raise ModelFileError(f"{place} is malformed.")
+        raise ModelFileError(f"{place} must have items in a {expected.__name__}.")
     return node["items"]
 
 

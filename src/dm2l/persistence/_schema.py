@@ -20,7 +20,7 @@ int[1:9] 'a'        an integer from 1 to 9, both included; this text
 size[d]             an integer that is the size of dimension d of this object
 f[n,d] i[n] b[n]    an array of finite numbers, integers or booleans with these dimensions
 F[n] U[n] T[n]      an array of numbers that may be NaN, of text, of text as Python objects
-O[n] a[n] u4[n]     an array of keys of a dictionary; of any of these; of an exact dtype
+O[n] a[n] u4[n]     an array of keys of a dictionary; of any of these types; of an exact dtype
 sparse[n,d]         a CSR or CSC matrix
 [x] [n, x]          a list of x; a list of length n
 (x, y) {x} {}       a tuple; a dictionary with text as keys; an empty dictionary
@@ -74,11 +74,11 @@ class Entry:
 
     @property
     def attributes(self) -> dict[str, Spec]:
-        """Return the types of all attributes, both parameters and fitted ones."""
+        """Return the types of all attributes: parameters and fitted attributes."""
         return self.parameters | self.fitted
 
     def is_fitted(self, names: set[str]) -> bool:
-        """Return whether an object with these attributes is fitted or never needs fitting."""
+        """Return whether an object with attributes ``names`` is fitted or never needs fitting."""
         found = names & self.fitted.keys()
         return not self.fitted or any(n.endswith("_") or n not in self.optional for n in found)
 

@@ -30,7 +30,7 @@ class Writer:
         self._count = 0
 
     def write(self, value: Any, place: str, *, inside: bool = False) -> Json:
-        """Return a value as JSON; with ``inside``, any object is allowed, as it must be trusted."""
+        """Return a value as JSON; ``inside`` an object of a trusted class, any value is allowed."""
         if id(value) in self._seen:
             return self._seen[id(value)][1]
         if value is None or type(value) in (bool, int, str):

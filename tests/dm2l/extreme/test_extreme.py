@@ -396,7 +396,7 @@ def test_labels_that_cannot_be_learnt_are_constant(data):
     T[:, 4] = 0
     T[3, 4] = 1
     with (
-        pytest.warns(ConstantLabelWarning, match="nothing observed.*: column 1"),
+        pytest.warns(ConstantLabelWarning, match="no observed entry.*: column 1"),
         pytest.warns(ConstantLabelWarning, match="one class observed.*: column 4"),
     ):
         model = ExtremeDM2LClassifier(rank=5).fit(X, T.tocsr())

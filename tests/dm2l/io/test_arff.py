@@ -213,9 +213,15 @@ def test_xml_that_is_hostile_or_wrong_is_refused(write, xml, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (DENSE.replace("-2e-1", "much"), "line 9: attribute 'pressure' is numeric, found 'much'"),
-        (DENSE.replace("-2e-1", "1_0"), "line 9: attribute 'pressure' is numeric, found '1_0'"),
-        (DENSE.replace("0.5,", ","), "line 8: attribute 'pressure' is numeric, found ''"),
+        (
+            DENSE.replace("-2e-1", "much"),
+            "line 9: attribute 'pressure' must be numeric, found 'much'",
+        ),
+        (
+            DENSE.replace("-2e-1", "1_0"),
+            "line 9: attribute 'pressure' must be numeric, found '1_0'",
+        ),
+        (DENSE.replace("0.5,", ","), "line 8: attribute 'pressure' must be numeric, found ''"),
         (
             DENSE.replace("grey,winter", "pink,winter"),
             "line 8: .sky. must be in .*found 'pink'",
@@ -256,7 +262,7 @@ def test_arff_errors_name_the_place(write, text, message):
     [
         ({}, "set.xml does not exist. Pass xml="),
         ({"labels": 1, "xml": "labels.xml"}, "pass only one"),
-        ({"labels": 5}, "labels=5 .* has 5 columns, of which 1 to 4"),
+        ({"labels": 5}, "labels=5 .* has 5 columns. Pass a number from 1 to 4"),
         ({"labels": 0}, "labels=0"),
         ({"labels": True}, "got True"),
         ({"labels": []}, r"got \[\]"),

@@ -71,12 +71,12 @@ def test_a_signed_column_is_a_label_and_a_mixed_one_is_not(write):
         ("f,g,y\n1,,1\n2,,0\n", {"labels": 1}, "'g' is empty"),
         ("f,y\n1,maybe\n", {"labels": 1}, "label 'y' holds 'maybe' in row 1.*missing="),
         ("f,y\n1,0\n2,7\n", {"labels": 1}, "label 'y' holds '7' in row 2"),
-        ("f,y\n1,0\n2,1,3\n", {"labels": 1}, "line 3: row 2 has 3 cells, the header has 2"),
+        ("f,y\n1,0\n2,1,3\n", {"labels": 1}, "line 3: row 2 has 3 cells, but the header has 2"),
         ("f,y\n1,0,9\n2,1,3\n", {"labels": 1}, "line 2: row 1 has 3 cells"),
         (
             "f,g,y\n\n1,2,1\n3,4\n5\n",
             {"labels": 1},
-            "line 4: row 2 has 2 cells, the header has 3",
+            "line 4: row 2 has 2 cells, but the header has 3",
         ),
         ('f,g,y\n1,2,1\n""\n', {"labels": 1}, "line 3: row 2 has 1 cells"),
         ("f,y,y\n1,0,0\n", {"labels": ["y"]}, "several columns named 'y'"),
@@ -112,7 +112,7 @@ def test_short_rows_are_found_in_packed_tables_too(tmp_path, ending):
     write("f,y\n1,1\n2,\n")
     check(read_csv(path, 1), [[1], [2]], [[1], [NAN]], sparse=False)
     write("f,y\n1,1\n2\n")
-    with pytest.raises(ValueError, match="line 3: row 2 has 1 cells, the header has 2"):
+    with pytest.raises(ValueError, match="line 3: row 2 has 1 cells, but the header has 2"):
         read_csv(path, 1)
 
 

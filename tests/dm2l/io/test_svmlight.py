@@ -70,14 +70,14 @@ def test_svmlight_columns_are_the_labels_asked_for(write):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("1,2 1:1\n", {"labels": [1]}, r"must list all labels of the file, also \[2.0\]"),
+        ("1,2 1:1\n", {"labels": [1]}, r"must list all labels of the file, but lacks \[2.0\]"),
         ("1,2 1:1\n", {"labels": [1, 2, 2]}, "labels= must be distinct"),
         ("1,2 1:1\n", {"missing_as": "maybe"}, "got 'maybe'"),
         ("1:1\n2:1\n", {}, "no row has labels"),
         ("hello\n", {}, "line 1: .*could not convert"),
         ("1 1:1\n# note\n2 1:x\n", {}, "line 3: .*could not convert"),
         ("1 1:1\n2 2:1 1:1\n", {}, "line 2: .*sorted"),
-        ("1 1:1\n\n\n# note\n2 1:1\n", {}, "line 2: an empty line between rows"),
+        ("1 1:1\n\n\n# note\n2 1:1\n", {}, "line 2: the line is empty"),
         (
             "1 1:1\n \n2 0:1\n",
             {"zero_based": False},

@@ -72,7 +72,11 @@ def test_every_reader_reads_the_same_words(tmp_path, words, options):
         ("1 0 maybe 1", {}, "'y' holds 'maybe' in row 3"),
         ("1 0 - 1", {}, "'y' holds '-' in row 3"),  # no, or that nobody looked
         ("1 2 1 2", {}, "'y' holds '2' in row 2.*positive="),
-        ("1 2 2 3", {"positive": 2}, "'y' holds '3' in row 4 beside '1'"),
+        (
+            "1 2 2 3",
+            {"positive": 2},
+            "'y' holds '3' in row 4, which is neither",
+        ),
         ("1 0 x 1", {}, "'y' holds 'x' in row 3.*positive="),
         ("x x 0 0", {}, "'y' holds '(x' in row 1|0' in row 3).*--positive x .*--missing x "),
         ("✓ ✓ 0 0", {}, "--positive ✓ .*--missing ✓ "),

@@ -141,7 +141,7 @@ HOSTILE = {
         {"rows": "<row><c t='s'><v>-1</v></c></row>"},
         "the text -1, which does not exist",
     ),
-    "no number": ({"rows": "<row><c><v>1e999</v></c></row>"}, "'1e999' is not a number"),
+    "no number": ({"rows": "<row><c><v>1e999</v></c></row>"}, "'1e999' is not a finite number"),
     "a long format": (
         {"styles": f"<numFmts><numFmt numFmtId='200' formatCode='{'[' * 300}'/></numFmts>"},
         "more than 255 characters",
@@ -432,7 +432,7 @@ def test_a_text_file_is_completed_as_a_sheet(tmp_path):
 
 
 def test_what_excel_does_not_take_is_refused(tmp_path):
-    for value, words in (("x" * 40_000, "32767 letters"), ("a\x01b", "control character")):
+    for value, words in (("x" * 40_000, "32767 characters"), ("a\x01b", "control character")):
         with pytest.raises(ValueError, match=words):
             write_columns(tmp_path / "o.xlsx", {"a": [1], "b": [value]})
     with pytest.raises(ValueError, match="16384 columns"):

@@ -239,16 +239,16 @@ def test_csv_format(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a => b\nsnake", r"rules.txt, line 2: not a rule: 'snake'. Expected 'child => parent'"),
+        ("a => b\nsnake", r"rules.txt, line 2: 'snake' is not a rule. Expected 'child => parent'"),
         ("a => b => c", "line 1: the rule 'a => b => c' needs two different labels"),
         (
             "a => b, c",
-            "line 1: not a rule: 'a => b, c'. .* quotes around names that contain a comma",
+            "line 1: 'a => b, c' is not a rule. .* quotes around names that contain a comma",
         ),
-        ("not both: a => b", "line 1: not a rule"),
+        ("not both: a => b", "line 1: .* is not a rule"),
         ("\nexactly one: a", "line 2: the rule 'exactly one: a' needs at least two"),
-        ('"a => b', "line 1: not a rule: '\"a => b'"),
-        ("a => ", "line 1: not a rule: 'a =>'"),
+        ('"a => b', "line 1: '\"a => b' is not a rule"),
+        ("a => ", "line 1: 'a =>' is not a rule"),
         ("child,parent\na,b,c", "line 2: expected the names of a child and a parent, got 'a,b,c'"),
         ("child,parent\na,", "line 2: expected the names of a child and a parent, got 'a,'"),
         ("child,parent\n,a", "got ',a'"),

@@ -220,9 +220,9 @@ def test_blocks_have_to_fit_together(data):
     X, Y = data
     cases = {
         "Block 1: .*has 3 features": (X[:, :3], Y),
-        "Block 1: .*2 labels .*earlier ones had 3": (X, Y[:, :2]),
+        "Block 1: .*2 labels .*earlier blocks had 3": (X, Y[:, :2]),
         "X has 23 rows, but Y has 22": (X, Y[1:]),
-        "Block 1: .*writes negatives as -1": (X, np.where(Y == 0, -1, Y)),
+        "Block 1: .*codes negatives as -1": (X, np.where(Y == 0, -1, Y)),
         "Block 1: .*contains 7": (X, np.where(np.isnan(Y), 7, Y)),
         "Block 1: .*NaN": (np.where(X > 1, np.nan, X), Y),
     }
@@ -295,7 +295,7 @@ def test_labels_keep_one_form_over_blocks():
     form.read(np.array([[np.nan, -1.0]]))
     assert form.labels.negative == -1
     assert form.labels.dtype == np.int64
-    with pytest.raises(ValueError, match="writes negatives as 0"):
+    with pytest.raises(ValueError, match="codes negatives as 0"):
         form.read([[0, 1]])
     np.testing.assert_array_equal(form.read([[np.nan, np.nan]]), [[0, 0]])
     # Positives only say nothing new among signed labels, and would be refused alone.
@@ -328,10 +328,10 @@ def test_csv_knows_words_and_names_what_it_cannot_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b,y\n1,2,1\n3,4\n5,6,0\n", "line 3: row 2 has 2 cells, the header has 3"),
-        ("a,b,y\n1,2,1\n3,4,5,1\n5,6,0\n", "line 3: row 2 has 4 cells, the header has 3"),
-        ("a,b,y\n1,2,1,\n3,4,0,\n", "line 2: row 1 has 4 cells, the header has 3"),
-        ('a,b,y\n\n1,2,1\n"3",4,0\n5\n', "line 5: row 3 has 1 cells, the header has 3"),
+        ("a,b,y\n1,2,1\n3,4\n5,6,0\n", "line 3: row 2 has 2 cells, but the header has 3"),
+        ("a,b,y\n1,2,1\n3,4,5,1\n5,6,0\n", "line 3: row 2 has 4 cells, but the header has 3"),
+        ("a,b,y\n1,2,1,\n3,4,0,\n", "line 2: row 1 has 4 cells, but the header has 3"),
+        ('a,b,y\n\n1,2,1\n"3",4,0\n5\n', "line 5: row 3 has 1 cells, but the header has 3"),
         ("a,y,y\n1,0,0\n", "several columns named 'y'"),
     ],
 )

@@ -193,7 +193,7 @@ def test_a_failed_fit_leaves_nothing_on_the_workers(client, data):
     mixed = np.where(np.isnan(Y), Y, 2 * Y - 1)
     mixed[:-BLOCK] = Y[:-BLOCK]
     for _ in range(2):
-        with pytest.raises(ValueError, match="writes negatives"):
+        with pytest.raises(ValueError, match="codes negatives"):
             uncoupled().fit(chunked(X, mixed))
         end = time.monotonic() + 10
         while any(client.has_what().values()) and time.monotonic() < end:
@@ -281,7 +281,7 @@ def test_labels_are_held_to_one_form_across_workers(client, data):
     X, Y = data
     mixed = Y.copy()
     mixed[-BLOCK:] = np.where(mixed[-BLOCK:] == 0, -1, mixed[-BLOCK:])
-    with pytest.raises(ValueError, match="Block 7: This block writes negatives as -1"):
+    with pytest.raises(ValueError, match="Block 7: This block codes negatives as -1"):
         uncoupled().fit(chunked(X, mixed))
     broken = X.copy()
     broken[BLOCK + 3, 2] = np.nan

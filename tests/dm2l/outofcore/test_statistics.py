@@ -814,7 +814,7 @@ def test_arguments_that_contradict_each_other_are_refused():
     model = uncoupled().partial_fit(X[:30], Y[:30])
     with pytest.raises(ValueError, match="12 features"):
         model.partial_fit(X[:, 1:], Y)
-    with pytest.raises(ValueError, match="earlier ones had 6"):
+    with pytest.raises(ValueError, match="earlier blocks had 6"):
         model.partial_fit(X, Y[:, 1:])
     with pytest.raises(ValueError, match="statistics do not contain the block"):
         model.unlearn(X, Y)
