@@ -60,9 +60,9 @@ _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
     "--max-error-rate",
     callback=shared.share,
     metavar="SHARE",
-    help="Fill as many missing labels as possible, with an expected error rate of at most SHARE, "
-    "such as 5% or 0.05, for filled yes and for filled no. All others stay missing and are marked "
-    "for checking. The exit code is 0 even if nothing is filled. Not allowed with --margin.",
+    help="Fill as many missing labels as possible, so that the expected error rates of labels "
+    "filled with yes and with no are at most SHARE, such as 5% or 0.05. The others stay missing "
+    "and are marked for checking. If none is filled, the exit code is 0. Do not pass --margin.",
 )
 @shared.file_option(
     "ANSWERS",
@@ -191,7 +191,7 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
         counts = dict(zip(model.label_names, positive.tolist(), strict=True))
         shared.echo_json({"output": output, "n_rows": table.n_rows, "positive": counts})
     else:
-        say(f"Wrote {shared.count_labels(model)} of {table.n_rows} rows to {output}.")
+        say(f"Wrote {shared.count_labels(model)} for each of {table.n_rows} rows to {output}.")
 
 
 def _numbers(texts: list[str]) -> list[Any]:
@@ -365,9 +365,9 @@ def explain_command(
     """List important features and label correlations of MODEL.
 
     For a linear model, the numbers are coefficients of features with unit variance. For other
-    models, a number is the change of the label's score when the column is shuffled among training
-    rows, for the 40 columns with the largest linear weights. For the automatic model, its sign is
-    the sign of the linear weight.
+    models, a number is the change of the label's score when a column is shuffled among training
+    rows. Only the 40 columns with the largest linear weights are shuffled. For the automatic model,
+    the number has the sign of the linear weight.
 
     Example: dm2l explain assays.dm2l --label tox_liver
     """

@@ -49,8 +49,7 @@ def inspect_command(
         tell(f"inspecting {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, **columns)
         if write_rules is not None:
-            advice = "# These rules may hold by chance. Delete the rules that are not always true."
-            lines = [advice, *found.rules]
+            lines = ["# Delete the rules that hold only by chance.", *found.rules]
             with atomic_write(write_rules) as partial:
                 partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if as_json:

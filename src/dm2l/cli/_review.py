@@ -1,4 +1,4 @@
-"""The commands ``review`` and ``backend``, with which people answer missing labels."""
+"""The commands ``review`` and ``backend``, which ask people for missing labels."""
 
 import webbrowser
 from collections.abc import Mapping, Sequence

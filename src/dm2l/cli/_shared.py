@@ -216,8 +216,7 @@ search_options = _options(
         "cv",
         type=click.IntRange(2),
         default=5,
-        help="Number of folds for hyperparameter search and calibration. With --effort quick, the "
-        "default is 3.",
+        help="Folds for hyperparameter search and calibration; 3 by default with --effort quick.",
     ),
     text_option(
         "--missing-as",
@@ -250,8 +249,7 @@ scores_options = _options(
         "--id",
         "row_id",
         metavar="COLUMN",
-        help="Column that identifies rows in TABLE and SCORES. By default, both have the same "
-        "order.",
+        help="Column that identifies rows in TABLE and SCORES; the default is the order of rows.",
     ),
 )
 
@@ -293,16 +291,14 @@ label_options = _options(
         "--cutoff",
         "cutoffs",
         metavar='"LABEL>=X"',
-        help="Threshold of numeric labels. LABEL is a name or pattern, and >=, >, <= and < are "
-        'allowed: "fold_*>=2" reads values of at least 2 as positive. The model stores the '
-        "threshold.",
+        help="Threshold of numeric labels, by name or pattern, with >=, >, <= or <: "
+        '"fold_*>=2" reads values of at least 2 as positive. The model stores the threshold.',
     ),
     text_option(
         "--values",
         metavar="LABEL[=LOW<HIGH]",
-        help="A label column with several values; each value becomes a label. Without this option, "
-        'columns with 3 to 50 values are recognized. "pain=low<mid<high" declares an order. The '
-        "model stores the values.",
+        help="A label column in which each value becomes a label. Columns with 3 to 50 values need "
+        'no option. "pain=low<mid<high" declares an order. The model stores the values.',
     ),
     text_option(
         "--split",
@@ -329,7 +325,7 @@ label_options = _options(
 
 
 def fit_options(options: dict[str, Any]) -> FitOptions:
-    """Remove the options of a fit from the arguments of a command and return them."""
+    """Return the fit options of a command, and remove them from the other options."""
     options["random_state"] = options.pop("seed")
     if options["rules"] is not None:
         options["rules"] = LabelRules.read(options["rules"])
@@ -418,10 +414,7 @@ def check_outputs(
             raise click.UsageError(f"{path} exists. Pass --force to overwrite it.")
         folder = path.resolve().parent  # the folder of the target, if the path is a link
         if not folder.is_dir():
-            raise click.UsageError(
-                f"{path.name} cannot be written, because the folder {folder} does not exist. "
-                "Create the folder."
-            )
+            raise click.UsageError(f"{path}: the folder {folder} does not exist. Create it.")
 
 
 def _same_file(one: Path, other: Path) -> bool:

@@ -138,7 +138,7 @@ def _labels(tag: ET.Element, names: set[str]) -> dict[ChoicePath, str]:
             found[path] = words[-1]
     label, count = Counter(found.values()).most_common(1)[0] if found else ("", 0)
     if count > 1:
-        raise ValueError(f"The taxonomy has {count} choices {label!r}. Use full paths as names.")
+        raise ValueError(f"The taxonomy has {count} choices {label!r}. Name labels by full paths.")
     return found
 
 
@@ -148,9 +148,7 @@ def _paths(tag: ET.Element) -> Iterator[tuple[ChoicePath, ChoicePath]]:
     while waiting:
         parent, path, words = waiting.pop()
         if len(path) > MOST_STEPS:
-            raise ValueError(
-                f"A taxonomy has more than {MOST_STEPS} levels. Use at most {MOST_STEPS} levels."
-            )
+            raise ValueError(f"A taxonomy has too many levels. Use at most {MOST_STEPS} levels.")
         for choice in parent.findall("Choice"):
             if value := choice.get("value"):
                 here = (*path, choice.get("alias") or value), (*words, value)

@@ -30,7 +30,7 @@ class AskedColumn(NamedTuple):
         value = str(word)[1:]
         if str(word)[:1] != "=" or value not in self.group.values:
             known = ", =".join(self.group.values)
-            raise ValueError(f"{word!r:.40} is no answer for {self.name!r}. Use skip, ={known}.")
+            raise ValueError(f"{word!r:.40} is no answer for {self.name!r}. Pass skip, ={known}.")
         line = self.group.read([[value]], np.zeros(1, dtype=np.intp))[0]
         return dict(zip(self.group.labels, np.where(line, "yes", "no").tolist(), strict=True))
 
@@ -40,7 +40,7 @@ class AskedColumn(NamedTuple):
         return "" if np.isnan(line).any() else self.predicted(line)
 
     def predicted(self, p: Labels) -> str:
-        """Return the answer that a model with these label probabilities predicts."""
+        """Return the predicted answer, given the probabilities of the labels."""
         if self.group is None:
             return "yes" if p[0] > 0.5 else "no"
         return f"={self.group.cell(p > 0.5, p)}"

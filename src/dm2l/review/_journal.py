@@ -383,8 +383,7 @@ class Journal(AbstractContextManager["Journal"]):
         row, label, answer, p = map(content.get, ("row", "label", "answer", "probability"))
         self.check(row, label, answer, "observed" in content)
         if content.get("observed", "") != self.observed(row, label):
-            seen = content.get("observed", "")
-            raise ValueError(f"the observed label {seen!r:.40} is not the label in the table")
+            raise ValueError(f"the observed label {content['observed']!r:.40} has changed")
         if "probability" in content and not (type(p) in (int, float) and 0 <= p <= 1):
             raise ValueError(f"{p!r:.40} is not a probability")
         return (row, label), Decision(answer, p)
@@ -442,7 +441,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _write(self, data: bytes) -> None:
         try:
             if self._file.write(data) != len(data):
-                raise OSError(f"{self.path}: the disk is full, so no answer was saved. Free space.")
+                raise OSError(f"{self.path}: the answer was not saved. Free space on the disk.")
             os.fsync(self._file.fileno())
         except OSError:
             self._file.truncate(self._size)

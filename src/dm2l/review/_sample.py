@@ -90,7 +90,7 @@ def _value(completion: Completion, row: int, labels: list[int], group: ColumnGro
 
 
 class FilledRate(NamedTuple):
-    """Estimated errors among the entries that are filled with one answer."""
+    """Estimated errors among the entries that are filled with the same answer."""
 
     answer: str
     filled: int

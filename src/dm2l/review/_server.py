@@ -279,8 +279,8 @@ def check_host(host: str) -> None:
     """Raise an error if other machines can reach the interface."""
     if host not in LOOPBACK:
         raise ValueError(
-            f"host must be 127.0.0.1 or ::1, because a review only serves this machine, got "
-            f"{host!r}. To review from another machine, use 'ssh -L'."
+            f"host must be 127.0.0.1 or ::1, got {host!r}, because only this machine may open a "
+            "review. To review from another machine, use 'ssh -L'."
         )
 
 

@@ -228,7 +228,7 @@ class ReviewSession:
     missing : sequence of str, default=()
         Additional values that mark missing labels, as passed when the table was read.
     keep : sequence of str, default=()
-        Columns that identify rows in the questions. By default, the first identifier column.
+        Columns that identify rows in the questions. The default is the first identifier column.
     save_model : str or Path, default=None
         File to which each refitted model is saved, for :func:`dm2l.tables.load_bundle`.
 
@@ -375,7 +375,7 @@ class ReviewSession:
                 raise ValueError(
                     f"{self.journal.path} has a sample of {len(drawn.entries)} entries that was "
                     "drawn with another size, model or --max-error-rate (max_error_rate=). "
-                    "Pass the same values again, or start a new file of answers."
+                    "Pass the values with which it was drawn, or start a new file of answers."
                 )
 
     def answer(self, row: int, answers: Mapping[str, str], queue: str = "entries") -> Saved:

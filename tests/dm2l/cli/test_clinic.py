@@ -53,7 +53,7 @@ def visits(tmp_path):
 def test_blanks_of_a_label_with_one_answer_stay_blank_and_that_is_said(visits, tmp_path):
     model, out = tmp_path / "m.dm2l", tmp_path / "o.csv"
     said = run("fit", visits, "--labels", "dx_*", *QUICK, "-o", model)
-    assert said.count("label 'dx_parasite' cannot be learnt because no entry is negative") == 1
+    assert said.count("label 'dx_parasite' cannot be learned because no entry is negative") == 1
     assert "--missing-as unlabelled" in said
     before = pd.read_csv(visits, dtype=str)
     n_blank = before["dx_parasite"].isna().sum()
@@ -78,7 +78,7 @@ def test_what_is_lacking_is_said_of_every_label_with_one_answer(cells, lack):
     frame = clinic().drop(columns="dx_parasite").assign(dx_rare=cells)
     frame.loc[::2, "dx_rare"] = None
     table = table_from_frame(frame, "dx_*")
-    with pytest.warns(ConstantLabelWarning, match=f"'dx_rare' cannot be learnt because {lack}"):
+    with pytest.warns(ConstantLabelWarning, match=f"'dx_rare' cannot be learned because {lack}"):
         model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
     for bound in (None, 0.5):
         found = complete_table(model, table, max_error_rate=bound)
@@ -133,7 +133,7 @@ def test_forgotten_labels_are_named_however_they_are_spelt(visits, tmp_path):
     frame.to_csv(visits, index=False)
     for command in (("inspect",), ("fit", *QUICK, "-o", tmp_path / "m.dm2l")):
         said = run(command[0], visits, "--labels", "dx_teeth,dx_obese", *command[1:])
-        assert "3 feature columns have values like those of a label" in said
+        assert "3 feature columns have values like a label" in said
         assert "('dx_ear', 'dx_parasite', 'dx_full')" in said
     assert "values like" not in run("inspect", visits, "--labels", "dx_*")
     silent = ("--labels", "dx_teeth,dx_obese", "--kind", "dx_*=boolean")
@@ -155,7 +155,7 @@ def test_a_label_that_is_dropped_is_neither_label_nor_feature(visits, tmp_path):
     said = run("inspect", visits, "--labels", "dx_ear", "--drop", "dx_ear", code=2)
     assert "'dx_ear' is listed both as a label" in said
     said = run("inspect", visits, "--labels", "dx_ear", "--drop", "dx_*")
-    assert "columns, 1 of them labels" in said
+    assert "columns, including 1 label column." in said
 
 
 @pytest.mark.parametrize("quote", [False, True])
@@ -278,11 +278,11 @@ def test_a_bound_that_fills_nothing_says_which_one_would(visits, tmp_path):
     run("fit", visits, "--labels", "dx_*", "--drop", "dx_parasite", *QUICK, "-o", model)
     said = run("complete", model, visits, "-o", out, "--max-error-rate", "0.01%")
     found = re.search(
-        "Nothing was filled: the lowest bound that fills anything is ([0-9.]+)%", said
+        r"No label was filled\. The lowest limit that fills a label is ([0-9.]+)%", said
     )
     assert "Expected error rate:" not in said
     least = float(found[1])
     bounds = (("--max-error-rate", f"{least:g}%"), ("--max-error-rate", f"{least - 0.1:g}%"))
     enough, less = (run("complete", model, visits, "-o", out, "--force", *one) for one in bounds)
-    assert "Nothing was filled" not in enough
-    assert "Nothing was filled" in less
+    assert "No label was filled" not in enough
+    assert "No label was filled" in less

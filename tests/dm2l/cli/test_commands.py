@@ -94,7 +94,7 @@ def test_what_a_command_lacks_is_named(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "rich", None)
     monkeypatch.delitem(sys.modules, "dm2l.cli._demo", raising=False)
-    with pytest.raises(SystemExit, match=r"needs rich: pip install 'dm2l\[cli\]'"):
+    with pytest.raises(SystemExit, match=r"needs rich. Install it with: pip install 'dm2l\[cli\]'"):
         dm2l.cli.main()
 
 

@@ -162,7 +162,7 @@ def test_an_audit_lists_what_the_classifier_doubts(moods, tmp_path):
     np.testing.assert_allclose(written["v"], kept)
     assert written.drop(columns="v").head(20).to_dict("records") == found
     assert len(written) == 25
-    assert len(shown) == 1 + 20 + 4  # the first 20, between headings and four lines of text
-    assert shown[-4].startswith("By these probabilities, ")
-    assert shown[-3].startswith("In a test with 2% inverted labels, ")
+    assert len(shown) == 1 + 20 + 5  # the first 20, between headings and five lines of text
+    assert shown[-5].startswith("According to p_error, ")
+    assert shown[-4].startswith("In a test with 2% inverted labels, ")
     assert "--force" in run("audit", *both, "-o", output, exit_code=2).stderr

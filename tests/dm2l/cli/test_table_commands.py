@@ -210,7 +210,7 @@ def test_positive_values_and_cutoffs_are_remembered_and_spoken(tmp_path):
     assert ((predicted["two"] == "2") == (x[:, 0] > 0)).mean() > 0.9
     frame.assign(two="0").to_csv(path, index=False)
     assert (
-        "neither is the positive value"
+        "neither positive nor the other value"
         in invoke(complete_command, model, path, "-o", out, "--force").stderr
     )
 
@@ -771,7 +771,7 @@ def test_a_label_that_cannot_be_learnt_is_a_warning(tmp_path):
     path.write_text(as_csv(columns, labels), encoding="utf-8")
     arguments = (path, "--labels", "topic_*", "-o", tmp_path / "m", *FIXED)
     result = succeed(fit_command, *arguments, "--estimate-folds", 2)
-    assert result.stderr.count("'topic_none' cannot be learnt because no entry is observed") == 1
+    assert result.stderr.count("'topic_none' cannot be learned because no entry is observed") == 1
     succeed(complete_command, tmp_path / "m", path, "-o", tmp_path / "o.csv")
     assert pd.read_csv(tmp_path / "o.csv")["topic_none"].isna().all()
 

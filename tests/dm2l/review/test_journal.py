@@ -103,9 +103,7 @@ def test_checks_of_observed_labels_are_kept_apart_and_belong_to_what_was_observe
     del content["seal"]
     forged = write_line(content | {"observed": "no"}, seal)[0]
     path.write_bytes("".join(f"{line}\n" for line in lines[:2]).encode() + forged)
-    with pytest.raises(
-        ValueError, match=r"line 3: the observed label .* is not the label in the table"
-    ):
+    with pytest.raises(ValueError, match=r"line 3: the observed label .* has changed"):
         Journal(path, table)
 
 
