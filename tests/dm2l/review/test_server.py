@@ -122,7 +122,7 @@ def answer(server, word, **headers):
 def test_a_host_that_others_can_reach_is_refused(untouched, host):
     with pytest.raises(ValueError, match=f"got '{host}'"):
         ReviewServer(untouched, host=host)
-    with pytest.raises(ValueError, match="only serves this machine"):
+    with pytest.raises(ValueError, match="only this machine may open"):
         serve(untouched, host=host)
 
 
