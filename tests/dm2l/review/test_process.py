@@ -169,7 +169,7 @@ def test_misuse_is_refused_before_anything_is_written(files, tmp_path):
     for host in ("0.0.0.0", "192.168.1.5", "::"):
         result = run(*usual, "--host", host)
         assert result.exit_code == 2
-        assert "only serves this machine" in result.output
+        assert "only this machine may open" in result.output
     assert run(model, table).exit_code == 2
     result = run(model, table, "--answers", table)
     assert result.exit_code == 2
