@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 from dm2l._utils import arrays
 from dm2l._utils.inputs import check_choice, check_inputs
 from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_rules, check_threshold
-from dm2l.completion._errors import Calibrator, plain_probability
+from dm2l.completion._errors import plain_probability
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
 
@@ -94,9 +94,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Raise an error if parameters are invalid, before any data is read."""
         if self.threshold is not None:
             check_threshold(self.threshold)
-        if self.calibration is not None:
-            Calibrator(self.calibration)
-        check_rules(self.rules)
+        if self.calibration not in (None, "sigmoid", "isotonic"):
+            what = f"None, 'sigmoid' or 'isotonic', got {self.calibration!r}"
+            raise ValueError(f"calibration must be {what}.")
+        if self.rules is not None:
+            check_rules(self.rules)
         if self.coupling == "joint" and not self._leaves_one_out:
             raise ValueError(
                 f"{type(self).__name__} does not support coupling='joint'. Use "
@@ -144,10 +146,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Fit with row and entry weights; pass ``learning`` to :meth:`_learn`."""
         self._check_parameters()
-        X, labels = self._read(X, y, label_mask)
+        X, labels = self._read(X, y, label_mask, *weights)
         if self.rules is not None:
             self.rules._named(labels)._warn(labels.signs)
-        labels = self._prepare_labels(labels, *weights)
+        if self.missing_as == "unlabelled":
+            labels = self._without_unlabelled(labels)
         labels.warn_constant(stacklevel=4)
         self._set_label_attributes(labels)
         with arrays.checked_numbers(X) if self._explains_numbers else nullcontext():
@@ -159,26 +162,29 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             self._completer = fit_completer(X, labels, result)
         return self
 
-    def _read(self, X: Any, y: Any, label_mask: Any) -> tuple[Any, LabelMatrix]:
+    def _read(
+        self, X: Any, y: Any, label_mask: Any, sample_weight: Any, label_weight: Any
+    ) -> tuple[Any, LabelMatrix]:
+        """Return checked features, and the label matrix with its row and entry weights."""
         X = self._check_X(X, reset=True)
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         labels = parse_labels(y, label_mask=label_mask, **marks)
         check_consistent_length(np.empty(_num_samples(X)), labels.signs)
+        if sample_weight is not None or label_weight is not None:
+            labels = labels.apply_weights(sample_weight, label_weight)
         return X, labels
 
-    def _prepare_labels(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
-        """Return the label matrix with its row and entry weights."""
-        if self.missing_as == "unlabelled":
-            raise ValueError(
-                f"{type(self).__name__} does not support missing_as='unlabelled'. Use "
-                "DM2LClassifier, DM2LClassifierCV or MaskedRidgeClassifier."
-            )
-        return labels.apply_weights(*weights)
+    def _without_unlabelled(self, labels: LabelMatrix) -> LabelMatrix:
+        """Return labels in which unlabelled entries are negatives, if this class supports them."""
+        raise ValueError(
+            f"{type(self).__name__} does not support missing_as='unlabelled'. Use DM2LClassifier, "
+            "DM2LClassifierCV or MaskedRidgeClassifier."
+        )
 
     def _set_label_attributes(self, labels: LabelMatrix) -> None:
         self._labels = replace(labels, signs=labels.signs[:0].copy(), entries=None)
         n_labels, names = labels.signs.shape[1], labels.names
-        rules = self._named_rules()
+        rules = self.rules and self.rules._named(self._labels)
         if rules is not None and names is None:
             names = np.asarray(rules.label_names, dtype=object)
         self.classes_: Any = labels.classes
@@ -191,10 +197,6 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             names = np.asarray(list(map("y{}".format, range(n_labels))))
         self.label_names_ = np.asarray(names, dtype=object)
 
-    def _named_rules(self) -> Any:
-        """Return the rules in terms of the training label names."""
-        return None if self.rules is None else self.rules._named(self._labels)
-
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
         """Fit the labels with both classes observed; other labels get constant scores."""
         mask = LearnableMask.of(labels.signs, labels.entries)
@@ -202,7 +204,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         if not mask.learnable.any():
             self._fit_nothing(X)
             return FitResult()
-        result = self._fit_labels(mask.rows(X), mask.labels(labels))
+        result = self._fit_labels(*mask.apply(X, labels))
         if (scores := result.leave_one_out_scores) is not None:
             result = replace(result, leave_one_out_scores=mask.spread(scores))
         return result
@@ -243,7 +245,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             weights=None if entries is None else entries.weights,
             pairwise=self.__sklearn_tags__().input_tags.pairwise,
             calibrated=self._calibrated,
-            rules=self._named_rules(),
+            rules=self.rules and self.rules._named(self._labels),
         )
 
     def _for_folds(self) -> Self:
@@ -286,7 +288,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             with arrays.checked_numbers(X):
                 found = (learnt or self._score_labels)(X)
                 arrays.check_finite(found, "Scores")
-        if arrays.is_non_numpy(X) and learnable.all():
+        if found is not None and learnable.all():
             return arrays.float64(found)
         columns = np.tile(self._on_own_scale(self._constant), (_num_samples(X), 1))
         if found is not None:

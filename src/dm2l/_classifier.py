@@ -15,7 +15,7 @@ from dm2l._fitting import SolverResult, Trainer, WarmStart
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
-from dm2l._utils.inputs import check_choice, check_counts, check_number, check_numbers
+from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
 from dm2l.pu import PositiveUnlabelledClassifier
 
@@ -274,11 +274,11 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             )
         check_choice("strategy", self.strategy, "auto", "memory", "statistics", "passes")
         if self.max_memory is not None:
-            check_number("max_memory", self.max_memory, positive=True)
-        check_numbers(self, "lambda_d", "tol")
-        check_counts(self, "max_iter", "n_components")
-        check_number("alpha", self.alpha, words=("scale",))
-        check_number("gamma", self.gamma, positive=True, words=("scale", "auto"))
+            check_numbers(max_memory=self.max_memory, positive=True)
+        check_numbers(lambda_d=self.lambda_d, tol=self.tol)
+        check_counts(max_iter=self.max_iter, n_components=self.n_components)
+        check_numbers(alpha=self.alpha, words=("scale",))
+        check_numbers(gamma=self.gamma, positive=True, words=("scale", "auto"))
         if not callable(self.kernel) and self.kernel not in _KERNELS:
             raise ValueError(
                 f"kernel must be a callable or one of {', '.join(_KERNELS)}, got {self.kernel!r}."

@@ -69,13 +69,6 @@ class SolverResult(FitResult):
     statistics: dict[str, Any] | None = None  # state of the Gram statistics, if the fit used them
 
 
-def preconditioner_of(problem: SmoothProblem, *, keep: bool = False) -> Preconditioner:
-    """Return a problem's preconditioner; unless ``keep``, it overwrites the kernel matrix."""
-    if isinstance(problem, KernelProblem):
-        return KernelPreconditioner(problem, keep=keep)
-    return Preconditioner(problem)
-
-
 @dataclass
 class Workspace:
     """Features and objective of the training rows, shared by fits with other hyperparameters."""
@@ -161,12 +154,12 @@ class Trainer:
         mask = LearnableMask.of(labels.signs, labels.entries)
         if not mask.learnable.any():
             return self.nothing(X, mask)
-        X, labels = mask.rows(X, pairwise=self.kernel == "precomputed"), mask.labels(labels)
+        X, labels = mask.apply(X, labels, pairwise=self.kernel == "precomputed")
         T, entries = labels.signs, labels.entries
         with self.blas_threads(X):
-            chosen = replace(self, class_prior=mask.of_labels(self.class_prior))
             # If rows were excluded, X is a copy and may be overwritten.
-            work = chosen.prepare(X, T, entries, scratch=not mask.keep.all())
+            scratch = not mask.keep.all()
+            work = self.prepare(X, T, entries, mask.learnable, scratch=scratch)
             rows, alpha = work.objective.rows, self.alpha
             if isinstance(alpha, str) and self.kernel == "linear":
                 variances = column_variances(X, rows)
@@ -182,7 +175,7 @@ class Trainer:
                 W = masked_ridge(problem.features, T, problem.alpha, entries=entries)
                 return problem.from_original(arrays.asarray_like(W, problem.example))
 
-            start = self.start(problem, work.feature_map, last, mask)
+            start = last and self.start(problem, work.feature_map, last, mask)
             unseen = None
             if self.solver == "published":
                 W = self._identity(problem, work.feature_map) if start is None else start
@@ -190,7 +183,7 @@ class Trainer:
                 limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
                 solution = solve_published(problem, W, steepest=steepest, **limits)
             elif self.coupling == "joint":
-                solution, unseen = self._solve_jointly(problem, work.feature_map, T, entries)
+                solution, unseen = self._solve_jointly(problem, work, T, entries)
             else:
                 solution = self.solve(problem, work.feature_map, ridge, start)
                 if self.coupling == "residual" and work.pu is None:
@@ -230,10 +223,10 @@ class Trainer:
         return np.asarray(unseen + level)
 
     def _solve_jointly(
-        self, problem: Problem, feature_map: FeatureMap, T: Signs, entries: EntryWeights | None
+        self, problem: Problem, work: Workspace, T: Signs, entries: EntryWeights | None
     ) -> tuple[Solution, NDArray[np.float64]]:
         """Impute missing targets by ridge and label correlation, then fit with the norms."""
-        factor = preconditioner_of(problem, keep=True)
+        factor, feature_map = work.preconditioner(problem), work.feature_map
         start = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
         norms = None
         if problem.lambda_d:
@@ -323,6 +316,7 @@ class Trainer:
         X: Any,
         T: Signs,
         entries: EntryWeights | None = None,
+        learnable: Any = ...,  # a mask of the labels, or all
         *,
         scratch: bool = False,
         safe: bool = False,
@@ -365,7 +359,8 @@ class Trainer:
                 features = features.centre(in_place=scratch)
         pu = None
         if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:
-            pu, entries = PUTargets.of(features, entries.targets, self.class_prior), None
+            pu = PUTargets.of(features, entries.targets, self.class_prior, learnable)
+            entries = None
         objective = Objective(
             T,
             self.lambda_d,
@@ -403,7 +398,10 @@ class Trainer:
         report = self._report if self.verbose else None
         limits: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
         if preconditioner is None:
-            preconditioner = preconditioner_of(problem)
+            if isinstance(problem, KernelProblem):
+                preconditioner = KernelPreconditioner(problem)  # overwrites the kernel matrix
+            else:
+                preconditioner = Preconditioner(problem)
         # BLAS threads would compete with the threads of features and objective.
         with arrays.one_blas_thread():
             first = None
@@ -427,8 +425,6 @@ class Trainer:
         self, problem: SmoothProblem, feature_map: FeatureMap, last: Any, mask: LearnableMask
     ) -> Any:
         """Return the weights of the last fit if their shape fits this problem, otherwise None."""
-        if last is None:
-            return None
         learnable, A = mask.learnable, last.coefficients
         if A.shape != (feature_map.n_coefficients, len(learnable)):
             return None

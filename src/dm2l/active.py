@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from dm2l._classifier import DM2LClassifier
-from dm2l._utils.inputs import check_count
+from dm2l._utils.inputs import check_counts
 from dm2l.labels import ConstantLabelWarning, LabelMatrix
 from dm2l.tables._suggestion import answer_values, choose_batch
 
@@ -86,7 +86,7 @@ class EntrySampling(BaseEstimator):
             For each step, the utilities given the entries chosen before; NaN for entries that
             cannot be queried. Returned only if ``return_utilities=True``.
         """
-        check_count("batch_size", batch_size)
+        check_counts(batch_size=batch_size)
         read = LabelMatrix.from_array(Y, missing_label=self.missing_label)
         if read.kind != "multilabel":
             raise ValueError(

@@ -77,7 +77,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         return self
 
     def _check(self) -> None:
-        check_counts(self, "radius", "n_bits")
+        check_counts(radius=self.radius, n_bits=self.n_bits)
         if self.n_bits > MOST_BITS:
             raise ValueError(f"n_bits must be at most {MOST_BITS}, got {self.n_bits}.")
 

@@ -322,7 +322,9 @@ class PUTargets:
     prior: ClassPrior
 
     @classmethod
-    def of(cls, features: Features, signs: NDArray[Any], class_prior: Any = None) -> Self:
+    def of(
+        cls, features: Features, signs: NDArray[Any], class_prior: Any = None, learnable: Any = ...
+    ) -> Self:
         """Fit to positives (+1), observed negatives (-1) and unlabelled entries (0)."""
         signs = np.sign(signs).astype(np.int8)
         labelled = (signs > 0).astype(np.float64)
@@ -332,7 +334,8 @@ class PUTargets:
             Y = np.where(signs == 0, np.nan, signs)
             prior = estimate_class_prior(given_other_labels(found[2], labelled), Y)
         else:  # in a fold, the share of positives may exceed the given prior
-            prior = check_class_prior(np.maximum(class_prior, labelled.mean(axis=0)), signs)
+            given = class_prior if np.ndim(class_prior) == 0 else np.asarray(class_prior)[learnable]
+            prior = check_class_prior(np.maximum(given, labelled.mean(axis=0)), signs)
         scale = 2 / prior.rate
         if not (signs < 0).any():
             fitted, pull, unseen = (scale * part for part in found)
@@ -432,16 +435,14 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
     # negatives, and the original signs as targets. It passes its class prior to _keep_prior.
     class_prior: Any = None
 
-    def _prepare_labels(self, labels: LabelMatrix, *weights: Any) -> LabelMatrix:
-        if self.missing_as != "unlabelled":
-            return super()._prepare_labels(labels, *weights)
+    def _without_unlabelled(self, labels: LabelMatrix) -> LabelMatrix:
         if self.threshold in ("f1_samples", "subset_accuracy"):
             raise ValueError(
                 f"missing_as='unlabelled' does not support threshold={self.threshold!r}. Use 'f1'."
             )
         if labels.kind != "multilabel":
             raise ValueError("missing_as='unlabelled' needs a 2-D y. Use y.reshape(-1, 1).")
-        if any(part is not None for part in weights):
+        if labels.entries is not None:
             raise ValueError(
                 "missing_as='unlabelled' does not support sample_weight and label_weight."
             )
@@ -502,7 +503,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
             held_out = None
         rows = _completer.TrainingRows.of(_completer.row_digests(X), known, held_out)
         by_probability = self.threshold is None
-        options = {"rate": rate, "rules": self._named_rules()}
+        options = {"rate": rate, "rules": self.rules and self.rules._named(self._labels)}
         return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, **options)
 
     def _cross_fit(self, X: Any, labels: LabelMatrix) -> Any:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from dm2l._utils.inputs import check_choice, check_count
+from dm2l._utils.inputs import check_choice, check_counts
 from dm2l.labels._entries import Mask, Signs
 from dm2l.labels._matrix import frame_like, parse_labels
 
@@ -180,7 +180,7 @@ def simulate_truncated(
     >>> simulate_truncated([[1, 1, 1], [0, 0, 1]], 2, order="popularity", random_state=0)[1]
     array([nan, nan,  1.])
     """
-    check_count("k", k)
+    check_counts(k=k)
     T, keys = _signs_and_keys(Y, random_state)
     if isinstance(order, str):
         check_choice("order", order, "random", "popularity")

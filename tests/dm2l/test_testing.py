@@ -388,8 +388,8 @@ class BorderFromHiddenLabels(Sound):
 
 
 class CodingOfHiddenLabels(Sound):
-    def _read(self, X, Y, label_mask):
-        X, labels = super()._read(X, Y, label_mask)
+    def _read(self, X, Y, label_mask, *weights):
+        X, labels = super()._read(X, Y, label_mask, *weights)
         signed = label_mask is not None and (np.asarray(Y) == -1).any()
         return X, labels.__class__(**{**vars(labels), "negative": -1}) if signed else labels
 

@@ -216,7 +216,7 @@ class EnsembleContext:
             order = np.random.default_rng(self.seed).permutation(len(rows))
             rows = np.sort(order[: self.effort.sample])
         mask = LearnableMask.of(self.T[rows])
-        labels = mask.labels(LabelMatrix.of_signs(self.T[rows]))
+        X, labels = mask.apply(self.F[rows], LabelMatrix.of_signs(self.T[rows]))
         # The folds of the ensemble are merged, so that groups of rows stay together.
         fold = self.fold[rows][mask.keep]
         n_folds = int(fold.max()) + 1
@@ -224,7 +224,7 @@ class EnsembleContext:
         parts = [(merged != f, merged == f) for f in range(CHOOSING_FOLDS)]
         cv = [tuple(map(np.flatnonzero, both)) for both in parts if all(map(np.any, both))]
         few = min(CHOOSING_FOLDS, len(labels))
-        return mask.rows(self.F[rows]), labels, cv if len(cv) > 1 else few
+        return X, labels, cv if len(cv) > 1 else few
 
     def fit_to_all_rows(self, tried: list["BaseModel"], keep: Bools) -> dict[int, Exception]:
         """Fit the first model and those in ``keep`` to all rows; return errors by position."""

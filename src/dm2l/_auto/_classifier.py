@@ -148,7 +148,7 @@ class AutoClassifier(MissingLabelClassifier):
         check_choice("effort", self.effort, *EFFORTS)
         for name in ("time_limit", "max_memory"):
             if getattr(self, name) is not None:
-                check_numbers(self, name, positive=True)
+                check_numbers(**{name: getattr(self, name)}, positive=True)
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
         """Check ``X`` and encode its columns as numbers, with NaN for missing values."""
@@ -201,7 +201,7 @@ class AutoClassifier(MissingLabelClassifier):
                 (place[train[keep[train]]], place[test[keep[test]]])
                 for train, test in label_folds(cv, X, labels.signs[:, mask.learnable])
             ]
-        signs, X, labels = labels.signs[keep], mask.rows(X), mask.labels(labels)
+        signs, (X, labels) = labels.signs[keep], mask.apply(X, labels)
         T, entries = labels.signs, labels.entries
         levels = np.array([len(v) if v is not None else 0 for v in self._columns.categories])
         self._features = FeatureEncoder.of(X, levels.astype(np.intp))

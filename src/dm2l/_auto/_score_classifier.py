@@ -106,8 +106,8 @@ class ScoreClassifier(MissingLabelClassifier):
         with explain_unsuitable(X, nan_allowed=True):
             return validate_data(self, X, reset=reset, **kinds)
 
-    def _read(self, X: Any, y: Any, label_mask: Any) -> tuple[Any, LabelMatrix]:
-        X, labels = super()._read(X, y, label_mask)
+    def _read(self, *data: Any) -> tuple[Any, LabelMatrix]:
+        X, labels = super()._read(*data)
         n_scores, n_labels = self._given(X).shape[1], labels.signs.shape[1]
         if n_scores != n_labels:
             raise ValueError(

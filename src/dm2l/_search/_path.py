@@ -52,13 +52,10 @@ def score_paths(
     selection = LearnableMask.of(labels.signs, labels.entries)
     if not selection.learnable.any():
         return scores, seconds
-    fitting = replace(fitting, class_prior=selection.of_labels(fitting.class_prior))
-    X = selection.rows(X, pairwise=fitting.kernel == "precomputed")
-    kept = selection.labels(labels)
+    X, kept = selection.apply(X, labels, pairwise=fitting.kernel == "precomputed")
     with fitting.blas_threads(X), _threads(1, **np.geterr()) as pool:
-        prepared = fitting.prepare(
-            X, kept.signs, kept.entries, scratch=not selection.keep.all(), safe=safe, alphas=alphas
-        )
+        options: Any = {"scratch": not selection.keep.all(), "safe": safe, "alphas": alphas}
+        prepared = fitting.prepare(X, kept.signs, kept.entries, selection.learnable, **options)
         paths = Grid(fitting, prepared, alphas, lambdas)
         score: Any = None
         device, last, scored = arrays.is_non_numpy(X), None, []

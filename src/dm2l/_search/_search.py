@@ -23,7 +23,7 @@ from dm2l._fitting import SAFE_KERNELS, Trainer
 from dm2l._search._path import score_paths
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import checked_numbers, is_non_numpy
-from dm2l._utils.inputs import check_counts, check_number, check_numbers
+from dm2l._utils.inputs import check_counts, check_numbers
 from dm2l.labels._entries import Mask, Signs
 from dm2l.labels._matrix import LabelMatrix
 from dm2l.model_selection import check_pu_scoring, get_scorer_names, label_folds, selection_score
@@ -108,8 +108,8 @@ verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "search_tol")
-        check_counts(self, "search_iter")
+        check_numbers(search_tol=self.search_tol)
+        check_counts(search_iter=self.search_iter)
         self._model({})._check_parameters()
         for name in ("lambda_ds", "alphas", "gammas"):
             values = getattr(self, name)
@@ -120,7 +120,7 @@ verbose
                 )
             for value in () if values is None else values:
                 words = ("scale", "auto") if name == "gammas" else ()
-                check_number(f"each of {name}", value, words=words)
+                check_numbers(**{f"each of {name}": value}, words=words)
         if not callable(self.scoring) and self.scoring not in (None, *get_scorer_names()):
             raise ValueError(
                 f"scoring must be None, a function or one of {', '.join(get_scorer_names())}, "
@@ -142,17 +142,16 @@ verbose
         self._check_parameters()
         if hasattr(self, "best_estimator_"):
             del self.best_estimator_
-        checked, given = self._read(X, y, label_mask)
-        labels = self._prepare_labels(given, *weights)
+        checked, given = self._read(X, y, label_mask, *weights)
+        unlabelled = self.missing_as == "unlabelled"
+        labels = self._without_unlabelled(given) if unlabelled else given
         with checked_numbers(checked):
             folds = self._search(checked, labels)
         if self.refit:
             # An iterable of splits may be a generator, which is now exhausted.
             once = not (isinstance(self.cv, Integral) or hasattr(self.cv, "split"))
             again = {"cv": folds} if once else {}
-            by_row, by_entry = weights
-            fit = self._model(self.best_params_, **again).fit
-            self.best_estimator_: Any = fit(X, given, sample_weight=by_row, label_weight=by_entry)
+            self.best_estimator_: Any = self._model(self.best_params_, **again).fit(X, given)
         else:
             labels.warn_constant(stacklevel=4)
         return self

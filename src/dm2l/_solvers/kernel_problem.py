@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 
 from dm2l._solvers.features import Features
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
-from dm2l._utils.arrays import add_diagonal, asarray_like, cholesky, is_non_numpy, solve_triangular
+from dm2l._utils.arrays import (
+    add_diagonal,
+    asarray_like,
+    cholesky,
+    invert_triangular,
+    is_non_numpy,
+    solve_triangular,
+)
 
 _WIDTH = 256  # number of columns of the inverse that are computed together
 
@@ -110,7 +117,7 @@ class KernelPreconditioner(Preconditioner):
             what = "The kernel matrix is not positive semi-definite."
             remedy = "Use a valid kernel, or add a small constant to its diagonal."
             raise np.linalg.LinAlgError(f"{what} {remedy}")
-        self._keep(R)
+        self._R, self._inverse = R, invert_triangular(R) if is_non_numpy(R) else None
         self._ones = self._solve(xp.ones_like(R[:, :1])) if features.intercept else None
 
     def _solve(self, D: Any) -> Any:

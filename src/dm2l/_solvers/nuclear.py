@@ -49,7 +49,10 @@ class SmoothNorm:
     mu: float
 
     def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
-        """Return norm and smoothed gradient; ``heights`` are numbers of rows without padding."""
+        """Return norm and smoothed gradient; ``heights`` are numbers of rows without padding.
+
+        Heights are one number for each matrix of a stack, or one number for all.
+        """
         xp = array_namespace(Z)
         if 0 in Z.shape:
             shape, options = (Z.shape[-1],) * 2, {"dtype": xp.float64, "device": device(Z)}
@@ -58,24 +61,18 @@ class SmoothNorm:
             return Evaluation(nothing, nothing, Z, bend)
         turn = xp.matrix_transpose
         rows, columns = Z.shape[-2:]
-        tall = rows >= columns
+        heights = float(rows) if heights is None else heights
         Z64 = xp.astype(Z, xp.float64, copy=False)
-        eigenvalues, vectors = _spectrum(turn(Z64) @ Z64 if tall else Z64 @ turn(Z64))
-        norm, roots = self._norm(eigenvalues, vectors)
-        inverse_root = xp.astype(norm.gradient, Z.dtype, copy=False)
-        norm = norm._replace(gradient=Z @ inverse_root if tall else inverse_root @ Z)
+        if rows >= columns:
+            norm = self.of_gram(turn(Z64) @ Z64, heights=heights, curvature=curvature)
+            return norm._replace(gradient=Z @ xp.astype(norm.gradient, Z.dtype, copy=False))
+        norm, eigenvalues, vectors, roots = self._norm(Z64 @ turn(Z64))
+        norm = norm._replace(gradient=xp.astype(norm.gradient, Z.dtype, copy=False) @ Z)
         if not curvature:
             return norm
-        # Number of rows minus number of singular values, without padding rows.
-        spare: Any = float(rows - min(rows, columns))
-        if heights is not None:
-            spare = xp.astype(heights, xp.float64)[:, None] - float(min(rows, columns))
-            spare = spare if Z.ndim == 3 else spare[0, :]
-        if tall:
-            return norm._replace(curvature=self._curvature(vectors, roots, spare))
         # Right singular vectors are Z'u/s. In all directions outside of their span, the curvature
         # has the same value, which is its maximum.
-        pairs = self._pairs(roots, spare)
+        pairs, spare = self._pairs(roots, heights)
         rest = xp.sum(1.0 / (roots + self.mu), axis=-1)[..., None] + spare / (2 * self.mu)
         safe = eigenvalues > 1e-12 * self.mu * self.mu
         weights = (rest - pairs) / xp.where(safe, eigenvalues, xp.ones_like(eigenvalues))
@@ -95,47 +92,44 @@ class SmoothNorm:
         self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
     ) -> Evaluation:
         """Return the sum of the norms for Gram matrices ``S``; the gradient is a factor."""
-        xp = array_namespace(S)
-        columns = S.shape[-1]
-        eigenvalues, vectors = _spectrum(S)
-        if ranks is not None:
-            place = xp.arange(columns, device=device(S))[None, :]
-            beyond = place < columns - ranks[:, None]  # eigenvalues are in ascending order
-            eigenvalues = xp.where(beyond, xp.zeros_like(eigenvalues), eigenvalues)
-        norm, roots = self._norm(eigenvalues, vectors)
+        norm, _, vectors, roots = self._norm(S, ranks)
         if not curvature:
             return norm
-        spare = xp.astype(heights, xp.float64)[:, None] - float(columns)
-        return norm._replace(curvature=self._curvature(vectors, roots, spare))
+        xp = array_namespace(S)
+        pairs, _ = self._pairs(roots, heights)
+        H = (vectors * pairs[..., None, :]) @ xp.matrix_transpose(vectors)
+        return norm._replace(curvature=xp.sum(H, axis=0) if H.ndim == 3 else H)
 
-    def _norm(self, eigenvalues: Any, vectors: Any) -> tuple[Evaluation, Any]:
-        """Return values with the gradient ``(S + mu^2 I)^(-1/2)``, and smoothed singular values."""
-        xp = array_namespace(vectors)
+    def _norm(self, S: Any, ranks: Any = None) -> tuple[Evaluation, Any, Any, Any]:
+        """Return values with the gradient ``(S + mu^2 I)^(-1/2)``, and the spectrum of ``S``.
+
+        The spectrum consists of eigenvalues, eigenvectors and smoothed singular values.
+        """
+        check_finite(S, "Products of scores")
+        xp = array_namespace(S)
+        eigenvalues, vectors = xp.linalg.eigh(S)
+        eigenvalues = xp.clip(eigenvalues, 0.0, None)
+        if ranks is not None:
+            place = xp.arange(S.shape[-1], device=device(S))[None, :]
+            beyond = place < S.shape[-1] - ranks[:, None]  # eigenvalues are in ascending order
+            eigenvalues = xp.where(beyond, xp.zeros_like(eigenvalues), eigenvalues)
         roots = xp.sqrt(eigenvalues + self.mu * self.mu)
         inverse_root = (vectors / roots[..., None, :]) @ xp.matrix_transpose(vectors)
-        exact = xp.sum(xp.sqrt(eigenvalues))
-        return Evaluation(xp.sum(roots - self.mu), exact, inverse_root), roots
+        norm = Evaluation(xp.sum(roots - self.mu), xp.sum(xp.sqrt(eigenvalues)), inverse_root)
+        return norm, eigenvalues, vectors, roots
 
-    def _pairs(self, roots: Any, spare: Any) -> Any:
-        """Return ``sum_i 1/(s_i + s_j)`` over all rows; spare rows have the singular value mu."""
+    def _pairs(self, roots: Any, heights: Any) -> tuple[Any, Any]:
+        """Return ``sum_i 1/(s_i + s_j)`` over all rows, and the number of spare rows.
+
+        Spare rows, which are rows in excess of the number of singular values, have the value mu.
+        """
         xp = array_namespace(roots)
+        if not isinstance(heights, float):
+            heights = xp.astype(heights, xp.float64)[:, None]
+        spare = heights - float(roots.shape[-1])
         pairs = xp.sum(1.0 / (roots[..., None, :] + roots[..., :, None]), axis=-1)
         pairs += spare / (roots + self.mu)
-        return pairs
-
-    def _curvature(self, vectors: Any, roots: Any, spare: Any) -> Any:
-        xp = array_namespace(vectors)
-        pairs = self._pairs(roots, spare)
-        H = (vectors * pairs[..., None, :]) @ xp.matrix_transpose(vectors)
-        return xp.sum(H, axis=0) if H.ndim == 3 else H
-
-
-def _spectrum(S: Any) -> tuple[Any, Any]:
-    """Return eigenvalues in ascending order, clipped at 0, and eigenvectors."""
-    check_finite(S, "Products of scores")
-    xp = array_namespace(S)
-    eigenvalues, vectors = xp.linalg.eigh(S)
-    return xp.clip(eigenvalues, 0.0, None), vectors
+        return pairs, spare
 
 
 def thresholded_nuclear_norm(Z: Any, delta: float = 0.005) -> Evaluation:

@@ -44,8 +44,9 @@ class Groups:
         place[self.covered] = np.arange(n_covered)
         self.place = place  # uncovered rows have an index one past the end
         self.labels = np.flatnonzero(positive.any(axis=0))  # labels with a group of rows
-        self.members = [np.sort(place[positive[:, label]]) for label in self.labels]
         sizes = positive.sum(axis=0)[self.labels]
+        ends = np.cumsum(sizes)
+        self.members = np.split(np.nonzero(positive[self.covered].T)[1], ends)[:-1]
         by_size = np.argsort(sizes, kind="stable")
         self.order = self.labels[by_size]
         # Estimated number of multiplications for the norms of the groups.
@@ -176,7 +177,8 @@ class Objective:
                 height = np.maximum(height, (scales[k] ** 2).sum(axis=1))
                 scale = scales[k].reshape(-1, 1)
             end += stack.size
-            where, heights = asarray_like(rows[stack], example), asarray_like(height, example)
+            heights = float(height[0]) if len(stack) == 1 else asarray_like(height, example)
+            where = asarray_like(rows[stack], example)
             self._stacks.append((where, heights, None if scale is None else as_scores(scale), end))
 
     def fill(self, targets: NDArray[Any]) -> None:
@@ -274,9 +276,7 @@ class Objective:
             if parts is None:
                 return norm(self._global_rows(F))
             stack, heights, scale, end = parts
-            options: dict[str, Any] = {"curvature": True} if curvature else {}
-            if curvature and (stack.shape[0] > 1 or self._weighted):
-                options["heights"] = heights
+            options: dict[str, Any] = {"curvature": True, "heights": heights} if curvature else {}
             at = norm(self._stacked(F, stack, scale), **options)
             slope = xp.reshape(at.gradient, (-1, c))
             stacked[end - slope.shape[0] : end, :] = scale * slope if self._weighted else slope

@@ -213,9 +213,6 @@ class Preconditioner:
         else:
             what = "The Gram matrix of the features is not positive definite."
             raise np.linalg.LinAlgError(f"{what} Scale the features, or raise alpha.")
-        self._keep(R)
-
-    def _keep(self, R: Any) -> None:
         self._R = R
         # Accelerators multiply many times faster than they solve triangular systems.
         self._inverse = invert_triangular(R) if is_non_numpy(R) else None

@@ -202,27 +202,29 @@ def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
     raise ValueError(f"{what} Replace or drop such values.")
 
 
-def check_number(name: str, value: Any, *, positive: bool = False, words: Any = ()) -> None:
-    """Raise a ValueError unless a value is in ``words``, or finite and >= 0 (``positive``: > 0)."""
-    number = isinstance(value, Real) and 0 <= float(value) < np.inf
-    if (number and not (positive and value == 0)) or (isinstance(value, str) and value in words):
-        return
-    listed = f"{', '.join(map(repr, words))} or " if words else ""
-    sign = ">" if positive else ">="
-    raise ValueError(f"{name} must be {listed}a finite number {sign} 0, got {value!r}.")
+def check_numbers(*, positive: bool = False, words: Any = (), **values: Any) -> None:
+    """Raise a ValueError unless values are finite and >= 0 (``positive``: > 0), or in ``words``."""
+    for name, value in values.items():
+        number = isinstance(value, Real) and 0 <= float(value) < np.inf
+        word = isinstance(value, str) and value in words
+        if not word and (not number or (positive and value == 0)):
+            listed = f"{', '.join(map(repr, words))} or " if words else ""
+            sign = ">" if positive else ">="
+            raise ValueError(f"{name} must be {listed}a finite number {sign} 0, got {value!r}.")
 
 
-def check_count(name: str, value: Any) -> None:
-    """Raise a ValueError unless a value is an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+def check_counts(**values: Any) -> None:
+    """Raise a ValueError unless all values are integers of at least 1."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
 
 
 def block_rows(rows: Any, n_features: int) -> int:
     """Return the number of rows per block: ``rows``, or rows with :data:`NUMBERS` values."""
     if rows is None:
         return max(1000, NUMBERS // max(1, n_features))
-    check_count("rows", rows)
+    check_counts(rows=rows)
     return int(rows)
 
 
@@ -232,15 +234,3 @@ def check_choice(name: str, value: Any, *choices: str) -> None:
         listed = ", ".join(map(repr, choices))
         some = "one of " if len(choices) > 1 else ""
         raise ValueError(f"{name} must be {some}{listed}; got {value!r}.")
-
-
-def check_numbers(model: Any, *names: str, positive: bool = False) -> None:
-    """Raise a ValueError unless all parameters are finite and >= 0 (with ``positive``: > 0)."""
-    for name in names:
-        check_number(name, getattr(model, name), positive=positive)
-
-
-def check_counts(model: Any, *names: str) -> None:
-    """Raise a ValueError unless these parameters are integers of at least 1."""
-    for name in names:
-        check_count(name, getattr(model, name))

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l._base import FitResult
 from dm2l._solvers.features import ridge_value
 from dm2l._utils.arrays import check_finite
-from dm2l._utils.inputs import check_choice, check_number, check_numbers
+from dm2l._utils.inputs import check_choice, check_numbers
 from dm2l.baselines._linear import Array, ImputedTargets, Inputs, IterativeBaseline, ridge
 from dm2l.labels._matrix import LabelMatrix
 
@@ -216,8 +216,9 @@ class LSMLClassifier(CorrelationBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "lambda1", "lambda2", "lambda3", "lambda4")
-        check_number("rho", self.rho, words=("scale",))
+        check_numbers(lambda1=self.lambda1, lambda2=self.lambda2)
+        check_numbers(lambda3=self.lambda3, lambda4=self.lambda4)
+        check_numbers(rho=self.rho, words=("scale",))
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         intercept = bool(self.fit_intercept)
@@ -368,9 +369,9 @@ class MLLRCClassifier(CorrelationBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "lambda3")
-        check_numbers(self, "lambda1", positive=True)
-        check_number("lambda2", self.lambda2, words=("scale",))
+        check_numbers(lambda3=self.lambda3)
+        check_numbers(lambda1=self.lambda1, positive=True)
+        check_numbers(lambda2=self.lambda2, words=("scale",))
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         targets, rows, coef, intercept = self._start(X, labels, self.lambda2)

@@ -252,9 +252,10 @@ class GLOCALClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "lambda1", "lambda2")
-        check_numbers(self, "lambda_", "lambda3", "lambda4", "lambda5", positive=True)
-        check_counts(self, "n_components", "n_groups")
+        check_numbers(lambda1=self.lambda1, lambda2=self.lambda2)
+        check_numbers(lambda_=self.lambda_, lambda3=self.lambda3, positive=True)
+        check_numbers(lambda4=self.lambda4, lambda5=self.lambda5, positive=True)
+        check_counts(n_components=self.n_components, n_groups=self.n_groups)
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries

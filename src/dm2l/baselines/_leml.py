@@ -265,8 +265,8 @@ class LEMLClassifier(IterativeBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "alpha", positive=True)
-        check_counts(self, "rank")
+        check_numbers(alpha=self.alpha, positive=True)
+        check_counts(rank=self.rank)
         check_choice("loss", self.loss, *LOSSES)
         check_choice("missing", self.missing, "ignore", "neutral", "negative")
         if self.loss != "squared" and self.missing != "ignore":

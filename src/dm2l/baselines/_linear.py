@@ -13,10 +13,10 @@ from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Preconditioner, Problem, masked_ridge
 from dm2l._utils.arrays import blas_threads
-from dm2l._utils.inputs import check_choice, check_counts, check_number, check_numbers
+from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.completion._leave_out import learn_jointly, leave_one_out_scores
 from dm2l.labels._entries import EntryWeights, Signs
-from dm2l.labels._matrix import LabelMatrix, LearnableMask
+from dm2l.labels._matrix import LabelMatrix
 from dm2l.pu import PositiveUnlabelledClassifier, PUTargets
 
 Array = NDArray[np.float64]
@@ -147,8 +147,8 @@ class IterativeBaseline(LinearBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "tol")
-        check_counts(self, "max_iter")
+        check_numbers(tol=self.tol)
+        check_counts(max_iter=self.max_iter)
 
     def _fit_nothing(self, X: Any) -> None:
         nothing = np.zeros((0, 0)) if self._mixes_labels else None
@@ -221,7 +221,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("alpha", self.alpha, words=("scale",))
+        check_numbers(alpha=self.alpha, words=("scale",))
         check_choice("solver", self.solver, "auto", "direct", "cg", "dual")
         if self.solver == "dual" and (
             not self.fit_intercept or self.missing_as == "unlabelled" or self.coupling == "joint"
@@ -242,8 +242,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
         feature_map = LinearMap(intercept=intercept)
         features = Features(feature_map.fit(X), intercept).centre()
         if self.missing_as == "unlabelled" and entries is not None and entries.targets is not None:
-            mask = LearnableMask(self._learnable, self._constant, self._keep)
-            pu = PUTargets.of(features, entries.targets, mask.of_labels(self.class_prior))
+            pu = PUTargets.of(features, entries.targets, self.class_prior, self._learnable)
             self._keep_prior(pu.prior)
             entries = EntryWeights.of(T, targets=pu.targets(alpha))
         W, unseen = masked_ridge(features, T, alpha, entries=entries, method=self.solver), None

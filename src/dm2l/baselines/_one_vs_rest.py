@@ -113,10 +113,12 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         self.estimators_: list[Any] = [None] * len(mask.learnable)
         if mask.learnable.any():
             with explained(self.estimator, X):
-                self._fit_estimators(X, mask.labels(labels), after_label)
+                kept, labels = mask.apply(np.arange(len(labels)), labels)
+                self._fit_estimators(X, kept, labels, after_label)
         return FitResult()
 
-    def _fit_estimators(self, X: Any, labels: LabelMatrix, after_label: Any) -> None:
+    def _fit_estimators(self, X: Any, kept: Any, labels: LabelMatrix, after_label: Any) -> None:
+        """Fit the estimators of all learnable labels to the ``kept`` rows of ``X``."""
         T, entries = labels.signs, labels.entries
         weights = None if entries is None else entries.weights
         if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
@@ -125,7 +127,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
         pairwise = self.__sklearn_tags__().input_tags.pairwise
         regressor = _estimator_type(self.estimator) == "regressor"
         targets = T.astype(np.float64) if regressor else (T > 0).astype(np.int64)
-        observed, kept = T != 0, np.flatnonzero(self._keep)
+        observed = T != 0
         rows = [kept[use] for use in observed.T]
         columns: list[Any] = rows if pairwise else [None] * len(rows)
         learnable = np.flatnonzero(self._learnable)

@@ -170,12 +170,11 @@ def check_threshold(threshold: Any) -> None:
 
 
 def check_rules(rules: Any) -> None:
-    """Raise a TypeError unless ``rules`` is None or LabelRules."""
-    if rules is not None:
-        from dm2l.labels._rules import LabelRules
+    """Raise a TypeError unless these are LabelRules."""
+    from dm2l.labels._rules import LabelRules
 
-        if not isinstance(rules, LabelRules):
-            raise TypeError(f"rules must be None or LabelRules, got {rules!r}.")
+    if not isinstance(rules, LabelRules):
+        raise TypeError(f"rules must be None or LabelRules, got {rules!r}.")
 
 
 class _Fitted:

@@ -20,13 +20,11 @@ def plain_probability(scores: NDArray[Any]) -> Floats:
     return 0.5 * (1.0 + np.tanh(np.asarray(scores, dtype=np.float64)))
 
 
+@dataclass(eq=False)
 class Calibrator:
     """Calibration map for each label, from scores to probabilities."""
 
-    def __init__(self, method: Any) -> None:
-        if method not in ("sigmoid", "isotonic"):
-            raise ValueError(f"calibration must be None, 'sigmoid' or 'isotonic', got {method!r}.")
-        self.method = method
+    method: str  # "sigmoid" or "isotonic"
 
     def fit(
         self, scores: Floats, T: Signs, weights: Floats | None = None, *, flat: bool = True

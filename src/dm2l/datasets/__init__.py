@@ -19,7 +19,7 @@ from sklearn.utils import Bunch, check_array, check_random_state
 
 from dm2l import simulate
 from dm2l._utils.arrays import factorize
-from dm2l._utils.inputs import check_choice, check_number
+from dm2l._utils.inputs import check_choice, check_numbers
 from dm2l.io import read_arff, read_mat, read_npz
 from dm2l.io._columns import label_targets
 
@@ -340,7 +340,7 @@ def make_missing_multilabel(
     if n_implications > most:
         what = f"n_implications must be at most {most} for {n_labels} labels,"
         raise ValueError(f"{what} got {n_implications}.")
-    check_number("noise", noise)
+    check_numbers(noise=noise)
     check_choice("mask", mask, *_MASKS)
     rng = check_random_state(random_state)
     rank = min(n_features, n_labels)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 from dm2l._base import MissingLabelClassifier
 from dm2l._solvers.problem import Solution
 from dm2l._utils.arrays import checked_numbers
-from dm2l._utils.inputs import check_choice, check_counts, check_number, check_numbers
+from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.completion._completer import LabelCompleter
 from dm2l.extreme._problem import absent_target, block_length, check_memory, fit_head
 from dm2l.labels._entries import checked_weights
@@ -142,10 +142,10 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("alpha", self.alpha, words=("scale",))
-        check_numbers(self, "lambda_d", "tol")
-        check_numbers(self, "absent_weight", "max_memory", positive=True)
-        check_counts(self, "rank", "min_rows", "max_iter")
+        check_numbers(alpha=self.alpha, words=("scale",))
+        check_numbers(lambda_d=self.lambda_d, tol=self.tol)
+        check_numbers(absent_weight=self.absent_weight, max_memory=self.max_memory, positive=True)
+        check_counts(rank=self.rank, min_rows=self.min_rows, max_iter=self.max_iter)
         if self.absent_weight > 1:
             raise ValueError(f"absent_weight must be at most 1, got {self.absent_weight!r}.")
         if self.missing_as is not None:

@@ -182,8 +182,6 @@ class LabelMatrix:
 
     def apply_weights(self, sample_weight: Any, label_weight: Any) -> Self:
         """Return labels with weights multiplied; entries of weight zero become missing."""
-        if sample_weight is None and label_weight is None:
-            return self
         T = self.signs
         weights: Any = np.ones((1, 1))
         if sample_weight is not None:
@@ -376,38 +374,35 @@ class LearnableMask(NamedTuple):
     @classmethod
     def of(cls, T: Signs, entries: EntryWeights | None = None) -> Self:
         """Compute the mask for a matrix of signs; ``entries`` weight the observed rates."""
-        weights = None if entries is None else entries.weights
-        positives, negatives = (
-            (part if weights is None else part * weights).sum(axis=0) for part in (T > 0, T < 0)
-        )
+        parts: Any = T > 0, T < 0
+        if entries is not None and entries.weights is not None:
+            parts = parts[0] * entries.weights, parts[1] * entries.weights
+        positives, negatives = parts[0].sum(axis=0), parts[1].sum(axis=0)
         learnable = np.asarray((positives > 0) & (negatives > 0))
         constant = constant_scores(positives, negatives)
         return cls(learnable, constant, (T[:, learnable] != 0).any(axis=1))
 
-    def labels(self, labels: LabelMatrix) -> LabelMatrix:
-        """Return the learnable labels of the kept rows."""
+    def apply(
+        self, X: Any, labels: LabelMatrix, *, pairwise: bool = False
+    ) -> tuple[Any, LabelMatrix]:
+        """Return the kept rows of ``X``, and the learnable labels of these rows.
+
+        ``pairwise`` means that ``X`` is a kernel matrix, of which columns are also selected.
+        """
+        if pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         signs = np.ascontiguousarray(labels.signs[:, self.learnable][self.keep])
         entries = labels.entries and labels.entries.take(self.keep, self.learnable)
-        return replace(labels, signs=signs, entries=entries)
-
-    def of_labels(self, value: Any) -> Any:
-        """Return the values of the learnable labels; a single number is returned unchanged."""
-        return value if np.ndim(value) == 0 else np.asarray(value)[self.learnable]
+        if not self.keep.all():
+            kept = np.flatnonzero(self.keep)
+            X = take_block(X, kept, kept) if pairwise else take_rows(X, kept)
+        return X, replace(labels, signs=signs, entries=entries)
 
     def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return an array of all rows and labels, with NaN for omitted rows and labels."""
         everything = np.full((len(self.keep), len(self.learnable)), np.nan)
         everything[np.ix_(self.keep, self.learnable)] = values
         return everything
-
-    def rows(self, X: Any, *, pairwise: bool = False) -> Any:
-        """Return features of the kept rows; ``pairwise`` also selects kernel matrix columns."""
-        if pairwise and X.shape[0] != X.shape[1]:
-            raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
-        if self.keep.all():
-            return X
-        kept = np.flatnonzero(self.keep)
-        return take_block(X, kept, kept) if pairwise else take_rows(X, kept)
 
 
 class LabelForm:

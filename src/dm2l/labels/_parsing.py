@@ -193,7 +193,7 @@ def parse_matrix(values: NDArray[Any], observed: Mask, names: Names) -> tuple[Si
             _refuse_value(values, bad, names)
         numbers = np.full(values.shape, np.nan)
         numbers[observed] = [float(value) for value in values[observed].tolist()]
-    positive, zero, minus = ((numbers == value) & observed for value in (1, 0, -1))
+    positive, zero, minus = (numbers == np.array([1, 0, -1])[:, None, None]) & observed
     bad = observed & ~(positive | zero | minus)
     if bad.any():
         _refuse_value(values, bad, names)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from dm2l._utils.arrays import to_numpy
-from dm2l._utils.inputs import check_number
+from dm2l._utils.inputs import check_numbers
 from dm2l._utils.logistic import LogisticProblem, padded
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels, parse_sparse_labels
@@ -57,8 +57,7 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
     >>> propensities(Y).round(3)
     array([0.594, 0.25 ])
     """
-    check_number("a", a)
-    check_number("b", b)
+    check_numbers(a=a, b=b)
     # Only positives are counted, so the meaning of entries that are not stored does not matter.
     labels = parse_sparse_labels(y_true, missing_as="missing" if sp.issparse(y_true) else None)
     n = labels.signed.shape[0]

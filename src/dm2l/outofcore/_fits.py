@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from dm2l._fitting import SolverResult, Trainer, WarmStart
 from dm2l._solvers.features import FeatureMap, Features, Weights
-from dm2l._utils.arrays import blas_thread_count, blas_threads, float64, is_non_numpy
+from dm2l._utils.arrays import blas_thread_count, blas_threads, float64, is_non_numpy, take_rows
 from dm2l._utils.files import available_memory
 from dm2l._utils.inputs import block_rows
 from dm2l.labels._entries import EntryWeights, Signs
@@ -51,7 +51,7 @@ def fit_sums(
     with blas_threads(selection.learnable.sum() * size**2):
         alpha = fitting.ridge(statistics.variances())
         problem = make(fitting.lambda_d, alpha, **terms)
-        start = fitting.start(problem, feature_map, last, selection)
+        start = last and fitting.start(problem, feature_map, last, selection)
         solution = fitting.solve(problem, feature_map, problem.ridge, start)
         W = problem.to_original(solution.W)
         weights = fitting.weights(feature_map.inputs(X), W, feature_map, selection)
@@ -69,7 +69,7 @@ def _coupled(
     X, T = rows
     learnable = fit.mask.learnable
     kept = (T[:, learnable] != 0).any(axis=1)
-    X, T = fit.mask._replace(keep=kept).rows(X), T[kept]
+    X, T = take_rows(X, np.flatnonzero(kept)), T[kept]
     if not len(T) or fit.solution is None:
         return fit
     Phi = float64(feature_map.transform(X))

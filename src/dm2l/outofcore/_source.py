@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing, check_array, gen_batches
 from sklearn.utils.validation import _get_feature_names
 
 from dm2l._utils.arrays import is_non_numpy
-from dm2l._utils.inputs import block_rows, check_count
+from dm2l._utils.inputs import block_rows, check_counts
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelForm, LabelMatrix
 from dm2l.labels._parsing import read_values
@@ -235,7 +235,7 @@ class RowBlocks:
 
     def head(self, rows: int) -> "RowBlocks":
         """Return row blocks with only the first ``rows`` rows."""
-        check_count("rows", rows)
+        check_counts(rows=rows)
         classes = self._form.labels.classes if self._form.labels is not None else None
         first = RowBlocks(
             lambda: _first_rows(self._read(), int(rows)),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
-from dm2l._utils.inputs import check_count
+from dm2l._utils.inputs import check_counts
 from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
@@ -79,7 +79,7 @@ class MissingnessDisplay(Display):
         """
         if sort not in ("pattern", None):
             raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
-        check_count("max_rows", max_rows)
+        check_counts(max_rows=max_rows)
         T, names = canvas.read_labels(Y, label_names)
         order = np.arange(len(T)) if sort is None else _order_by_pattern(T)
         if len(T) > max_rows:

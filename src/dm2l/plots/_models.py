@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dm2l._utils.arrays import to_numpy
-from dm2l._utils.inputs import check_choice, check_count
+from dm2l._utils.inputs import check_choice, check_counts
 from dm2l.metrics._reading import check_scores, read_labels
 from dm2l.plots import _canvas as canvas
 from dm2l.plots._canvas import Ax, Display, Names, Numbers
@@ -339,7 +339,7 @@ class ReliabilityDisplay(Display):
         seen = T != 0
         if not seen.any():
             raise ValueError("All labels in Y are missing. Pass labels with observed entries.")
-        check_count("n_bins", n_bins)
+        check_counts(n_bins=n_bins)
         check_choice("strategy", strategy, "uniform", "quantile")
         p, yes = P[seen], T[seen] > 0
         edges = np.linspace(0, 1, n_bins + 1)

@@ -44,11 +44,11 @@ def weigh_blocks(
     lengths = np.bincount(block_of, square, len(blocks) + 1)[:-1]
     weights = np.append(1 / np.sqrt(np.maximum(lengths, 1e-12)), 1.0)
     rows = np.random.default_rng(random_state).permutation(len(T))[:SAMPLE]
-    rows = np.sort(rows[LearnableMask.of(T[rows]).keep])
+    rows = np.sort(rows)
+    rows, labels = LearnableMask.of(T[rows]).apply(rows, LabelMatrix.of_signs(T[rows]))
     groups = np.arange(len(rows)) if groups is None else groups[rows]
     folds = min(3, len(np.unique(groups)))
     if folds > 1:
-        labels = LearnableMask.of(T[rows]).labels(LabelMatrix.of_signs(T[rows]))
         cv = MultilabelKFold(folds, random_state=random_state, groups=groups)
 
         def score(weights: NDArray[np.float64]) -> float:
