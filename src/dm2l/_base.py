@@ -171,6 +171,9 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         labels = parse_labels(y, label_mask=label_mask, **marks)
         check_consistent_length(np.empty(_num_samples(X)), labels.signs)
         if sample_weight is not None or label_weight is not None:
+            if self.missing_as == "unlabelled":
+                what = "missing_as='unlabelled' does not support sample_weight and label_weight."
+                raise ValueError(what)
             labels = labels.apply_weights(sample_weight, label_weight)
         return X, labels
 

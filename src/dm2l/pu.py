@@ -442,10 +442,6 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
             )
         if labels.kind != "multilabel":
             raise ValueError("missing_as='unlabelled' needs a 2-D y. Use y.reshape(-1, 1).")
-        if labels.entries is not None:
-            raise ValueError(
-                "missing_as='unlabelled' does not support sample_weight and label_weight."
-            )
         if self.class_prior is not None:
             check_class_prior(self.class_prior, labels.signs)
         return _as_negatives(labels)
