@@ -291,12 +291,12 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             with arrays.checked_numbers(X):
                 found = (learnt or self._score_labels)(X)
                 arrays.check_finite(found, "Scores")
-        if found is not None and learnable.all():
-            return arrays.float64(found)
-        columns = np.tile(self._on_own_scale(self._constant), (_num_samples(X), 1))
-        if found is not None:
-            columns[:, learnable] = arrays.to_numpy(found)
-        return arrays.asarray_like(columns, X)
+        scores = found
+        if not learnable.all():
+            scores = np.tile(self._on_own_scale(self._constant), (_num_samples(X), 1))
+            if found is not None:
+                scores[:, learnable] = arrays.to_numpy(found)
+        return arrays.asarray_like(scores, X, arrays.namespace(X).float64)
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:

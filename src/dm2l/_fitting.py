@@ -325,7 +325,7 @@ class Trainer:
         """Return features and objective; ``alphas`` are the only values used with exact kernels."""
         # If `scratch`, X may be overwritten. If `safe`, the kernel matrix is not checked.
         published = self.solver == "published"
-        workers = 1 if arrays.one_blas_thread.inside else arrays.blas_thread_count()
+        workers = 1 if arrays.blas_limit.users else arrays.blas_thread_count()
         rows = None if entries is None else entries.rows
         feature_map: FeatureMap
         if self.kernel == "linear":

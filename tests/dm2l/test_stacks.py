@@ -14,6 +14,7 @@ import dm2l_oracles as oracle
 from dm2l._solvers.nuclear import SmoothNorm, thresholded_nuclear_norm
 from dm2l._solvers.objective import Groups, Objective
 from dm2l._utils.arrays import run_all
+from objective_values import objective_at
 
 laws = settings(max_examples=100, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
@@ -288,8 +289,11 @@ problems = pytest.mark.parametrize(
 def test_several_workers_give_bitwise_what_one_gives(seed, n, c, discriminant):
     T, F = scored(seed, n, c)
     one, two = (
-        Objective(T, 0.4, discriminant=discriminant, workers=workers).evaluate(
-            F, NORMS["smooth"], curvature=True
+        objective_at(
+            Objective(T, 0.4, discriminant=discriminant, workers=workers),
+            F,
+            NORMS["smooth"],
+            curvature=True,
         )
         for workers in (1, 2)
     )
@@ -308,7 +312,7 @@ def test_tasks_come_back_in_their_order_and_errors_come_through():
 @problems
 def test_curvature_of_the_objective_is_the_sum_over_the_groups(seed, n, c):
     T, F = scored(seed, n, c)
-    found = Objective(T, 0.4).evaluate(F, NORMS["smooth"], curvature=True)
+    found = objective_at(Objective(T, 0.4), F, NORMS["smooth"], curvature=True)
     expected = np.zeros((c, c))
     for k in range(c):
         rows = oracle.group_rows(T, k)
@@ -317,7 +321,7 @@ def test_curvature_of_the_objective_is_the_sum_over_the_groups(seed, n, c):
     np.testing.assert_allclose(
         found.curvature, expected, rtol=0, atol=1e-8 * np.abs(expected).max()
     )
-    plain = Objective(T, 0.4).evaluate(F, NORMS["smooth"])
+    plain = objective_at(Objective(T, 0.4), F, NORMS["smooth"])
     assert plain.curvature is None
     assert (plain.value, plain.exact) == (found.value, found.exact)
     np.testing.assert_array_equal(plain.gradient, found.gradient)
@@ -335,7 +339,7 @@ def test_the_objective_does_not_depend_on_how_groups_are_stacked(
     sizes = [len(rows) for rows in objective.groups.members]
     filled = sum(stack.size for stack in objective.groups.stacks) - sum(sizes)
     assert filled > 0 if padding == 100.0 and len(set(sizes)) > 1 else filled >= 0
-    found = objective.evaluate(F, NORMS["smooth"])
+    found = objective_at(objective, F, NORMS["smooth"])
 
     smoothed = partial(oracle.smooth_nuclear_norm, mu=MU)
     terms = {"norm": smoothed, "global_rows": global_rows}

@@ -38,6 +38,7 @@ from dm2l.labels._entries import EntryWeights
 from dm2l.model_selection import MultilabelKFold, get_scorer
 from dm2l.outofcore import GramStatistics, RowBlocks
 from dm2l.simulate import simulate_missing_positives
+from objective_values import objective_at
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -214,12 +215,12 @@ def test_gradient_of_the_weighted_objective_is_that_of_finite_differences(global
         return SmoothNorm(0.3)(Z, **options)
 
     F, step = rng.standard_normal(T.shape), 1e-6
-    at = objective.evaluate(F, norm)
+    at = objective_at(objective, F, norm)
     for place in np.ndindex(F.shape):
         up, down = F.copy(), F.copy()
         up[place] += step
         down[place] -= step
-        values = [objective.evaluate(part, norm).value for part in (up, down)]
+        values = [objective_at(objective, part, norm).value for part in (up, down)]
         assert at.gradient[place] == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-6)
 
 

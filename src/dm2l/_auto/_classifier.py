@@ -17,7 +17,7 @@ from dm2l._auto._leaderboard import cross_fitted, estimates, rate_log_odds, try_
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
 from dm2l._base import FitResult, MissingLabelClassifier
 from dm2l._solvers.features import column_variances
-from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
+from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
 from dm2l._utils.html import YES, Bar, Cell, block, grid
 from dm2l._utils.inputs import check_choice, check_numbers, explain_unsuitable
@@ -172,7 +172,6 @@ class AutoClassifier(MissingLabelClassifier):
         if sp.issparse(X) and not X.has_sorted_indices:  # sorted once, instead of once per label
             X = X.sorted_indices()
         if reset:
-            check_columns(X)
             self._home = "numpy"
             self._columns = CategoryEncoder.of(X, self.categorical_features)
         coded = self._columns.encode(X)

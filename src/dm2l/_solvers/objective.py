@@ -254,16 +254,6 @@ class Objective:
         # A product of matrices is faster than a product of stacks of one matrix.
         return rows if stack.shape[0] == 1 else xp.reshape(rows, (*stack.shape, rows.shape[1]))
 
-    def evaluate(
-        self, F: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
-    ) -> Evaluation:
-        """Return the smoothed and the exact ``J`` and the gradient of the smoothed ``J``."""
-        value, gradient = self.loss(F)
-        value = float(value)
-        if not self.lambda_d or not np.isfinite(value):
-            return Evaluation(value, value, gradient)
-        return self.add_norms(F, value, gradient, norm, linear, curvature=curvature)
-
     def add_norms(
         self, F: Any, value: Any, gradient: Any, norm: Norm, linear: Any, *, curvature: bool = False
     ) -> Evaluation:

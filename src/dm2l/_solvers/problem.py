@@ -143,19 +143,19 @@ class Problem:
         self.n_evaluations += 1
         F = self.features.scores(W)
         ridge, shrunk = self.ridge(W)
-        if self.narrows and linear is None and W.shape[0] < W.shape[1] and self.lambda_d:
-            value, residual = self.objective.loss(F)
-            loss = float(value)
-            F = None  # free the memory
-            gradient = self.features.adjoint(residual) + shrunk
-            if not np.isfinite(loss):  # overflow, because the step was too long
-                return Evaluation(loss, loss, gradient)
-            at = self._narrow(W, norm, curvature=curvature)
-            at = at._replace(value=loss + at.value, exact=loss + at.exact)
-            gradient += at.gradient
-        else:
-            at = self.objective.evaluate(F, norm, linear, curvature=curvature)
-            gradient = self.features.adjoint(at.gradient) + shrunk
+        loss, slope = self.objective.loss(F)
+        at = Evaluation(float(loss), float(loss), slope)
+        # If the step was too long, the loss may overflow.
+        normed = self.lambda_d and np.isfinite(at.value)
+        narrow = self.narrows and linear is None and W.shape[0] < W.shape[1]
+        if normed and not narrow:
+            at = self.objective.add_norms(F, at.value, slope, norm, linear, curvature=curvature)
+        F = None  # free the memory
+        gradient = self.features.adjoint(at.gradient) + shrunk
+        if normed and narrow:
+            part = self._narrow(W, norm, curvature=curvature)
+            at = part._replace(value=at.value + part.value, exact=at.exact + part.exact)
+            gradient += part.gradient
         return Evaluation(at.value + ridge, at.exact + ridge, gradient, at.curvature)
 
     def _narrow(self, W: Any, norm: Norm, *, curvature: bool) -> Evaluation:

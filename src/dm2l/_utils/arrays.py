@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import call
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -119,9 +120,14 @@ def take_block(array: Any, rows: Index, columns: Index, scratch: Any = None) -> 
 
 
 def check_magnitude(X: Any, names: Any = None) -> None:
-    """Raise a ValueError if values are so large that their products overflow."""
+    """Raise a ValueError if values are so large that their products overflow.
+
+    A sparse matrix must also have so few columns that their weights fit into memory.
+    """
     xp = namespace(X)
     values = X.data if sp.issparse(X) else X
+    if sp.issparse(X) and X.shape[1] > WIDE:
+        _check_columns(X)
     limit = LARGEST.get(str(values.dtype).rpartition(".")[2])
     if limit is None:  # other types are converted or refused by the estimator
         return
@@ -143,12 +149,9 @@ def check_magnitude(X: Any, names: Any = None) -> None:
     raise ValueError(f"{what} {remedy}")
 
 
-def check_columns(X: Any) -> None:
-    """Raise a ValueError if the weights for the columns of a sparse X do not fit into memory."""
-    n_columns = X.shape[1]
-    if not sp.issparse(X) or n_columns <= WIDE:
-        return
-    needed, free = BYTES_PER_COLUMN * n_columns, available_memory()
+def _check_columns(X: Any) -> None:
+    n_columns, free = X.shape[1], available_memory()
+    needed = BYTES_PER_COLUMN * n_columns
     if needed > free:
         used = len(np.unique(X.indices))
         raise ValueError(
@@ -302,27 +305,25 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(after_in_child=pool.cache_clear)
 
 
-class one_blas_thread(AbstractContextManager[None]):  # noqa: N801 (used like a function)
-    """Context in which BLAS uses one thread (measured by ``benchmarks/blas.py``)."""
+# The limit of BLAS threads, and the number of threads that need it.
+blas_limit: Any = SimpleNamespace(lock=Lock(), users=0, threads=None)
 
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Use one BLAS thread in this context (measured by ``benchmarks/blas.py``)."""
     # The limit is per process: the first thread to enter sets it, and the last to leave removes it.
-    _lock = Lock()
-    inside = 0  # number of threads in the context
-    _limits: Any
-
-    def __enter__(self) -> None:
-        shared = one_blas_thread
-        with shared._lock:
-            if not shared.inside:
-                shared._limits = _controller().limit(limits=1, user_api="blas")
-            shared.inside += 1
-
-    def __exit__(self, *exception: object) -> None:
-        shared = one_blas_thread
-        with shared._lock:
-            shared.inside -= 1
-            if not shared.inside:
-                shared._limits.restore_original_limits()
+    with blas_limit.lock:
+        if not blas_limit.users:
+            blas_limit.threads = _controller().limit(limits=1, user_api="blas")
+        blas_limit.users += 1
+    try:
+        yield
+    finally:
+        with blas_limit.lock:
+            blas_limit.users -= 1
+            if not blas_limit.users:
+                blas_limit.threads.restore_original_limits()
 
 
 def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextManager[Any]:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_torch_array
 from sklearn.utils.validation import validate_data
 
-from dm2l._utils.arrays import check_columns, check_magnitude, device_name, is_non_numpy, to_numpy
+from dm2l._utils.arrays import check_magnitude, device_name, is_non_numpy, to_numpy
 
 # Default size of a block: 32 MB of float32. The allocator returns larger arrays to the system
 # and would have to request memory again for every block.
@@ -32,7 +32,6 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         with np.errstate(over="ignore", invalid="ignore"), explain_unsuitable(X):
             X = validate_data(model, X, accept_sparse=sparse, dtype=dtype, reset=reset)
     if reset:
-        check_columns(X)
         check_magnitude(X, getattr(model, "feature_names_in_", None))
         model._home = device_name(X)
     elif device_name(X) != model._home:

@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from dm2l._base import FitResult, MissingLabelClassifier
-from dm2l._utils.arrays import check_columns, check_magnitude, is_non_numpy, to_numpy
+from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.inputs import check_rows, explain_unsuitable
 from dm2l.completion._errors import plain_probability
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
@@ -166,7 +166,6 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             table = len(getattr(X, "shape", (0, 0))) == 2
             validate_data(self, X, skip_check_array=True, ensure_2d=table, reset=reset)
             if reset and table and (sp.issparse(X) or isinstance(X, np.ndarray)):
-                check_columns(X)
                 check_magnitude(X)
         if pairwise and reset and not (table and X.shape[0] == X.shape[1]):
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")

@@ -17,6 +17,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from dm2l._utils.arrays import take_block, take_rows
+from dm2l._utils.inputs import check_choice
 from dm2l.labels import _parsing
 from dm2l.labels._entries import EntryWeights, Mask, Signs, checked_weights
 from dm2l.labels._parsing import SparseLabelMatrix, column_text
@@ -241,7 +242,8 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None. Expected array-like "
             "of labels."
         )
-    _parsing.check_missing_as(missing_as)
+    if missing_as is not None:
+        check_choice("missing_as", missing_as, *_parsing.MEANINGS)
     unlabelled = missing_as == "unlabelled"
     if isinstance(Y, LabelMatrix):
         labels = Y

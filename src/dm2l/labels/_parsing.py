@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from dm2l._utils.arrays import is_non_numpy, to_numpy
+from dm2l._utils.inputs import check_choice
 from dm2l.labels._entries import Mask, Signs
 
 MissingAs = Literal["missing", "negative", "unlabelled"]
 Names = NDArray[np.object_] | None
 
-_MEANINGS = (
-    "'missing' (unknown), 'negative' (an observed negative) or 'unlabelled' (negative, or a "
-    "positive that was not marked)"
-)
+MEANINGS = ("missing", "negative", "unlabelled")
 
 
 def read_values(
@@ -364,17 +362,12 @@ def _entries(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[
     return np.asarray(matrix[rows, columns]).ravel()
 
 
-def check_missing_as(missing_as: Any) -> None:
-    """Raise an error if ``missing_as`` has an unknown value."""
-    if missing_as is not None and missing_as not in ("missing", "negative", "unlabelled"):
-        raise ValueError(f"missing_as must be None, {_MEANINGS}, got {missing_as!r}.")
-
-
 def read_sparse(
     Y: Any, label_mask: Any = None, missing_label: Any = np.nan, missing_as: str | None = None
 ) -> SparseLabelMatrix:
     """Read the labels of a sparse ``Y`` without converting it or a sparse mask to dense."""
-    check_missing_as(missing_as)
+    if missing_as is not None:
+        check_choice("missing_as", missing_as, *MEANINGS)
     Y = sp.csr_array(Y, copy=True)
     Y.sum_duplicates()  # entries stored twice are then rejected in every format
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
@@ -409,7 +402,8 @@ def read_sparse(
     if len(data) and not signed and missing_as is None and len(data) != allowed:
         raise ValueError(
             "Sparse Y stores positives only, so the meaning of other entries is unknown. Pass "
-            f"missing_as={_MEANINGS}."
+            "missing_as='missing' (unknown), 'negative' (an observed negative) or 'unlabelled' "
+            "(negative, or a positive that was not marked)."
         )
     absent = cast("MissingAs", missing_as or "missing")
     stored = sp.csr_array((np.where(data == 1, 1.0, -1.0), (rows, columns)), shape=Y.shape)

@@ -16,6 +16,7 @@ from dm2l._solvers.features import Features
 from dm2l._solvers.nuclear import SmoothNorm, thresholded_nuclear_norm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Problem
+from objective_values import objective_at
 
 laws = settings(max_examples=150, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
@@ -132,7 +133,7 @@ def test_evaluation_gives_smoothed_value_exact_value_and_derivative(T, seed, loc
     def brute(at, norm):
         return oracle.squared_loss(at, T) + 0.7 * oracle.bracket(at, T, norm=norm, **terms)
 
-    found = Objective(T, 0.7, **terms).evaluate(F, SmoothNorm(MU))
+    found = objective_at(Objective(T, 0.7, **terms), F, SmoothNorm(MU))
     size = 1 + oracle.nuclear_norm(F)
     assert found.value == pytest.approx(brute(F, smoothed), rel=1e-7, abs=1e-7 * size)
     assert found.exact == pytest.approx(brute(F, oracle.nuclear_norm), rel=1e-7, abs=1e-6 * size)
@@ -250,7 +251,7 @@ def test_subgradient_solver_norm_gives_the_exact_value_and_the_derivative_where_
     rng = np.random.default_rng(4)
     T = oracle.draw_targets(rng, 6, 7, observed=0.6, positive=0.4)
     F = rng.standard_normal(T.shape)
-    found = Objective(T, 0.5).evaluate(F, partial(thresholded_nuclear_norm, delta=0.0))
+    found = objective_at(Objective(T, 0.5), F, partial(thresholded_nuclear_norm, delta=0.0))
 
     def brute(at):
         return oracle.squared_loss(at, T) + 0.5 * oracle.bracket(at, T)
@@ -271,7 +272,7 @@ def test_groups_with_fewer_rows_than_labels_give_the_value_and_gradient_of_the_l
     for k, size in enumerate(sizes):
         T[rng.choice(n, size, replace=False), k] = 1
     F = rng.standard_normal((n, c))
-    found = Objective(T, 0.9).evaluate(F, SmoothNorm(MU))
+    found = objective_at(Objective(T, 0.9), F, SmoothNorm(MU))
 
     def brute(at):
         return oracle.squared_loss(at, T) + 0.9 * oracle.bracket(at, T, norm=smoothed)
@@ -289,7 +290,7 @@ def test_a_row_that_carries_every_label_collects_the_gradient_of_every_group():
     T[1, 1:] = -1
     T[2, :4] = 0
     F = np.random.default_rng(0).standard_normal((3, 6))
-    found = Objective(T, 1.0).evaluate(F, SmoothNorm(MU))
+    found = objective_at(Objective(T, 1.0), F, SmoothNorm(MU))
 
     def brute(at):
         return oracle.squared_loss(at, T) + oracle.bracket(at, T, norm=smoothed)
@@ -329,7 +330,7 @@ def test_surrogate_majorises_the_objective_and_touches_it_where_it_was_made(T, s
     norm = partial(thresholded_nuclear_norm, delta=0.0)
     size = 1 + oracle.nuclear_norm(F) + oracle.nuclear_norm(elsewhere)
     for at, equal in ((F, True), (elsewhere, False)):
-        surrogate, exact = objective.evaluate(at, norm, G).exact, objective.exact(at)
+        surrogate, exact = objective_at(objective, at, norm, G).exact, objective.exact(at)
         assert surrogate >= exact - 1e-9 * size
         if equal:
             assert surrogate == pytest.approx(exact, abs=1e-9 * size)
@@ -340,8 +341,8 @@ def test_float32_scores_give_nearly_the_float64_objective_and_gradient():
     T = oracle.draw_targets(rng, 60, 6)
     F = rng.standard_normal(T.shape)
     norm = SmoothNorm(1e-3)
-    double = Objective(T, 0.3).evaluate(F, norm)
-    single = Objective(T, 0.3, like=np.float32(F)).evaluate(F.astype(np.float32), norm)
+    double = objective_at(Objective(T, 0.3), F, norm)
+    single = objective_at(Objective(T, 0.3, like=np.float32(F)), F.astype(np.float32), norm)
     assert single.gradient.dtype == np.float32
     assert single.value == pytest.approx(double.value, rel=1e-6)
     assert single.exact == pytest.approx(double.exact, rel=1e-6)

@@ -10,6 +10,7 @@ from dm2l._solvers.nuclear import SmoothNorm
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import Problem
 from dm2l.labels._entries import EntryWeights
+from objective_values import objective_at
 
 N_ROWS, N_FEATURES, N_LABELS = 60, 5, 17
 
@@ -34,7 +35,7 @@ def make_problem(rng, *, intercept=True, sparse=False, weighted=False, bare=Fals
 
 def over_all_labels(problem, W, norm):
     """The objective of all columns of the scores, and its gradient in the weights."""
-    at = problem.objective.evaluate(problem.features.scores(W), norm, curvature=True)
+    at = objective_at(problem.objective, problem.features.scores(W), norm, curvature=True)
     gradient = problem.features.adjoint(at.gradient) + problem.penalty * W
     return at.value + problem.ridge(W)[0], gradient, at.curvature
 
@@ -109,7 +110,7 @@ def test_a_fit_of_more_labels_than_features_is_that_of_all_columns(rng, monkeypa
     def in_all_labels(self, W, norm, linear=None, *, curvature=False):
         self.n_evaluations += 1
         value, gradient, bend = over_all_labels(self, W, norm)
-        at = self.objective.evaluate(self.features.scores(W), norm)
+        at = objective_at(self.objective, self.features.scores(W), norm)
         exact = at.exact + self.ridge(W)[0]
         return at._replace(
             value=value, exact=exact, gradient=gradient, curvature=bend if curvature else None
