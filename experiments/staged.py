@@ -23,10 +23,10 @@ class StagedSearch(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, Y: Any) -> Self:
         """Search twice, then fit the best setting to all rows."""
         first = clone(self.search).set_params(cv=_FirstFolds(self.search.cv, self.enough))
-        ridge = search_stage(first, X, Y)
+        ridge = search_stage(first).fit(X, Y)
         self.first_stage_ = ridge.best_params_
         near = _around(self.search.alphas, ridge.alpha_)
-        self.search_ = search_stage(self.search, X, Y, ridge, near)
+        self.search_ = search_stage(self.search, ridge, near).fit(X, Y)
         self.best_params_ = self.search_.best_params_
         return self
 

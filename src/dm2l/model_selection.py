@@ -6,7 +6,7 @@ as ``cv=`` and ``scoring=`` to ``GridSearchCV`` and ``cross_validate``.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -120,12 +120,15 @@ class _LabelSplitter:
     n_splits: int
     missing_label: Any
     missing_as: Any
+    _split: Callable[[Any, Signs], Iterator[Split]]  # generates the splits for a matrix of signs
 
-    def _signs(self, X: Any, y: Any, label_mask: Any, least: int) -> Signs:
+    def _check_n_splits(self, least: int) -> None:
         if not isinstance(self.n_splits, Integral) or self.n_splits < least:
             raise ValueError(
                 f"n_splits must be an integer of at least {least}, got {self.n_splits!r}."
             )
+
+    def _signs(self, X: Any, y: Any, label_mask: Any) -> Signs:
         if y is None:
             raise ValueError(f"{type(self).__name__} splits by labels. Pass them as y.")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
@@ -188,7 +191,7 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     missing_as: Any = None
 
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
-        """Generate the row numbers of the training and test set of each fold, in ascending order.
+        """Return the row numbers of the training and test set of each fold, in ascending order.
 
         Parameters
         ----------
@@ -201,9 +204,12 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
         label_mask : array-like of bool of the shape of y, default=None
             True for entries that may be used.
         """
-        T = self._signs(X, y, label_mask, least=2)
         if groups is not None:
             raise ValueError("split does not accept groups. Pass MultilabelKFold(groups=...).")
+        return self._split(X, self._signs(X, y, label_mask))
+
+    def _split(self, X: Any, T: Signs) -> Iterator[Split]:
+        self._check_n_splits(2)
         if not self.shuffle and self.random_state is not None:
             raise ValueError("random_state requires shuffle=True. Pass shuffle=True, or omit it.")
         n, k = len(T), int(self.n_splits)
@@ -273,11 +279,14 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
     missing_as: Any = None
 
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
-        """Generate the row numbers of the training and test set of each split, in random order.
+        """Return the row numbers of the training and test set of each split, in random order.
 
         The arguments are those of :meth:`MultilabelKFold.split`.
         """
-        T = self._signs(X, y, label_mask, least=1)
+        return self._split(X, self._signs(X, y, label_mask))
+
+    def _split(self, X: Any, T: Signs) -> Iterator[Split]:
+        self._check_n_splits(1)
         # scikit-learn checks and converts the sizes.
         plain = ShuffleSplit(1, test_size=self.test_size, train_size=self.train_size)
         n_train, n_test = (len(part) for part in next(plain.split(T)))
@@ -296,18 +305,19 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
 
 def label_folds(cv: Any, X: Any, T: Signs) -> list[Split]:
     """Return training and test rows of each fold of ``cv``, which only gets observed labels."""
-    visible = np.where(T == 0, np.nan, T > 0)
     if isinstance(cv, Integral):
         cv = MultilabelKFold(int(cv), random_state=0)
     if hasattr(cv, "split"):
         splitter = copy(cv)
-        if hasattr(splitter, "missing_label"):  # in this call, NaN marks missing labels
-            splitter.missing_label, splitter.missing_as = np.nan, None
         # Rows without any observed label must not change the folds of other rows.
         seen = np.flatnonzero((T != 0).any(axis=1))
         if not isinstance(getattr(splitter, "groups", ""), str | None):
             splitter.groups = np.asarray(splitter.groups)[seen]
-        folds = splitter.split(X if len(seen) == len(T) else take_rows(X, seen), visible[seen])
+        X, T = X if len(seen) == len(T) else take_rows(X, seen), T[seen]
+        if isinstance(splitter, _LabelSplitter):
+            folds = splitter._split(X, T)
+        else:
+            folds = splitter.split(X, np.where(T == 0, np.nan, T > 0))
         return [(seen[train], seen[test]) for train, test in folds]
     given = list(cv)
     if not given:

@@ -18,6 +18,7 @@ from dm2l._base import MissingLabelClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._solvers.kernels import Kernel
+from dm2l._utils.arrays import checked_numbers
 from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.labels._entries import EntryWeights, Floats, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
@@ -394,9 +395,11 @@ def choose(
     # If norms improve scores, a larger alpha usually does, too. A smaller alpha has no benefit
     # and takes many more iterations (benchmarks/study.py: Social, Tox21, SIDER).
     alphas = None if ridge is None else (ridge.alpha_, 3 * ridge.alpha_)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a label may have a single class in a fold
-        return search_stage(search, X, labels, ridge, alphas)
+    stage = search_stage(search, ridge, alphas)
+    # A label may have a single class in a fold.
+    with warnings.catch_warnings(action="ignore"), checked_numbers(X):
+        stage._search(X, labels)
+    return stage
 
 
 def _linear(context: EnsembleContext) -> BaseModel:

@@ -308,18 +308,16 @@ verbose
 
 def search_stage(
     search: DM2LClassifierCV,
-    X: Any,
-    Y: Any,
     ridge: DM2LClassifierCV | None = None,
     alphas: Sequence[float] | None = None,
 ) -> DM2LClassifierCV:
-    """Run the first stage of a search (masked ridge), or the second (norms) after ``ridge``."""
+    """Return the first stage of a search (masked ridge), or the second (norms) after ``ridge``."""
     if ridge is None:
         stage: dict[str, Any] = {"lambda_ds": (0.0,), "refit": False}
     else:
         gammas = None if ridge.gamma_ is None else (ridge.gamma_,)
         stage = {"kernel": ridge.kernel, "gammas": gammas, "alphas": alphas}
-    return clone(search).set_params(**stage).fit(X, Y)
+    return clone(search).set_params(**stage)
 
 
 def usual_scoring(positive: Mask, negative: Mask, *, unlabelled: bool = False) -> str:

@@ -212,10 +212,10 @@ def choose_hyperparameters(
             return Hyperparameters(kernels[0], lambdas[0], alphas[0], None)
         best = search(kernels[0]).fit(X, labels)
     else:
-        ridges = [search_stage(search(kernel), X, labels) for kernel in kernels]
+        ridges = [search_stage(search(kernel)).fit(X, labels) for kernel in kernels]
         best = max(ridges, key=lambda found: found.best_score_)
         if tuple(lambdas) != (0.0,):
-            best = search_stage(search(best.kernel), X, labels, best, alphas)
+            best = search_stage(search(best.kernel), best, alphas).fit(X, labels)
     return Hyperparameters(best.kernel, best.lambda_d_, best.alpha_, best.best_score_)
 
 
@@ -246,8 +246,8 @@ def fit_pipeline(
         model: Any = ScoreClassifier(coupling=options.coupling, cv=folds)
         fit: Callable[..., Any] = model.fit
     elif options.automatic:
-        T = LabelMatrix.from_array(Y).signs
-        X = weigh_blocks(columns, X, T, groups, options.random_state)
+        labels = LabelMatrix.from_array(labels)
+        X = weigh_blocks(columns, X, labels.signs, groups, options.random_state)
         usual = groups is None and options.cv == FitOptions.cv
         own = ScoreClassifier(columns=list(range(X.shape[1] - n_scores, X.shape[1])))
         model = AutoClassifier(
