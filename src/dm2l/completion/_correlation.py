@@ -118,8 +118,8 @@ class LabelCorrelation:
     def predict(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Return mean and probability of every entry, given the *other* known labels of its row."""
         mean, variance = conditional_moments(self.covariance, T, F)
-        p = self.combiner.predict(T, F, mean, variance)
-        return mean, np.where(np.isinf(self.cutoffs), expit(self.combiner.alone(T, F)), p)
+        p, apart = self.combiner.predict(T, F, mean, variance), np.isinf(self.cutoffs)
+        return mean, np.where(apart, expit(self.combiner.alone(T, F)), p) if apart.any() else p
 
     def for_training_rows(self, T: Signs, F: Floats, own: Floats) -> Self:
         """Estimate ``added`` from held-out scores ``F`` and scores ``own`` of the fitted model."""
@@ -216,8 +216,12 @@ class Combiner:
 
     def predict(self, T: Signs, *inputs: Floats) -> Floats:
         """Return the probability of every entry; each known entry is treated as if missing."""
-        alone = self.alone(T, inputs[0]) if self.final_ is not None else inputs[0]
-        return self.final(self.margins(T, *inputs), alone)
+        if self.final_ is None:
+            return np.asarray(expit(self.margins(T, *inputs)))
+        # Log-odds whose weights are zero are not computed.
+        _, linear, apart, positive = self.final_ != 0
+        eta = self.margins(T, *inputs) if linear or positive else inputs[0]
+        return self.final(eta, self.alone(T, inputs[0]) if apart else inputs[0])
 
     def slopes(self, F: Floats, variance: Floats) -> Floats:
         """Return the derivatives of the log-odds with respect to the scores."""

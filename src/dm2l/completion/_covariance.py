@@ -185,8 +185,12 @@ class Batch:
 def batches(known: Mask) -> Iterator[Batch]:
     """Return batches that fit into memory, with blocks of known or missing labels (the fewer)."""
     n, c = known.shape
-    packed = np.ascontiguousarray(np.packbits(known, axis=1))
-    _, pattern = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_inverse=True)
+    packed: Any = np.ascontiguousarray(np.packbits(known, axis=1))
+    if c <= 64:  # numbers are sorted faster than bytes
+        packed = np.pad(packed, ((0, 0), (0, 8 - packed.shape[1]))).view(">u8").astype(np.uint64)
+    else:
+        packed = packed.view(f"V{packed.shape[1]}")
+    _, pattern = np.unique(packed.ravel(), return_inverse=True)
     n_known = known.sum(axis=1)
     by_known = 2 * n_known <= c
     size = np.maximum(np.where(by_known, n_known, c - n_known), 1)
