@@ -291,12 +291,13 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             with arrays.checked_numbers(X):
                 found = (learnt or self._score_labels)(X)
                 arrays.check_finite(found, "Scores")
-        scores = found
-        if not learnable.all():
-            scores = np.tile(self._on_own_scale(self._constant), (_num_samples(X), 1))
-            if found is not None:
-                scores[:, learnable] = arrays.to_numpy(found)
-        return arrays.asarray_like(scores, X, arrays.namespace(X).float64)
+        if learnable.all():
+            xp = arrays.namespace(found)
+            return xp.astype(found, xp.float64, copy=False)
+        columns = np.tile(self._on_own_scale(self._constant), (_num_samples(X), 1))
+        if found is not None:
+            columns[:, learnable] = arrays.to_numpy(found)
+        return arrays.asarray_like(columns, X)
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:
