@@ -1,6 +1,9 @@
-"""The source keeps to the limits of ``make walk`` that it has met."""
+"""The source and the path of one call keep to the limits of ``make walk`` that they have met."""
 
+import json
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,33 @@ MET = [
     "functions that only forward",
     "uses of __dict__ and vars",
 ]
+
+# Counts of calls and modules, which do not depend on time.
+COUNTED = [
+    "modules of dm2l after from dm2l import DM2LClassifier",
+    "fit: functions",
+    "fit: files",
+    "dm2l fit: openings of the table",
+    "dm2l fit: readings of labels",
+]
+# The calls are counted in a process of its own, without the tracers and modules of the tests.
+COUNT = """
+import json, runpy, sys
+walk = runpy.run_path(sys.argv[1])
+print(json.dumps([*walk["loaded_modules"](), *walk["call_figures"]()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def counts():
+    command = [sys.executable, "-c", COUNT, WALK["__file__"]]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("figure", COUNTED)
+def test_a_count_of_one_call_stays_within_its_limit(figure, counts):
+    assert counts[figure] <= WALK["LIMITS"][figure]
 
 
 @pytest.fixture(scope="module")
