@@ -191,7 +191,7 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     missing_as: Any = None
 
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
-        """Return the row numbers of the training and test set of each fold, in ascending order.
+        """Generate the row numbers of the training and test set of each fold, in ascending order.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
     missing_as: Any = None
 
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
-        """Return the row numbers of the training and test set of each split, in random order.
+        """Generate the row numbers of the training and test set of each split, in random order.
 
         The arguments are those of :meth:`MultilabelKFold.split`.
         """
