@@ -664,7 +664,7 @@ def test_labels_that_receive_no_positive_are_told(tmp_path):
     succeed(fit_command, path, *options, "-o", model)
     for command in (complete_command, predict_command):
         said = succeed(command, model, path, "-o", out, "--force").stderr
-        assert said.count("1 label receives no positive ('t_rare')") == 1
+        assert said.count("1 label has no predicted positive ('t_rare')") == 1
 
 
 def test_evaluation_fits_into_80_columns_and_breaks_no_name(capsys):
