@@ -285,7 +285,7 @@ class BaseModel:
 
     def fit(self, context: EnsembleContext) -> None:
         """Fit the model to all rows."""
-        line = f"{self.name}: fitting to all rows"
+        line = f"{self.name} on all rows"
         context.budget.report(line)
         weights = None if context.entries is None else context.entries.weights
         X = rows_for(self.inputs, context.X, context.F, context.numbers)
@@ -404,7 +404,7 @@ def choose(
 
 def _linear(context: EnsembleContext) -> BaseModel:
     sample = context.sample()
-    context.budget.report("linear model: selecting hyperparameters")
+    context.budget.report("linear: selecting hyperparameters")
     found = choose(sample, "linear")
     if not context.wide or len(context.T) <= DUAL:
         return _tuned(context, sample, found)

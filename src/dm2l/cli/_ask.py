@@ -88,7 +88,7 @@ def complete_command(
     and all other columns keep their text. For each label, two columns are added: LABEL__probability
     and LABEL__look, which is yes for entries to check. Both are blank for observed labels.
 
-    Example: dm2l complete assays.dm2l assays.csv -o filled.csv --max-error-rate 5%
+    Example: dm2l complete tox.dm2l tox.csv -o filled.csv --max-error-rate 5%
     """
     source = click.get_current_context().get_parameter_source("margin")
     if max_error_rate is not None and source is not ParameterSource.DEFAULT:
@@ -138,7 +138,7 @@ def complete_command(
         say(f"{completion.n_implied} of the filled labels follow from the rules.")
     if rates:
         shared.say_wrapped(*map(str, rates))
-    elif getattr(model.classifier, "missing_as", None) == "unlabelled":
+    elif n_filled and getattr(model.classifier, "missing_as", None) == "unlabelled":
         say("To estimate the error rate, check filled entries with dm2l review --check 50.")
     written = [f"Wrote the completed table to {output}."]
     say(*written, *([] if details is None else [f"Wrote the details to {details}."]))
@@ -167,7 +167,7 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
         tell("predicting")
         rows, warnings = model.inputs(table)
         answer = model.answer(rows)
-        blank = np.isnan(answer.scores[:, 0])
+        blank, empty = np.isnan(answer.scores[:, 0]), np.array(None)
         for name, (labels, group) in label_columns(model).items():
             if group is None:
                 pair: list[Any] = [*model.words.written.get(name, ("1", "0"))]
@@ -177,10 +177,11 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
                 positive, p = answer.positive[:, labels], answer.probabilities[:, labels]
                 cells = list(map(group.cell, positive, p))
                 values = np.array(_numbers(cells), dtype=object)
-            columns[name] = _unless(blank, values)
+            columns[name] = np.where(blank, empty, values).tolist()
             for k in labels:
                 for end, numbers in zip(ends, (answer.probabilities, answer.scores), strict=True):
-                    columns[model.label_names[k] + end] = _unless(blank, numbers[:, k].round(6))
+                    cells = np.where(blank, empty, numbers[:, k].round(6)).tolist()
+                    columns[model.label_names[k] + end] = cells
         write(list(range(1, table.n_rows + 1)), columns)
     varied = np.asarray(model.classifier._learnable) & ~blank[:, None]
     warnings += no_positive_warnings(model.label_names, varied, answer.positive)
@@ -200,11 +201,6 @@ def _numbers(texts: list[str]) -> list[Any]:
     if len(numbers) < len(texts):
         return texts
     return list(map(int, numbers)) if all(map(float.is_integer, numbers)) else numbers
-
-
-def _unless(blank: Any, values: Any) -> list[Any]:
-    """Return the values as a list, with None for blank cells."""
-    return [None if empty else cell for empty, cell in zip(blank, values.tolist(), strict=True)]
 
 
 @contextmanager
@@ -264,7 +260,7 @@ def suggest_command(
     entry, of other missing labels in its row, and of this label in other rows. Row 1 is the first
     row below the header.
 
-    Example: dm2l suggest assays.dm2l assays.csv -o ask.csv --top 50 --keep compound
+    Example: dm2l suggest tox.dm2l tox.csv -o ask.csv --top 50 --keep compound
     """
     names = ["open", "value"] if by_row else ["label", "probability", "value"]
     with _listing(output, lambda _: names, **given) as (model, table, tell, write):
@@ -280,10 +276,18 @@ def suggest_command(
     if as_json:
         shared.echo_json({"output": output, "suggestions": lines})
         return
-    entry = "{open} missing labels" if by_row else "{label}  probability {probability:.2f}"
-    for line in lines[:_SHOWN]:
-        say(f"row {line['row']:>6}  {entry.format_map(line)}  value {line['value']:.3g}")
+    _show_lines(lines[:_SHOWN], 1 if by_row else 2)
     say(f"Wrote {len(lines)} {'rows' if by_row else 'missing labels'} to {output}.")
+
+
+def _show_lines(lines: list[dict[str, Any]], n_right: int) -> None:
+    """Print rows of an output as a table; the last columns are aligned on the right."""
+    if lines:
+        cells = (
+            [f"{v:.3f}" if isinstance(v, float) else str(v) for v in line.values()]
+            for line in lines
+        )
+        shared.show_grid(list(lines[0]), cells, left=len(lines[0]) - n_right)
 
 
 def _tested(found: int, suspects: int) -> dict[str, float]:
@@ -325,16 +329,16 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
         lines = write(found.row.tolist(), dict(zip(names, values, strict=True)))
     shared.warn(found.warnings)
     test = None if found.test is None else _tested(*found.test)
+    rate = found.expected_errors(_AUDITED)
     if as_json:
-        shared.echo_json({"output": output, "label_errors": lines, "test": test})
+        shared.echo_json({"output": output, "label_errors": lines, "expected": rate, "test": test})
         return
     shown = lines[:_AUDITED]
     if shown:
-        headings = list(shown[0])
-        rows = [[f"{v:.2f}" if k == "p_error" else str(v) for k, v in row.items()] for row in shown]
-        shared.show_grid(headings, rows, left=len(headings) - 1)
-        share = found.probability[: len(shown)].mean()
-        say(f"According to p_error, {share:.0%} of the {len(shown)} labels shown are wrong.")
+        _show_lines(shown, 1)
+        share, low, high = rate
+        ends = f" (95% interval: {low:.0%} to {high:.0%})" if low == low else ""
+        say(f"Expected share of errors among these {len(shown)} entries: {share:.0%}{ends}.")
     if test is not None:
         say(
             f"In a test with {INVERTED:.0%} inverted labels, {test['found']:.0%} of the first "
@@ -378,10 +382,9 @@ def explain_command(
     if as_json:
         shared.echo_json({"kernel": kernel, "labels": found})
         return
+    sign = "+" if kernel == "linear" else ""  # a category of other models has none
     for item in found:
-        say(item.label)
-        for name, value in item.features:
-            say(f"  {value:+.3f}  {name}" if kernel == "linear" else f"  {value:.3f}  {name}")
+        say(item.label, *(f"  {value:{sign}.3f}  {name}" for name, value in item.features))
         if item.together:
             # No-break spaces keep each name on one line.
             listed = (f"{name} ({r:+.2f})".replace(" ", "\xa0") for name, r in item.together)

@@ -1,5 +1,6 @@
 """The command group ``dm2l``, which loads each command when it is called."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pkgutil import resolve_name
@@ -33,9 +34,9 @@ def _printable_errors() -> Iterator[None]:
         yield
     except click.ClickException as error:
         # Imported here because --help must not load NumPy.
-        from dm2l._utils.files import printable
+        from dm2l.cli._shared import fitted
 
-        error.message = printable(error.message)  # type: ignore[misc]
+        error.message = "\n".join(fitted(f"Error: {error.message}", sys.stderr))[7:]  # type: ignore[misc]
         raise
 
 

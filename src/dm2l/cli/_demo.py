@@ -6,8 +6,6 @@ from typing import Any
 import click
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 from dm2l._classifier import DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
@@ -28,11 +26,12 @@ COLUMNS = (
     ("hidden_auc", "AUC*", True),
     ("hidden_accuracy", "acc*", True),
 )
-# (key, colour, imputed label, true label)
-CASES = (("right", "green", 1, 1), ("wrong", "red", 1, 0), ("missed", "yellow", 0, 1))
-LEGEND = """\
-Rkl: ranking loss, Ap: average precision, 1err: one-error, AUC: macro AUC.
-*: AUC and accuracy of the training labels that were hidden."""
+# (key, imputed label, true label)
+CASES = (("right", 1, 1), ("wrong", 1, 0), ("missed", 0, 1))
+LEGEND = (
+    "Rkl: ranking loss, Ap: label ranking average precision, 1err: one-error.",
+    "AUC: macro AUC, AUC* and acc*: AUC and accuracy of the hidden training labels.",
+)
 
 
 @click.command("demo")
@@ -52,16 +51,14 @@ def demo_command(rho: float, seed: int, as_json: bool) -> None:
 
     Example: dm2l demo --rho 0.5 --seed 1
     """
-    # With --json, only the result goes to standard output.
-    console = Console(stderr=as_json)
-    result = _compare(rho, seed, console)
+    result = _compare(rho, seed)
     if as_json:
         shared.echo_json(result)
     else:
-        _show(result, console)
+        _show(result)
 
 
-def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
+def _compare(rho: float, seed: int) -> dict[str, Any]:
     """Fit the four methods and evaluate them."""
     data = load_digit_attributes()
     order = np.random.RandomState(seed).permutation(len(data.target))
@@ -76,7 +73,7 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
         ("DM2L kernel", DM2LClassifier(kernel="rbf"), Y),
     ]
     rows = []
-    with shared.progress(console) as tell:
+    with shared.progress() as tell:
         for name, model, labels in methods:
             tell(f"fitting {name}")
             start = time.perf_counter()
@@ -100,7 +97,7 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
         known = [*names[Y[i] == 1], *(f"not {name}" for name in names[Y[i] == 0])]
         made = {
             case: list(names[hidden[i] & (filled[i] == imputed) & (truth[i] == true)])
-            for case, _, imputed, true in CASES
+            for case, imputed, true in CASES
         }
         completed.append({"digit": int(data.digit[train[i]]), "known": known, **made})
     return {
@@ -115,31 +112,23 @@ def _compare(rho: float, seed: int, console: Console) -> dict[str, Any]:
     }
 
 
-def _show(found: dict[str, Any], console: Console) -> None:
+def _show(found: dict[str, Any]) -> None:
     """Print the results and a few completed rows."""
-    n_train, n_labels = found["n_train"], found["n_labels"]
-    console.print(
-        f"[bold]{n_train}[/] training images with [bold]{n_labels}[/] labels each, seed "
-        f"{found['seed']}.\n[bold]{found['n_hidden']}[/] of {n_train * n_labels} labels are hidden "
-        f"({1 - found['rho']:.0%}).\n"
+    n = found["n_train"] * found["n_labels"]
+    shared.say(
+        f"{found['n_train']} training images with {found['n_labels']} labels each, seed "
+        f"{found['seed']}.",
+        f"{found['n_hidden']} of {n} labels are hidden ({1 - found['rho']:.0%}).",
     )
-    table = Table(title=f"{found['n_test']} test images", padding=(0, 0))
-    table.add_column("method", no_wrap=True)
-    for _, heading, up in COLUMNS:
-        table.add_column(f"{heading} {'↑' if up else '↓'}", justify="right")
-    table.add_column("fit s", justify="right")
-    rows = found["rows"]
-    best = {key: (max if up else min)(row[key] for row in rows) for key, _, up in COLUMNS}
-    for row in rows:
-        shown = {True: "[bold]{:.3f}[/]", False: "{:.3f}"}
-        cells = [shown[row[key] == value].format(row[key]) for key, value in best.items()]
-        table.add_row(row["method"], *cells, f"{row['seconds']:.2f}")
-    console.print(table)
-    console.print(LEGEND, style="dim", highlight=False)
-    console.print("\nLabels of a few images, imputed by DM2L kernel:")
+    headings = [f"{heading} {'↑' if up else '↓'}" for _, heading, up in COLUMNS]
+    cells = [
+        (row["method"], *(f"{row[key]:.3f}" for key, *_ in COLUMNS), f"{row['seconds']:.2f}")
+        for row in found["rows"]
+    ]
+    title = f"{found['n_test']} test images"
+    shared.show_grid(("method", *headings, "fit s"), cells, title)
+    shared.say(*LEGEND, "", "Labels of a few images, imputed by DM2L kernel:")
     for item in found["completed"]:
         known = ", ".join(item["known"]) or "nothing"
-        console.print(f"  digit [bold]{item['digit']}[/], known: {known}", highlight=False)
-        for key, colour, *_ in CASES:
-            if item[key]:
-                console.print(f"    {key}: [{colour}]{', '.join(item[key])}[/]", highlight=False)
+        parts = (f"  {key}: {', '.join(item[key])}" for key, *_ in CASES if item[key])
+        shared.say(*shared.wrapped(f"digit {item['digit']}, known: {known}", 80), *parts)

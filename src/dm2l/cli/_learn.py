@@ -83,7 +83,7 @@ def _show_inspection(found: Inspection) -> None:
         for numbers in [(count.positive, count.negative, count.missing)]
     ]
     show_grid(("label", "yes", "no", "missing", "missing %"), rows, "Labels")
-    say("", *found.groups)
+    shared.say_wrapped("", *found.groups)
     if found.rules:
         say(
             "Rules found in the labels. Pass only true rules to --rules. Of M rows that could",
@@ -168,9 +168,10 @@ def fit_command(
 
 
 def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> None:
-    columns = "" if model.uses is None else f" from {sum(use.used for use in model.uses)} columns"
-    n_labels, n_features = shared.count_labels(model), len(model.features)
-    say(f"The training table has {n_rows} rows, {n_labels}, and {n_features} features{columns}.")
+    n, n_labels = sum(use.used for use in model.uses or ()), shared.count_labels(model)
+    n_features = f"{len(model.features)} features"
+    columns = f" from {n} column{'s' * (n > 1)}" if n else ""
+    say(f"The training table has {n_rows} rows, {n_labels}, and {n_features}{columns}.")
     chosen, board = model.settings, getattr(model.classifier, "leaderboard_", None)
     if board is not None:
         _show_leaderboard(board, verbose)
@@ -219,8 +220,7 @@ def _show_leaderboard(board: dict[str, list[Any]], verbose: bool) -> None:
         remarks = (row["settings"] if verbose else "", row["note"])
         about += [f"{row['model']}: {'; '.join(filter(None, remarks))}"] if any(remarks) else []
     show_grid(("model", "CV AUC", "log-loss", "weight", "seconds"), rows, "Models")
-    for line in about:
-        say(line)
+    shared.say_wrapped(*about)
 
 
 @click.command("evaluate")
@@ -262,15 +262,13 @@ def evaluate_command(
         shared.echo_json(found)
     else:
         _show_evaluation(found, wide=wide)
-        say(*order_hints(table))
+        shared.say_wrapped(*order_hints(table))
 
 
 def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
     entries = "positive entries" if found.unlabelled else "observed label entries"
-    say(
-        f"{found.n_hidden} {entries} ({found.hide:.0%}) were hidden in each of "
-        f"{found.repetitions} repetitions."
-    )
+    hidden = f"{found.n_hidden} {entries} ({found.hide:.0%})"
+    say(f"Repetitions: {found.repetitions}. Each hides {hidden}.")
     if found.unlabelled:
         say(
             "Other blanks may be overlooked positives. Only metrics that correct for their",
@@ -308,7 +306,7 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
             columns.append((heading, *map(_number, numbers)))
     headings, *lines = zip(("label", *(row.label for row in found.labels)), *columns, strict=True)
     title = "AUC" if found.unlabelled else f"AUC of {ours!r} and average precision"
-    show_grid(headings, lines, f"{title} by label")
+    show_grid(headings, lines, f"{title} by label (counts: all repetitions)")
     if found.columns:
         keys = ("majority", *found.methods)
         rows = [

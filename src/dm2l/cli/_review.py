@@ -115,7 +115,7 @@ def review_command(
     and the same command continues a review. Only this machine can open the page. Ctrl-C or SIGTERM
     ends the review.
 
-    Example: dm2l review assays.dm2l assays.csv --answers answers.jsonl -o answered.csv
+    Example: dm2l review tox.dm2l tox.csv --answers answers.jsonl -o answered.csv
     """
     if given["max_error_rate"] is not None and given["check"] is None:
         raise click.UsageError("--max-error-rate needs --check. Pass, for example, --check 50.")
@@ -271,7 +271,7 @@ def backend_command(
     """Serve MODEL to Label Studio for annotating rows of TABLE.
 
     Write the tasks with dm2l review --export labelstudio, and connect the project to the address
-    that is printed (Settings, Model). The server pre-annotates choices and taxonomies, saves each
+    that is printed (Settings, Model). The server annotates choices and taxonomies, saves each
     annotation at once, and refits the model in the background. The same command continues the
     annotation. Ctrl-C ends it.
 

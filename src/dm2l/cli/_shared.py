@@ -167,7 +167,7 @@ reading_options = _options(
         "--missing",
         metavar="MARK",
         help="Additional text that marks a missing label, such as -1 or unknown. "
-        "Blank cells, ? and NA are always missing.",
+        "Blank cells, ?, NA, null and none are always missing.",
     ),
     click.option(
         "--separator",
@@ -258,16 +258,12 @@ session_options = _options(scores_options, reading_options, rules_option, force_
 model_options = _options(
     model_argument,
     table_argument,
-    scores_options,
-    reading_options,
-    rules_option,
     click.option(
         "--safe-csv",
         is_flag=True,
         help="Write ' before text that a spreadsheet would run as a formula (=, +, -, @).",
     ),
-    force_option,
-    json_option,
+    session_options,
 )
 label_options = _options(
     table_argument,
@@ -468,11 +464,16 @@ def wrapped(line: str, width: int) -> list[str]:
     return [part.replace("\xa0", " ") for part in found]
 
 
+def fitted(line: str, stream: Any) -> list[str]:
+    """The lines of a text without control characters; they fit if the stream is a terminal."""
+    width = shutil.get_terminal_size().columns
+    return wrapped(printable(line), width) if stream.isatty() else [printable(line)]
+
+
 def say_wrapped(*lines: str, err: bool = False) -> None:
     """Print lines; on a terminal, they are wrapped to its width."""
-    stream, width = sys.stderr if err else sys.stdout, shutil.get_terminal_size().columns
     for line in lines:
-        say(*(wrapped(printable(line), width) if stream.isatty() else [line]), err=err)
+        say(*fitted(line, sys.stderr if err else sys.stdout), err=err)
 
 
 def warn(lines: Iterable[str]) -> None:
@@ -511,7 +512,7 @@ class TimeLeft(ProgressColumn):
             return Text()
         seconds = left() if left else task.elapsed * (1 - done) / done
         words = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-        return Text(f"about {words} left{' in all' if left else ''}")
+        return Text(f"{words} left{' in all' if left else ''}")
 
 
 @contextmanager
@@ -523,7 +524,7 @@ def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
         yield lambda line: None
         return
     text = TextColumn("{task.description}", markup=False)
-    bars = Progress(text, BarColumn(20), TimeElapsedColumn(), TimeLeft(), console=console)
+    bars = Progress(text, BarColumn(12), TimeElapsedColumn(), TimeLeft(), console=console)
     current, task = "", bars.add_task("starting", total=None, left=None)
 
     def tell(line: str) -> None:

@@ -292,11 +292,6 @@ class ErrorRateBound:
         chosen = lowest <= np.where(positive, yes, no)
         return chosen, np.array([errors[chosen & side].sum() for side in (~positive, positive)])
 
-    def least(self, confidence: Floats, positive: Mask, missing: Mask) -> float:
-        """Return for each entry the lowest ``max_error_rate`` that fills it; 1 if none does."""
-        lowest, _ = self._bounds(confidence, positive, missing, (1.0, 1.0))
-        return float(lowest.min(initial=1.0))
-
     def _bounds(
         self, confidence: Floats, positive: Mask, missing: Mask, levels: Any, right: Any = False
     ) -> tuple[Floats, Floats]:
@@ -379,6 +374,8 @@ class LabelErrors:
         Expected share of correct labels among this entry and all entries before it.
     contradicted : ndarray of bool or None
         Whether the prediction, or a rule, contradicts each label; None for unlabelled entries.
+    deviation : ndarray of float or None
+        Standard deviation of ``probability`` over the posterior of e.
 
     Examples
     --------
@@ -396,6 +393,7 @@ class LabelErrors:
     probability: NDArray[np.float64]
     false_alarms: NDArray[np.float64]
     contradicted: NDArray[np.bool_] | None = None
+    deviation: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.row)
@@ -408,15 +406,15 @@ class LabelErrors:
         p = p[row, label]
         against = np.where(observed, 1 - p, p)
         contradicts, margin = against > 0.5, np.abs(logit(np.clip(p, 1e-9, 1 - 1e-9)))
-        probability = _mistaken(margin, contradicts)
+        probability, deviation = _mistaken(margin, contradicts)
         order = np.lexsort((-against, -probability))
-        return cls._sorted(order, row, label, observed, probability, contradicts)
+        return cls._sorted(order, row, label, observed, probability, contradicts, deviation)
 
     @classmethod
     def _sorted(cls, order: NDArray[np.intp], *columns: NDArray[Any]) -> Self:
-        row, label, observed, probability, contradicted = (values[order] for values in columns)
+        row, label, observed, probability, *others = (values[order] for values in columns)
         false_alarms = np.cumsum(1 - probability) / np.arange(1, len(order) + 1)
-        return cls(row, label, observed, probability, false_alarms, contradicted)
+        return cls(row, label, observed, probability, false_alarms, *others)
 
     def _given(self, conflicts: Iterable[tuple[int, Index]]) -> Self:
         """Return the errors, given that each of these rows has an error among these labels."""
@@ -428,7 +426,8 @@ class LabelErrors:
             p[at] = np.minimum(p[at] / max(1 - float(np.prod(1 - p[at])), 1e-300), 1.0)
         order = np.argsort(-p, kind="stable")
         contradicted = np.asarray(self.contradicted, dtype=bool) | (p > self.probability)
-        return self._sorted(order, self.row, self.label, self.observed, p, contradicted)
+        parts = self.row, self.label, self.observed, p, contradicted, np.asarray(self.deviation)
+        return self._sorted(order, *parts)
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
@@ -444,8 +443,8 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
     return np.asarray((T != 0) & (likely > SUSPECT))
 
 
-def _mistaken(margin: Floats, contradicts: Mask) -> Floats:
-    """Return probabilities of label errors, from margins of predictions and contradictions."""
+def _mistaken(margin: Floats, contradicts: Mask) -> tuple[Floats, Floats]:
+    """Return posterior means and deviations of the probabilities that labels are wrong."""
     from scipy.optimize import minimize  # imported here, because loading it is slow
 
     parts = np.array_split(np.argsort(margin), min(BINS, max(len(margin), 1)))
@@ -467,4 +466,6 @@ def _mistaken(margin: Floats, contradicts: Mask) -> Floats:
         share = e + (1 - 2 * e) * odd
         found.append(e * np.where(contradicts, (1 - odd) / share, odd / (1 - share)))
     # Shares are spaced geometrically, so a uniform prior needs weights in proportion to them.
-    return np.average(found, axis=0, weights=SHARES * np.exp(min(losses) - np.array(losses)))
+    weights = SHARES * np.exp(min(losses) - np.array(losses))
+    mean = np.average(found, axis=0, weights=weights)
+    return mean, np.sqrt(np.average((found - mean) ** 2, axis=0, weights=weights))

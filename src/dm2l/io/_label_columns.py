@@ -168,10 +168,12 @@ def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
     for text in [values] if isinstance(values, str) else values:
         column, equals, order = text.partition("=")
         steps = tuple(map(value_of, order.split("<")))
-        if equals and (len({*steps, ""}) <= len(steps) or len(steps) < 2):
+        missing = any(step in MissingMarkers() for step in steps)
+        if equals and (len(set(steps)) < max(len(steps), 2) or missing):
             raise ValueError(
                 f"{text!r} must be COLUMN=LOW<MID<HIGH with distinct values in ascending order, or "
-                "only COLUMN if its values have no order."
+                "only COLUMN if its values have no order. Cells with none, null, NA or ? are "
+                "missing labels: write another word into the table if they are a value."
             )
         found[column.strip()] = steps if equals else ()
     return found

@@ -104,7 +104,8 @@ function showAround({ table, progress, refit: refitting, label_errors: search, s
   } else text("count", `${progress.decided} of ${progress.suggested}: ${progress.answered} saved, ${progress.skipped} skipped` + (progress.implied ? `, ${progress.implied} by rules` : ""));
   document.querySelector("[data-queue=sample]").hidden = !sample;
   const further = "To continue, run the same command with a larger --top.";
-  const looking = search.running ? "Searching for label errors. You can continue in another mode." : search.error || `${search.done ? "The model contradicts no further label. " : ""}You checked ${many(progress.checked, "label", "labels")} and corrected ${progress.corrected}.`;
+  const looking = search.running ? "You can continue in another mode." : search.error || `${search.done ? "The model contradicts no further label. " : ""}You checked ${many(progress.checked, "label", "labels")} and corrected ${progress.corrected}.`;
+  text("end-head", queue === "label_errors" && search.running ? "Searching for label errors" : "No questions left");
   if (queue === "label_errors") text("end-text", looking);
   else if (queue === "sample" && sample) text("end-text", `The sample is complete. ${sample.rates.join(" ")}`);
   else text("end-text", `You answered ${many(progress.answered, "question", "questions")} and skipped ${progress.skipped}. You can go back to change an answer, refit the model, or download the table. ${further}`);
@@ -343,6 +344,7 @@ const turnTo = (name) => during(async () => {
   queue = name;
   if (name === "label_errors" && !state.label_errors.done && !state.label_errors.running) await ask("label_errors", {});
   show(await ask(`state?queue=${name}`));
+  scrollTo({ top: 0 });
   if (state.label_errors.running) watch();
 });
 

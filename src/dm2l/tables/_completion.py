@@ -10,6 +10,7 @@ from dm2l._utils.html import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.completion._errors import CompletionSummary
 from dm2l.io._label_columns import ColumnGroup
 from dm2l.labels._entries import Signs
+from dm2l.model_selection import Interval
 from dm2l.tables._measures import impute
 from dm2l.tables._model import TableModel, constant_warnings, no_positive_warnings
 from dm2l.tables._reading import Table, count_cells
@@ -205,7 +206,9 @@ def completion_summary(found: Completion, limit: float | None = None) -> list[st
     """Return sentences on the filled entries, their expected error rate, and unfilled columns."""
     n_filled, n_missing = found.count(found.filled), found.count(found.missing)
     bounded = found.lowest_bound == found.lowest_bound
-    if bounded and n_missing and not n_filled:
+    if not n_missing:
+        return ["No label is missing."]
+    if bounded and not n_filled:
         lowest = f"The lowest limit that fills a label is {_percent(found.lowest_bound)}."
         no_limit = "No limit below 100% fills a label."
         return [f"No label was filled. {lowest if found.lowest_bound < 1 else no_limit}"]
@@ -252,17 +255,28 @@ class Audit:
     observed: NDArray[np.bool_]
     blank: NDArray[np.bool_]
     probability: NDArray[np.float64]
-    false_alarms: NDArray[np.float64]
+    deviation: NDArray[np.float64] | None
     contradicted: NDArray[np.bool_]
     warnings: list[str]
     test: tuple[int, int] | None = None
+
+    def expected_errors(self, n: int) -> Interval:
+        """Return the expected share of errors among the first ``n`` entries, with 95 % interval."""
+        p, mean, sd = self.probability[:n], float(self.probability[:n].sum()), np.nan
+        if self.deviation is not None:
+            # The error rate of the table is uncertain, and each label is, given this rate.
+            sd = np.hypot(self.deviation[:n].sum(), np.sqrt((p * (1 - p)).sum()))
+        ends = np.array([mean, mean - 1.96 * sd, mean + 1.96 * sd]) / max(len(p), 1)
+        return Interval(*np.clip(ends, 0.0, 1.0).tolist())
 
 
 # Tests of an audit: share of labels to invert, number of tests, number of first suspects.
 INVERTED, REPEATED, FIRST = 0.02, 5, 20
 
 
-def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audit:
+def audit_table(
+    model: TableModel, table: Table, top: int | None = None, *, test: bool = True
+) -> Audit:
     """Rank the observed labels of a table by the probability that they are wrong.
 
     Positive-unlabelled labels are ranked by the probability of an overlooked positive.
@@ -273,16 +287,18 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
         As in :func:`complete_table`.
     top : int, default=None
         Number of entries to return; None for all.
+    test : bool, default=True
+        Whether to test the audit on inverted labels.
 
     Returns
     -------
     Audit
         Arrays ``row`` (1 is the first row below the header), ``label``, ``observed``, ``blank``
-        (for positive-unlabelled labels), ``probability`` of an error, ``false_alarms``, the
-        expected share of correct labels among this entry and all entries before it, and
-        ``contradicted``, whether the prediction or a rule contradicts the label. ``test`` has the
-        numbers of inverted labels and of all labels among the first suspects, in five tests that
-        each invert 2 % of the observed labels of yes/no columns; None without such labels.
+        (for positive-unlabelled labels), ``probability`` of an error, its posterior standard
+        ``deviation`` (None for positive-unlabelled labels), and ``contradicted``, whether the
+        prediction or a rule contradicts the label. ``test`` has the numbers of inverted labels and
+        of all labels among the first suspects, in five tests that each invert 2 % of the observed
+        labels of yes/no columns; None without such labels.
 
     Examples
     --------
@@ -311,10 +327,12 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
         observed=found.observed[first],
         blank=blank,
         probability=found.probability[first],
-        false_alarms=found.false_alarms[first],
+        deviation=None if found.deviation is None else found.deviation[first],
         contradicted=blank if found.contradicted is None else found.contradicted[first],
         warnings=warnings,
-        test=_test_audit(model.classifier, T, scores, refit=trained, together=cells),
+        test=_test_audit(model.classifier, T, scores, refit=trained, together=cells)
+        if test
+        else None,
     )
 
 

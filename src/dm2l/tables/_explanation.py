@@ -1,6 +1,5 @@
 """Important features and correlated labels of each label."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,13 +127,10 @@ def _by_shuffling(
     moved = np.zeros((scores.shape[1], len(columns)))
     # Score several columns in one call, because a forest scores a thousand rows as fast as a few.
     size = max(1, MOST_NUMBERS // (SHUFFLES * X.size))
-    start = time.monotonic()
     for first in range(0, len(columns), size):
         chunk = columns[first : first + size]
         if tell is not None:
-            left = (time.monotonic() - start) * (len(columns) / first - 1) if first else 0.0
-            rest = f", about {left:.0f} s left" if first else ""
-            tell(f"shuffling column {first + 1} of {len(columns)}{rest}")
+            tell(f"shuffling column {first + 1} of {len(columns)}")
         shuffled = np.tile(X, (len(chunk), SHUFFLES, 1, 1))
         for j, column in enumerate(chunk):
             # All features of a raw column, such as the values of a category, are shuffled together.

@@ -18,6 +18,7 @@ from dm2l.labels._rules import LabelRules
 from dm2l.labels._structure import Cooccurrence
 from dm2l.tables._kinds import ColumnUse, Kinds, as_text, check_kinds, column_kinds
 from dm2l.tables._measures import signs_of
+from dm2l.tables._model import listed
 from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
 from dm2l.tables._reading import Table, count_cells
 
@@ -218,7 +219,7 @@ def observed_warnings(table: Table, rules: LabelRules | None = None) -> list[str
     if not any(found.values()):
         return _rule_warnings(table, rules)
     return [
-        f"{sum(found.values())} labels in {_some([name for name, n in found.items() if n])} were "
+        f"{sum(found.values())} labels in {listed([name for name, n in found.items() if n])} were "
         "filled in by dm2l (the table has their probabilities) and are read as observed; to train "
         "or evaluate on observed labels only, use the original table",
         *_rule_warnings(table, rules),
@@ -270,7 +271,7 @@ def _positive_warnings(counts: Sequence[LabelCount]) -> list[str]:
     if positive:
         found.append(
             f"{len(positive)} of {len(counts)} labels have positive and almost no negative entries "
-            f"({_some(positive)}). If their blanks are negative or overlooked positives, fit with "
+            f"({listed(positive)}). If their blanks are negative or overlooked positives, fit with "
             "--missing-as unlabelled; if all blanks are negative, with --missing-as negative. "
             "Otherwise, labels without negative entries cannot be learned."
         )
@@ -284,15 +285,11 @@ def _positive_warnings(counts: Sequence[LabelCount]) -> list[str]:
     if leaning:
         found.append(
             f"{len(leaning)} of {len(counts)} labels are mostly blank and have more positive than "
-            f"negative entries ({_some(leaning)}). If negatives were recorded less often than "
+            f"negative entries ({listed(leaning)}). If negatives were recorded less often than "
             "positives, too many blanks are filled with yes, and --max-error-rate does not hold. "
             "In that case, fit with --missing-as unlabelled."
         )
     return found
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
@@ -313,7 +310,7 @@ def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
             why = f"fewer than {_RARE} positive or negative entries, so estimates are uncertain"
         groups.setdefault(why, []).append(count.label)
     return [
-        f"{len(labels)} of {len(counts)} labels ({_some(labels)}) have {why}"
+        f"{len(labels)} of {len(counts)} labels ({listed(labels)}) have {why}"
         for why, labels in groups.items()
     ]
 
@@ -328,7 +325,7 @@ def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
     found = [
         f"column {names[0]!r} is left out: {reason}"
         if len(names) == 1
-        else f"{len(names)} columns ({_some(names)}) are left out: {reason}"
+        else f"{len(names)} columns ({listed(names)}) are left out: {reason}"
         for reason, names in left_out.items()
     ]
     if len(noted) > _NOTES:
@@ -417,7 +414,7 @@ def _label_like_warnings(table: Table, uses: Sequence[ColumnUse], kinds: Kinds) 
     if len(like) == 1:
         columns, are, them = "column has", "it is a label", "it"
     return [
-        f"{len(like)} feature {columns} values like a label ({_some(like)}). If {are}, name "
+        f"{len(like)} feature {columns} values like a label ({listed(like)}). If {are}, name "
         f"{them} with --labels or leave {them} out with --drop. To keep {them} as features without "
         'this warning, pass --kind "COLUMN=boolean".'
     ]

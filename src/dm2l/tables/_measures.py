@@ -277,7 +277,7 @@ def estimate_rows(
             continue
 
         def told(line: str, number: int = number) -> None:
-            tell(f"estimate {number} of {folds}: {line}")
+            tell(f"estimating the quality, fold {number} of {folds}: {line}")
 
         # A fold may lack a class of a rare label even if the table has both classes.
         with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
@@ -481,7 +481,7 @@ def evaluate_table(
         hidden_labels.append(hidden)
         given: dict[str, Predictions] = {}
         for name, fixed in fits.items():
-            tell(f"repetition {repetition + 1} of {repetitions}: {called[name]}")
+            tell(f"evaluating, repetition {repetition + 1} of {repetitions}: {called[name]}")
             Y = np.nan_to_num(left) if name == NEGATIVES else left
             with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
                 pipeline, settings = fit_pipeline(inputs, uses, Y, fixed, groups=together)

@@ -30,7 +30,7 @@ from dm2l.tables._reading import Table, count_cells, made_up_names, read_table
 from dm2l.tables._scores import add_scores
 
 SAMPLE = 200  # training rows that a model stores for explanations
-_NAMED = 5  # maximum number of labels in a warning
+_NAMED = 3  # maximum number of labels or columns in a warning
 
 
 @dataclass
@@ -295,19 +295,21 @@ _LACKS = {
 
 def no_positive_warnings(names: Sequence[str], answered: Mask, positive: Mask) -> list[str]:
     """Warn about labels that have answers, but no positive answer."""
-    none = np.flatnonzero(answered.any(axis=0) & ~(positive & answered).any(axis=0)).tolist()
+    without = answered.any(axis=0) & ~(positive & answered).any(axis=0)
+    none = [names[k] for k in np.flatnonzero(without).tolist()]
     if not none:
         return []
     what = "label has" if len(none) == 1 else "labels have"
     return [
-        f"{len(none)} {what} no predicted positive ({_listed(names, none)}), because no "
+        f"{len(none)} {what} no predicted positive ({listed(none)}), because no "
         "probability reaches the threshold; sort by probability to find the likeliest positives"
     ]
 
 
-def _listed(names: Any, labels: Sequence[int]) -> str:
-    shown = ", ".join(repr(names[k]) for k in labels[:_NAMED])
-    return shown + (f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else "")
+def listed(names: Sequence[str]) -> str:
+    """The first names in quotes, and the number of the others."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(repr, names[:_NAMED])) + more
 
 
 def constant_warnings(
@@ -322,6 +324,6 @@ def constant_warnings(
         if not labels:
             continue
         n = 0 if missing is None else int(missing[:, labels].sum())
-        called = f"{'label' if len(labels) == 1 else 'labels'} {_listed(names, labels)}"
+        called = f"{'label' if len(labels) == 1 else 'labels'} {listed([names[k] for k in labels])}"
         found.append(f"{called}{text.format(lack=lack, n=n)}. {remedy}.")
     return found

@@ -212,8 +212,9 @@ def answer_values(classifier: Any, X: Any, Y: Floats, together: Cells = ()) -> A
     # explain. More answers do not help a label that the features do not predict.
     slope = 2 * p * (1 - p)
     if coupling is not None:
-        variance = conditional_moments(coupling.covariance, T, F)[1]
-        slope = p * (1 - p) * coupling.combiner.slopes(F, variance)
+        mean, variance = conditional_moments(coupling.covariance, T, F)
+        free = coupling.combiner.predict(T, F, mean, variance)  # before rules
+        slope = free * (1 - free) * coupling.combiner.slopes(F, variance)
     known = T != 0
     level = T.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     left = np.sum((T - F) ** 2, axis=0, where=known)

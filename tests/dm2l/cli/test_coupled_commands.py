@@ -163,6 +163,7 @@ def test_an_audit_lists_what_the_classifier_doubts(moods, tmp_path):
     assert written.drop(columns="v").head(20).to_dict("records") == found
     assert len(written) == 25
     assert len(shown) == 1 + 20 + 5  # the first 20, between headings and five lines of text
-    assert shown[-5].startswith("According to p_error, ")
+    assert shown[-5].startswith("Expected share of errors among these 20 entries: ")
+    assert " (95% interval: " in shown[-5]
     assert shown[-4].startswith("In a test with 2% inverted labels, ")
     assert "--force" in run("audit", *both, "-o", output, exit_code=2).stderr

@@ -4,11 +4,12 @@ import io
 import json
 import re
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
 
-from dm2l.cli._commands import cli
+from dm2l.cli._commands import _printable_errors, cli
 from dm2l.cli._learn import _span
 from dm2l.cli._shared import warn
 from dm2l.labels._rules import LabelRules
@@ -167,6 +168,8 @@ def test_a_completed_table_can_be_completed_again(form, tmp_path, suffix):
     run("complete", model, path, "-o", some, "--max-error-rate", "10%")
     said = run("complete", model, some, "-o", every)
     before, after = read(some), read(every)
+    again = run("complete", model, every, "-o", tmp_path / f"again{suffix}")
+    assert "No label is missing." in again
     assert list(before.columns) == list(after.columns)
     filled = before[NAMES].notna() & frame[NAMES].isna()
     assert f"{filled.sum().sum()} labels in " in said
@@ -184,7 +187,9 @@ def test_filled_labels_that_are_read_as_observed_are_counted(form, tmp_path):
     folder, frame, _ = form
     model, filled, scores = folder / "form.dm2l", tmp_path / "f.csv", tmp_path / "s.csv"
     run("complete", model, folder / "form.csv", "-o", filled)
-    warning = f"{frame[NAMES].isna().sum().sum()} labels in 'fever', 'cough', 'itch', ... were"
+    warning = (
+        f"{frame[NAMES].isna().sum().sum()} labels in 'fever', 'cough', 'itch' and 2 more were"
+    )
     options = (*LABELS, *ORDER)
     fast = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "1", "--repetitions", 1)
     for command in (
@@ -423,6 +428,19 @@ def test_warnings_are_wrapped_at_the_width_of_a_terminal(monkeypatch):
         assert " ".join(stream.getvalue().split()) == f"warning: {line.strip()}"
         assert (max(map(len, lines)) <= 60) == wrapped
         assert (len(lines) > 1) == wrapped
+
+
+def test_errors_are_wrapped_at_the_width_of_a_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    text = "form.csv: no label has both positive and negative entries. " * 3
+    for stream, fits in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr("sys.stderr", stream)
+        with pytest.raises(click.ClickException) as raised, _printable_errors():
+            raise click.ClickException(text)
+        raised.value.show()
+        lines = stream.getvalue().splitlines()
+        assert " ".join(stream.getvalue().split()) == f"Error: {text.strip()}"
+        assert (max(map(len, lines)) <= 60) == (len(lines) > 1) == fits
 
 
 # -------------------------------------------------------------------------------------- review

@@ -579,8 +579,13 @@ def test_suggest_ranks_rows_and_keeps_columns(journey, tmp_path):
     paths, _, observed, _ = journey
     table = pd.read_csv(paths["in.csv"], dtype=str)
     usual = (paths["model.dm2l"], paths["in.csv"])
-    succeed(suggest_command, *usual, "-o", tmp_path / "a.csv", "--top", 5, "--keep", "ticket")
+    keep = ("--top", 5, "--keep", "ticket")
+    shown = succeed(suggest_command, *usual, "-o", tmp_path / "a.csv", *keep).stdout.splitlines()
     found = pd.read_csv(tmp_path / "a.csv")
+    assert shown[0].split() == list(found.columns)
+    first = found.iloc[0].to_dict()
+    numbers = [f"{first.pop(name):.3f}" for name in ("probability", "value")]
+    assert shown[1].split() == [*map(str, first.values()), *numbers]
     assert list(found.columns) == ["row", "ticket", "label", "probability", "value"]
     assert found["ticket"].tolist() == table["ticket"][found["row"] - 1].tolist()
     result = succeed(suggest_command, *usual, "-o", tmp_path / "b.csv", "--rows", "--json")
@@ -624,7 +629,7 @@ def test_evaluate_puts_methods_side_by_side(journey):
     assert f"{mean['mean']:.3f} [{mean['low']:.3f}, {mean['high']:.3f}]" in wide
 
 
-def test_explain_of_a_kernel_model_says_how_long_it_takes(monkeypatch):
+def test_explain_of_a_kernel_model_counts_its_columns(monkeypatch):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     frame["y"], frame["z"] = frame["a"] > 0, frame["b"] > 0
@@ -635,8 +640,7 @@ def test_explain_of_a_kernel_model_says_how_long_it_takes(monkeypatch):
     found = explain_model(model, tell=lines.append)
     assert dict(found[0].features) == pytest.approx(dict(whole[0].features))
     assert [item.features[0][0] for item in found] == ["a", "b"]
-    assert lines[0] == "shuffling column 1 of 3"
-    assert re.fullmatch(r"shuffling column 3 of 3, about \d+ s left", lines[2])
+    assert lines == [f"shuffling column {j} of 3" for j in (1, 2, 3)]
 
 
 def test_numbers_of_0_and_1_are_yes_and_no_and_99_6_percent_is_not_all(tmp_path):
@@ -782,6 +786,7 @@ def test_help_reads_like_a_sentence_and_ends_in_an_example(command):
     summary = command.help.split("\n")[0]
     assert summary.endswith(".")
     assert f"Example: dm2l {command.name} " in text
+    assert len(text.partition("Options:")[0].partition("Example:")[2].strip().split("\n")) == 1
     assert "'" not in text.partition("Example:")[2].partition("Options:")[0]
     assert "--json" in text
     named = {option for parameter in command.params for option in parameter.opts}

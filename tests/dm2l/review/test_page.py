@@ -6,7 +6,7 @@ import shutil
 from importlib import metadata
 from itertools import product
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import numpy as np
 import pandas as pd
@@ -246,6 +246,24 @@ def test_a_row_is_answered_in_one_go_and_a_label_error_is_corrected(review, page
     ((key, made),) = journal.checks.items()
     assert key == (int(name[1:]) - 9999, label)
     assert {said, made.answer} == {"yes", "no"}
+
+
+def test_a_search_for_label_errors_is_told_and_a_mode_begins_at_the_top(review, page, monkeypatch):
+    go_on, search = Event(), ReviewSession._find_label_errors
+    slow = lambda session: go_on.wait(60) and search(session)  # noqa: E731
+    monkeypatch.setattr(ReviewSession, "_find_label_errors", slow)
+    running = review()
+    page.set_viewport_size({"width": 390, "height": 600})
+    visit(page, running)
+    page.evaluate("() => scrollTo(0, document.body.scrollHeight)")
+    page.keyboard.press("2")
+    page.wait_for_selector("#whole:visible")
+    page.wait_for_function("() => window.scrollY === 0")
+    page.keyboard.press("3")
+    page.wait_for_selector("#end:visible")
+    assert page.inner_text("#end-head") == "Searching for label errors"
+    go_on.set()
+    page.wait_for_selector("#observed:visible")
 
 
 def test_a_sample_is_checked_without_seeing_predictions(review, page):

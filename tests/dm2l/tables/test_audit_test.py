@@ -1,9 +1,11 @@
 """The test of an audit inverts known labels and counts them among the first suspects."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dm2l import DM2LClassifier
+from dm2l.tables import FitOptions, audit_table, fit_table, table_from_frame
 from dm2l.tables._completion import FIRST, INVERTED, REPEATED, _test_audit
 
 
@@ -55,6 +57,29 @@ def test_positives_only_have_no_test():
     model = DM2LClassifier(missing_as="unlabelled").fit(X, Y)
     T, scores, refit = model._held_out_labels(X, Y)
     assert _test_audit(model, T, scores, refit=refit, together=[]) is None
+
+
+@pytest.mark.parametrize(("wrong", "noise"), [(0.0, 0.1), (0.02, 0.1), (0.06, 0.1), (0.02, 0.5)])
+def test_the_expected_share_of_errors_is_that_of_planted_ones(wrong, noise):
+    covered, shares = 0, []
+    for seed in range(3):
+        Y, X = labels(noise, seed)
+        rng = np.random.default_rng(seed)
+        planted = (rng.random(Y.shape) < wrong) & ~np.isnan(Y)
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        names = [f"y{k}" for k in range(5)]
+        frame[names] = np.where(planted, 1 - Y, Y)
+        table = table_from_frame(frame, names)
+        model = fit_table(table, FitOptions("linear", 0.1, 1.0, cv=3), estimate_folds=0)
+        found = audit_table(model, table, test=False)
+        assert found.test is None
+        mean, low, high = found.expected_errors(20)
+        places = found.row[:20] - 1, [names.index(name) for name in found.label[:20]]
+        share = planted[places].mean()
+        covered += low <= share <= high
+        shares.append((mean, share))
+    assert covered >= 2
+    assert abs(np.diff(np.mean(shares, axis=0))[0]) < 0.2
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dm2l.io import DataFileError, read_labels
-from dm2l.tables import FitOptions, read_table, table_from_frame
+from dm2l.tables import FitOptions, fit_table, read_table, table_from_frame
+from dm2l.tables._suggestion import table_values
 
 NAN = np.nan
 
@@ -100,8 +101,27 @@ def test_labels_of_two_columns_with_one_name_are_refused():
         read_labels(frame)
 
 
+def test_a_word_for_missing_labels_is_no_step_of_an_order():
+    frame = pd.DataFrame({"pain": ["none", "low", "high"] * 3})
+    with pytest.raises(ValueError, match="write another word into the table"):
+        read_labels(frame, values="pain=none<low<high")
+
+
 def test_a_mark_of_missing_labels_is_no_value(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n1,a\n2,b\n3,-9\n4,c\n5,NA\n6,a\n")
     table = read_table(tmp_path / "t.csv", "y", missing=-9)
     assert table.words.groups[0].values == ("a", "b", "c")
     assert np.isnan(table.Y).all(axis=1).tolist() == [False, False, True, False, True, False]
+
+
+def test_rules_make_no_score_steeper_than_it_is():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 2)).round(3)
+    stage = np.array(["low", "mid", "high"])[np.digitize(x[:, 0], [-0.5, 0.5])]
+    frame = pd.DataFrame({"x": x[:, 0], "z": x[:, 1], "stage": stage})
+    frame.loc[rng.random(150) < 0.3, "stage"] = None
+    table = table_from_frame(frame, "stage")
+    model = fit_table(table, FitOptions(effort="quick"), estimate_folds=0)
+    # The derivative of (1 + score) / 2 is 0.5. With probabilities that obey the rule beside scores
+    # that do not, some derivatives would be over 20, and values of answers over all missing cells.
+    assert table_values(model, table)[0].slope.max() < 3

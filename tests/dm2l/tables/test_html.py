@@ -136,10 +136,21 @@ def test_progress_is_a_bar_for_each_stage_at_a_terminal_and_silent_elsewhere(cap
         line.step, line.left = "rbf kernel: fold 1 of 5", lambda: next(left, 200.0)
         tell(line)
         time.sleep(0.3)
+        for step in ("fold 1 of 2: linear", "fold 1 of 2: rbf", "fold 2 of 2: linear"):
+            line = ProgressLine(f"estimating the quality of each label, {step} (99 min)")
+            line.step, line.left = str(line).removesuffix(" (99 min)"), lambda: 6000.0
+            tell(line)
+            time.sleep(0.3)
     shown = capsys.readouterr().out
     for part in ("\\u001b[31mred", "[bold]linear", "60 s left in all", "3 min left in all"):
         assert part in shown
     assert "fold" not in shown
+    plain = [re.sub(r"\x1b\[[0-9;?]*\w", "", line) for line in shown.splitlines()]
+    stages = [line.split("  ")[0].split(" ━")[0] for line in plain if line][-4:]
+    assert stages[:3] == ["reading \\u001b[31mred", "[bold]linear", "rbf kernel"]
+    assert stages[3].startswith("estimating the quality of each label")
+    assert any("estimating" in line and "100 min left in all" in line for line in plain)
+    assert max(map(len, plain)) <= 80
 
 
 def test_progress_in_a_notebook_without_widgets_is_silent(capsys, monkeypatch):
