@@ -29,7 +29,9 @@ let state = null;
 let shown = null;
 let busy = false;
 let queue = "entries";
-let given = {}; // answers to the row on the page that are not saved yet
+let given = {}; // answers to the row on the page
+let saved = {}; // those of them that are saved
+let warned = ""; // what the page warned about since the last answer
 let follows = {}; // the labels of that row that follow from them
 let here = 0;
 let letters = {}; // the keys of the answers on the page
@@ -230,6 +232,7 @@ function showOthers(others, blind) {
 // Shows the missing labels of a row, each with its prediction and its answers.
 function showMissing(asked) {
   given = Object.fromEntries(asked.filter(({ answer: word }) => word).map(({ name, answer: word }) => [name, word]));
+  saved = { ...given };
   here = 0;
   $("missing").replaceChildren(...asked.map(({ name, probability: p, choices }, place) => {
     const line = document.createElement("tr");
@@ -253,6 +256,7 @@ function showMissing(asked) {
 
 function showGiven(implied) {
   follows = implied;
+  warned = "";
   const lines = [...$("missing").children];
   lines.forEach((line, place) => {
     line.classList.toggle("here", place === here);
@@ -267,6 +271,18 @@ function showGiven(implied) {
   const n = lines.filter(({ dataset: { name } }) => given[name]).length;
   text("marked", `${n} of ${lines.length} answered, not saved yet`);
 }
+
+// Whether to do what would lose something: only if it is asked for again after this warning.
+function sure(words) {
+  if (warned === words) return true;
+  warned = words;
+  text("marked", words);
+  $("marked").scrollIntoView({ block: "nearest" });
+  return false;
+}
+
+const unsaved = () => (queue === "rows" && shown ? Object.keys(given).filter((name) => given[name] !== saved[name]).length : 0);
+const leaves = () => !unsaved() || sure(`${many(unsaved(), "answer is", "answers are")} not saved. Save the row, or repeat this to discard them.`);
 
 const mark = (word) => during(async () => {
   const lines = [...$("missing").children];
@@ -286,6 +302,7 @@ const saveRow = () => during(async () => {
   if (queue !== "rows" || !shown) return;
   const { row, name } = shown;
   const lines = [...$("missing").children];
+  if (!Object.keys(given).length && !sure("No label is answered. Save again to skip them all.")) return;
   const open = lines.filter(({ dataset: { name } }) => given[name] || !follows[name]);
   const answers = Object.fromEntries(open.map(({ dataset }) => [dataset.name, given[dataset.name] || "skip"]));
   const skipped = Object.values(answers).filter((word) => word === "skip").length;
@@ -335,12 +352,12 @@ const answer = (word) => (queue === "rows" ? mark(word) : during(async () => {
 
 const step = (by) => during(async () => {
   const at = state.position + by;
-  if (at < 0 || at > state.made) return;
+  if (at < 0 || at > state.made || !leaves()) return;
   show(await ask(`state?queue=${queue}&at=${at}`));
 });
 
 const turnTo = (name) => during(async () => {
-  if (name === "sample" && !state.sample) return;
+  if ((name === "sample" && !state.sample) || !leaves()) return;
   queue = name;
   if (name === "label_errors" && !state.label_errors.done && !state.label_errors.running) await ask("label_errors", {});
   show(await ask(`state?queue=${name}`));
@@ -370,7 +387,8 @@ async function watch() {
 const exportTable = () => during(async () => {
   if (!state.output) return;
   const { path, n_answers: n } = await ask("export", {});
-  text("export-state", `Wrote ${many(n, "label", "labels")} to ${path}.`);
+  const without = unsaved() ? ", without the unsaved answers to this row" : "";
+  text("export-state", `Wrote ${many(n, "label", "labels")} to ${path}${without}.`);
   // With many columns, this line would be below the visible part of the page.
   $("export-state").scrollIntoView({ block: "nearest" });
 });
@@ -400,10 +418,12 @@ addEventListener("keydown", (event) => {
   const act = queue !== "rows" && letters[key] ? () => answer(letters[key]) : keys[key];
   if (!act || !state) return;
   // Up, Down and Enter keep their usual meaning, except in the mode for whole rows.
-  if (event.key.length > 2 && /Enter|Up|Down/.test(event.key) && (queue !== "rows" || (event.key === "Enter" && event.target.closest("button, a, summary")))) return;
+  if (event.key.length > 2 && /Enter|Up|Down/.test(event.key) && (queue !== "rows" || (event.key === "Enter" && event.target.closest("button:not([aria-pressed=true]), a, summary")))) return;
   event.preventDefault();
   act();
 });
+// In whole rows, only buttons that were reached by keyboard keep the focus, and with it Enter.
+addEventListener("click", (event) => { if (event.detail && queue === "rows") event.target.closest("button")?.blur(); });
 $("back").addEventListener("click", () => step(-1));
 $("forward").addEventListener("click", () => step(1));
 for (const button of document.querySelectorAll("[data-queue]")) {

@@ -342,6 +342,103 @@ def test_questions_with_several_values_show_values_and_explain_their_numbers(pag
     assert f" of {n_cells}:" in page.inner_text("#count")
 
 
+def open_rows(page, server):
+    """Open the mode for whole rows with a click, and return the names of the labels asked for."""
+    visit(page, server)
+    page.click("[data-queue=rows]")
+    page.wait_for_selector("#whole:visible")
+    return page.locator("#missing tr").evaluate_all("lines => lines.map((one) => one.dataset.name)")
+
+
+def click_first(page, word):
+    """Click an answer to the first label, and wait until it counts."""
+    page.locator(f"#missing tr:first-child [data-word={word}]").click()
+    page.wait_for_selector(f"#missing tr:first-child [data-word={word}][aria-pressed=true]")
+
+
+def test_enter_saves_a_row_after_clicks(review, page):
+    running = review()
+    names = open_rows(page, running)
+    page.keyboard.press("y")  # while the button that was clicked is that of the mode
+    page.wait_for_selector("#missing tr:first-child [data-word=yes][aria-pressed=true]")
+    click_first(page, "no")
+    page.keyboard.press("Enter")
+    wait_for(page, "said", f"1 saved, {len(names) - 1} skipped.")
+    answers = [answer for answer, _ in running.session.journal.decisions.values()]
+    assert answers.count("no") == 1
+    # A button that was reached by keyboard answers with Enter.
+    page.locator("#missing tr:first-child [data-word=skip]").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#missing tr:first-child [data-word=skip][aria-pressed=true]")
+    assert len(running.session.journal.decisions) == len(names)
+
+
+def test_a_row_without_answers_is_skipped_only_if_that_is_confirmed(review, page):
+    running = review()
+    names = open_rows(page, running)
+    page.keyboard.press("Enter")
+    wait_for(page, "marked", "No label is answered. Save again to skip them all.")
+    assert running.session.progress.decided == 0
+    click_first(page, "yes")
+    page.keyboard.press("ArrowUp")
+    assert page.inner_text("#marked").startswith("1 of ")
+    page.keyboard.press("Enter")
+    wait_for(page, "said", f"1 saved, {len(names) - 1} skipped.")
+    page.keyboard.press("Enter")
+    wait_for(page, "marked", "No label is answered.")
+    page.click("#save")
+    wait_for(page, "said", ": 0 saved, ")
+
+
+@pytest.mark.parametrize("leave", ["1", "3", "ArrowLeft"])
+def test_answers_to_a_row_are_not_discarded_in_silence(review, page, leave):
+    running = review()
+    open_rows(page, running)
+    click_first(page, "yes")
+    page.keyboard.press("Enter")
+    wait_for(page, "said", "1 saved, ")
+    click_first(page, "no")
+    page.keyboard.press(leave)
+    wait_for(page, "marked", "1 answer is not saved.")
+    assert page.locator("#missing tr:first-child [data-word=no][aria-pressed=true]").count() == 1
+    page.keyboard.press("e")
+    wait_for(page, "export-state", "without the unsaved answers to this row")
+    page.keyboard.press(leave)
+    gone = "() => !document.querySelector('#missing [data-word=no][aria-pressed=true]')"
+    page.wait_for_function(gone)
+    if leave == "ArrowLeft":  # saved answers are no reason to ask
+        page.wait_for_selector("#missing [data-word=yes][aria-pressed=true]")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("() => !document.querySelector('#missing [aria-pressed=true]')")
+
+
+COVERED = """(button) => {
+    button.scrollIntoView({ block: "center" });
+    const box = button.getBoundingClientRect();
+    const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    return !button.contains(top);
+}"""
+
+
+def test_on_a_phone_the_buttons_of_a_row_stay_in_their_card_and_can_be_seen(page, review, graded):
+    page.set_viewport_size({"width": 390, "height": 844})
+    names = open_rows(page, review(case=graded))
+    while {"size", "place"} - {*names}:
+        page.keyboard.press("s")
+        page.wait_for_selector("#missing [aria-pressed=true]")
+        page.click("#save")
+        page.wait_for_function("() => !document.querySelector('#missing [aria-pressed=true]')")
+        names = page.locator("#missing tr").evaluate_all(
+            "all => all.map((one) => one.dataset.name)"
+        )
+    card = page.locator("#question").bounding_box()
+    for button in page.locator("#question button:visible").all():
+        box = button.bounding_box()
+        assert box["x"] >= card["x"] + 8
+        assert box["x"] + box["width"] <= card["x"] + card["width"] - 8
+        assert not button.evaluate(COVERED)
+
+
 @pytest.mark.parametrize("mode", ["1", "2", "3", "4"])
 def test_on_a_phone_the_question_and_its_buttons_are_on_the_first_screen(
     page, review, graded, mode
