@@ -283,10 +283,9 @@ def suggest_command(
 def _show_lines(lines: list[dict[str, Any]], n_right: int) -> None:
     """Print rows of an output as a table; the last columns are aligned on the right."""
     if lines:
-        cells = (
-            [f"{v:.3f}" if isinstance(v, float) else str(v) for v in line.values()]
-            for line in lines
-        )
+        cells = [
+            [f"{v:.3f}" if isinstance(v, float) else f"{v}" for v in x.values()] for x in lines
+        ]
         shared.show_grid(list(lines[0]), cells, left=len(lines[0]) - n_right)
 
 
@@ -336,9 +335,8 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
     shown = lines[:_AUDITED]
     if shown:
         _show_lines(shown, 1)
-        share, low, high = rate
-        ends = f" (95% interval: {low:.0%} to {high:.0%})" if low == low else ""
-        say(f"Expected share of errors among these {len(shown)} entries: {share:.0%}{ends}.")
+        ends = f" (95% interval: {rate.low:.0%} to {rate.high:.0%})" * (rate.low == rate.low)
+        say(f"Expected share of errors among these {len(shown)} entries: {rate.mean:.0%}{ends}.")
     if test is not None:
         say(
             f"In a test with {INVERTED:.0%} inverted labels, {test['found']:.0%} of the first "

@@ -114,19 +114,17 @@ def _compare(rho: float, seed: int) -> dict[str, Any]:
 
 def _show(found: dict[str, Any]) -> None:
     """Print the results and a few completed rows."""
-    n = found["n_train"] * found["n_labels"]
+    n, c = found["n_train"], found["n_labels"]
     shared.say(
-        f"{found['n_train']} training images with {found['n_labels']} labels each, seed "
-        f"{found['seed']}.",
-        f"{found['n_hidden']} of {n} labels are hidden ({1 - found['rho']:.0%}).",
+        f"{n} training images with {c} labels each, seed {found['seed']}.",
+        f"{found['n_hidden']} of {n * c} labels are hidden ({1 - found['rho']:.0%}).",
     )
     headings = [f"{heading} {'↑' if up else '↓'}" for _, heading, up in COLUMNS]
     cells = [
         (row["method"], *(f"{row[key]:.3f}" for key, *_ in COLUMNS), f"{row['seconds']:.2f}")
         for row in found["rows"]
     ]
-    title = f"{found['n_test']} test images"
-    shared.show_grid(("method", *headings, "fit s"), cells, title)
+    shared.show_grid(("method", *headings, "fit s"), cells, f"{found['n_test']} test images")
     shared.say(*LEGEND, "", "Labels of a few images, imputed by DM2L kernel:")
     for item in found["completed"]:
         known = ", ".join(item["known"]) or "nothing"

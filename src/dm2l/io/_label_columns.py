@@ -172,8 +172,7 @@ def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
         if equals and (len(set(steps)) < max(len(steps), 2) or missing):
             raise ValueError(
                 f"{text!r} must be COLUMN=LOW<MID<HIGH with distinct values in ascending order, or "
-                "only COLUMN if its values have no order. Cells with none, null, NA or ? are "
-                "missing labels: write another word into the table if they are a value."
+                "only COLUMN if its values have no order. Write another word for none, null or NA."
             )
         found[column.strip()] = steps if equals else ()
     return found

@@ -475,7 +475,7 @@ class ReviewSession:
         self._audit.wait(seconds)
 
     def _find_label_errors(self) -> None:
-        found = audit_table(self.model, self.table, test=False)
+        found = audit_table(self.model, self.table)
         errors: dict[Key, float] = {}  # a cell with several values has its highest probability
         for n in np.flatnonzero(found.contradicted & ~found.blank).tolist():
             key = int(found.row[n]), self._columns[found.label[n]].name

@@ -274,9 +274,7 @@ class Audit:
 INVERTED, REPEATED, FIRST = 0.02, 5, 20
 
 
-def audit_table(
-    model: TableModel, table: Table, top: int | None = None, *, test: bool = True
-) -> Audit:
+def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audit:
     """Rank the observed labels of a table by the probability that they are wrong.
 
     Positive-unlabelled labels are ranked by the probability of an overlooked positive.
@@ -287,8 +285,6 @@ def audit_table(
         As in :func:`complete_table`.
     top : int, default=None
         Number of entries to return; None for all.
-    test : bool, default=True
-        Whether to test the audit on inverted labels.
 
     Returns
     -------
@@ -330,9 +326,7 @@ def audit_table(
         deviation=None if found.deviation is None else found.deviation[first],
         contradicted=blank if found.contradicted is None else found.contradicted[first],
         warnings=warnings,
-        test=_test_audit(model.classifier, T, scores, refit=trained, together=cells)
-        if test
-        else None,
+        test=_test_audit(model.classifier, T, scores, refit=trained, together=cells),
     )
 
 

@@ -103,7 +103,7 @@ def test_labels_of_two_columns_with_one_name_are_refused():
 
 def test_a_word_for_missing_labels_is_no_step_of_an_order():
     frame = pd.DataFrame({"pain": ["none", "low", "high"] * 3})
-    with pytest.raises(ValueError, match="write another word into the table"):
+    with pytest.raises(ValueError, match="Write another word for none"):
         read_labels(frame, values="pain=none<low<high")
 
 
