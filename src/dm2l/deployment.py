@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -70,7 +69,13 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     else:
         scores = _scores(graph, X, last)
     if isinstance(last._completer, PUCompleter) and last._learnable.any():
-        scores = _correct_scores(graph, scores, last.class_prior_)
+        # As in dm2l.pu.correct_scores.
+        prior = np.where(last.class_prior_ > 0, last.class_prior_, 1.0)
+        p = graph("Div", graph("Add", scores, 1.0), 2 * prior)
+        small = graph("Exp", graph("Sub", graph("Min", p, 1.0), 1.0))
+        small = graph("Sub", graph("Mul", small, 2 * prior), 1.0)
+        below = graph("And", graph("Less", p, 1.0), last.class_prior_ > 0)
+        scores = graph("Where", below, small, scores)
     completer = last._completer
     curves = completer.calibrator or completer.curves
     probabilities = graph("Sigmoid", odds) if odds else _probabilities(graph, scores, curves)
@@ -213,16 +218,6 @@ def _log_odds(graph: _Graph, X: str, model: Any) -> str:
     others = graph("Sub", graph("Tanh", graph("Mul", eta, 0.5)), mean)
     eta = graph("Add", eta, graph("MatMul", others, cross))
     return graph("Min", graph("Max", eta, -30.0), 30.0)
-
-
-def _correct_scores(graph: _Graph, scores: str, prior: NDArray[np.float64]) -> str:
-    """Add nodes that correct scores like :func:`dm2l.pu.correct_scores`."""
-    pi = np.where(prior > 0, prior, 1.0)
-    p = graph("Div", graph("Add", scores, 1.0), 2 * pi)
-    small = graph("Exp", graph("Sub", graph("Min", p, 1.0), 1.0))
-    small = graph("Sub", graph("Mul", small, 2 * pi), 1.0)
-    below = graph("And", graph("Less", p, 1.0), prior > 0)
-    return graph("Where", below, small, scores)
 
 
 def _fourier_features(graph: _Graph, X: str, fourier: Any) -> str:

@@ -497,7 +497,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
             and _completer.overfits(X, known, held_out, self._all_scores) is None
         ):
             held_out = None
-        rows = _completer.TrainingRows.of(_completer.row_digests(X), known, held_out)
+        rows = _completer.TrainingRows.of(_completer.row_digests(X, rounded=True), known, held_out)
         by_probability = self.threshold is None
         options = {"rate": rate, "rules": self.rules and self.rules._named(self._labels)}
         return PUCompleter(thresholds, self._learnable, calibrator, by_probability, rows, **options)

@@ -178,7 +178,18 @@ class ScoreClassifier(MissingLabelClassifier):
 
     def _fit_completer(self, X: Any, labels: LabelMatrix, result: FitResult) -> LabelCompleter:
         learnt = self._learnable
-        _warn_in_sample(labels.signs[:, learnt], 0.5 + 0.5 * self._all_scores(X)[:, learnt])
+        # Calibrated probabilities should not be much more certain for known labels.
+        p = 0.5 + 0.5 * self._all_scores(X)[:, learnt]
+        ratio, error = uncertainty_ratio(labels.signs[:, learnt], p)
+        if ratio > max(RATIO, np.exp(ERRORS * error)):
+            warnings.warn(
+                "The scores look in-sample: they are much more certain for known labels than for "
+                "missing ones. With in-sample scores, imputed labels and error rates are wrong. "
+                "Pass out-of-fold scores, for example from "
+                "dm2l.model_selection.cross_val_decision.",
+                UserWarning,
+                stacklevel=4,
+            )
         return super()._fit_completer(X, labels, result)
 
     def _score_labels(self, X: Any) -> Floats:
@@ -213,16 +224,3 @@ def uncertainty_ratio(T: Signs, P: Floats) -> tuple[float, float]:
         means.append(float(mean.sum()))
         pulls.append(by_row.sum(axis=1) / mean.sum())
     return means[0] / means[1], float(np.linalg.norm(pulls[0] - pulls[1]))
-
-
-def _warn_in_sample(T: Signs, P: Floats) -> None:
-    """Warn if calibrated probabilities are much more certain for known than missing entries."""
-    ratio, error = uncertainty_ratio(T, P)
-    if ratio > max(RATIO, np.exp(ERRORS * error)):
-        warnings.warn(
-            "The scores look in-sample: they are much more certain for known labels than for "
-            "missing ones. With in-sample scores, imputed labels and error rates are wrong. Pass "
-            "out-of-fold scores, for example from dm2l.model_selection.cross_val_decision.",
-            UserWarning,
-            stacklevel=5,
-        )

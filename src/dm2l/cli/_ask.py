@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 import numpy as np
-from click.core import ParameterSource
 
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
@@ -47,7 +46,7 @@ _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
 )
 @shared.file_option(
     "FILE",
-    "Write a line per missing label to this file, instead of adding columns to the table.",
+    "Write a line per missing label, and per added tag, to this file, instead of adding columns.",
     "--details",
 )
 @click.option(
@@ -91,7 +90,7 @@ def complete_command(
     Example: dm2l complete tox.dm2l tox.csv -o filled.csv --max-error-rate 5%
     """
     source = click.get_current_context().get_parameter_source("margin")
-    if max_error_rate is not None and source is not ParameterSource.DEFAULT:
+    if max_error_rate is not None and source is shared.TYPED:
         raise click.UsageError(
             "--margin cannot be combined with --max-error-rate, which itself determines the "
             "entries to check. Pass only one of the two."
@@ -121,6 +120,7 @@ def complete_command(
                 "max_error_rate": max_error_rate,
                 **{name: getattr(completion, name) for name in _EXPECTED},
                 "implied": completion.n_implied,
+                "overlooked": completion.overlooked,
                 "lowest_bound": completion.lowest_bound,
                 "verified": rates,
                 "filled": n_filled,
@@ -139,7 +139,8 @@ def complete_command(
     if rates:
         shared.say_wrapped(*map(str, rates))
     elif n_filled and getattr(model.classifier, "missing_as", None) == "unlabelled":
-        say("To estimate the error rate, check filled entries with dm2l review --check 50.")
+        line = shared.command_line("review", "--answers", "answers.jsonl", "--check", 50)
+        say(f"To estimate the error rate, check a random sample: {line}")
     written = [f"Wrote the completed table to {output}."]
     say(*written, *([] if details is None else [f"Wrote the details to {details}."]))
 
@@ -289,15 +290,6 @@ def _show_lines(lines: list[dict[str, Any]], n_right: int) -> None:
         shared.show_grid(list(lines[0]), cells, left=len(lines[0]) - n_right)
 
 
-def _tested(found: int, suspects: int) -> dict[str, float]:
-    """Return the share of inverted labels among the first suspects, with Wilson's interval."""
-    from scipy.stats import binomtest  # imported here, because loading it is slow
-
-    low, high = binomtest(found, suspects).proportion_ci(method="wilson")
-    shares = {"found": found / suspects, "low": low, "high": high}
-    return {"suspects": suspects // REPEATED, **{k: round(v, 4) for k, v in shares.items()}}
-
-
 @click.command("audit")
 @shared.file_option("FILE", f"{_FILE}the list.")
 @click.option(
@@ -327,8 +319,14 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
         values = (found.label, observed, found.probability.round(4).tolist())
         lines = write(found.row.tolist(), dict(zip(names, values, strict=True)))
     shared.warn(found.warnings)
-    test = None if found.test is None else _tested(*found.test)
-    rate = found.expected_errors(_AUDITED)
+    rate, test = found.expected_errors(_AUDITED), None
+    if found.test is not None:
+        from scipy.stats import binomtest  # imported here, because loading it is slow
+
+        inverted, suspects = found.test
+        low, high = binomtest(inverted, suspects).proportion_ci(method="wilson")
+        shares = {"found": inverted / suspects, "low": low, "high": high}
+        test = {"suspects": suspects // REPEATED, **{k: round(v, 4) for k, v in shares.items()}}
     if as_json:
         shared.echo_json({"output": output, "label_errors": lines, "expected": rate, "test": test})
         return
@@ -351,7 +349,7 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
 @click.command("explain")
 @shared.model_argument
 @click.option(
-    "--label", type=shared.unquoted, metavar="NAME", help="Explain only this label or column."
+    "--label", type=shared.unquoted, metavar="NAME", help="Explain only this label, tag or column."
 )
 @click.option(
     "--top",

@@ -24,6 +24,7 @@ LABELS = 40  # maximum number of labels that fit prints
 
 @click.command("inspect")
 @shared.label_options
+@shared.missing_as_option
 @shared.file_option(
     "RULES",
     "Write the implications and exclusions found in the labels to this file. Delete the rules that "
@@ -176,7 +177,8 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
     if board is not None:
         _show_leaderboard(board, verbose)
     elif chosen is not None:
-        score = "" if chosen.score is None else f", cross-validated {scoring} {chosen.score:.3f}"
+        words = scoring.removeprefix("neg_").replace("_", " ")  # the score is a negated loss
+        score = "" if chosen.score is None else f", cross-validated {words} {abs(chosen.score):.3f}"
         values = f", lambda_d {chosen.lambda_d:g}, alpha {chosen.alpha:.3g}" if verbose else ""
         say(f"Model: DM2L, {chosen.kernel} kernel{values}{score}.")
     prior = getattr(model.classifier, "class_prior_", None)

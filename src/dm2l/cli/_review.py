@@ -169,6 +169,9 @@ def review_command(
         for what, file in (("table with the answers", output), ("refitted model", saved)):
             if file is not None:
                 say(f"Wrote the {what} to {file}.")
+        if progress.sample_decided == progress.sampled > 0:
+            line = shared.command_line("complete", "-o", "filled.csv", "--verified", answers)
+            say(f"To write the answers and the estimated error rate: {line}")
 
 
 def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -> None:
@@ -176,7 +179,10 @@ def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -
     if as_json:
         shared.echo_json({**address, **progress._asdict()}, indent=None)
         return
-    say(f"{progress.decided} of {progress.suggested} questions are answered or skipped.")
+    done, size = progress.decided, progress.suggested
+    if progress.sampled:
+        done, size = progress.sample_decided, f"{progress.sampled} sampled"
+    say(f"{done} of {size} questions are answered or skipped.")
     say(f"{name}: {address['url']}", "Press Ctrl-C to stop.")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -45,6 +46,7 @@ _IN_PYTHON = re.compile(r" \((?:\w+=,? ?)+(?:in Python)?\)")
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
+TYPED = ParameterSource.COMMANDLINE
 _PAIR = np.eye(2, dtype=bool)  # positive entries, one per row
 
 
@@ -189,6 +191,14 @@ reading_options = _options(
         help="Encoding of a text file. The default is UTF-8.",
     ),
 )
+missing_as_option = text_option(
+    "--missing-as",
+    metavar="[LABEL=]HOW",
+    callback=_by_label,
+    help="How to read a blank label: missing (unknown, the default), unlabelled (negative or "
+    "an overlooked positive), or negative. LABEL is a name or pattern. In a column of tags, "
+    "HOW applies to tags that a cell does not contain; with negative, blank cells stay missing.",
+)
 search_options = _options(
     rules_option,
     click.option(
@@ -218,14 +228,7 @@ search_options = _options(
         default=5,
         help="Folds for hyperparameter search and calibration; 3 by default with --effort quick.",
     ),
-    text_option(
-        "--missing-as",
-        metavar="[LABEL=]HOW",
-        callback=_by_label,
-        help="How to read a blank label: missing (unknown, the default), unlabelled (negative or "
-        "an overlooked positive), or negative. LABEL is a name or pattern. In a column of tags, "
-        "HOW applies to tags that a cell does not contain; blank cells are always missing.",
-    ),
+    missing_as_option,
     click.option(
         "--groups",
         metavar="COLUMN|duplicates|scaffold",
@@ -327,8 +330,7 @@ def fit_options(options: dict[str, Any]) -> FitOptions:
         options["rules"] = LabelRules.read(options["rules"])
     names = FitOptions.__dataclass_fields__.keys() & options.keys()
     found = FitOptions(**{name: options.pop(name) for name in names})
-    source = click.get_current_context().get_parameter_source("effort")
-    if source is ParameterSource.COMMANDLINE and not found.automatic:
+    if click.get_current_context().get_parameter_source("effort") is TYPED and not found.automatic:
         which = "--kernel, --lambda-d, --alpha or --scoring"
         which = "--missing-as unlabelled" if found.unlabelled else which
         warn([f"--effort is ignored because one DM2L model is fitted with {which}"])
@@ -342,7 +344,7 @@ def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Tab
             f"{path.name} does not name its labels. Pass the label columns, for example with "
             '--labels "tox_*".'
         )
-    names = {"kinds", "drop", "groups"} & options.keys()
+    names = {"kinds", "drop", "groups", "missing_as"} & options.keys()
     columns: dict[str, Any] = {name: options.pop(name) for name in names}
     kinds = columns["kinds"].items()
     as_text = [name for name, kind in kinds if kind in ("category", "text", "smiles")]
@@ -418,6 +420,18 @@ def _same_file(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()
+
+
+def command_line(command: str, *more: object) -> str:
+    """Another command with the model, the table and the reading options of this one."""
+    same = "model_path path scores row_id missing separator decimal encoding rules max_error_rate"
+    context, words = click.get_current_context(), ["dm2l", command]
+    for option in context.command.params:
+        name, given = option.name or "", context.params.get(option.name or "")
+        if name in same.split() and context.get_parameter_source(name) is TYPED:
+            for value in given if isinstance(given, tuple) else [given]:
+                words += [*option.opts[: isinstance(option, click.Option)], str(value)]
+    return shlex.join([*words, *map(str, more)])
 
 
 def count_labels(model: TableModel) -> str:

@@ -78,13 +78,13 @@ class TrainingRows:
 
     def recognize(self, X: Any) -> NDArray[np.bool_]:
         """Return a mask of the rows of ``X`` that are training rows."""
-        return np.isin(row_digests(X), self.digests)
+        return np.isin(row_digests(X, rounded=True), self.digests)
 
     def hold_out(self, X: Any, T: NDArray[Any], F: Floats) -> Floats:
         """Replace scores ``F`` by held-out scores where an entry has its label from training."""
         if not len(self.scores):
             return F
-        digests = row_digests(X)
+        digests = row_digests(X, rounded=True)
         rows = np.flatnonzero(np.isin(digests, self.digests))
         place = np.searchsorted(self.digests, digests[rows])
         shape, F = (len(self.digests), T.shape[1]), F.copy()
@@ -118,28 +118,32 @@ def row_keys(digests: Digests, T: NDArray[Any]) -> Digests:
     return key ^ (key >> np.uint64(31))
 
 
-def row_digests(X: Any) -> Digests:
+def row_digests(X: Any, *, rounded: bool = False) -> Digests:
     """Return a hash of each row, which is the same for dense and sparse rows."""
     X = X.tocsr() if sp.issparse(X) else X if is_torch_array(X) else to_numpy(X)
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
     keys = keys.view(np.int64)
     if sp.issparse(X):
-        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(_mixed(X.data) * keys[X.indices])])
+        sums = np.concatenate(
+            [np.zeros(1, np.int64), np.cumsum(_mixed(X.data, rounded) * keys[X.indices])]
+        )
         found = sums[X.indptr[1:]] - sums[X.indptr[:-1]]  # sums overflow on purpose, modulo 2^64
         return found.view(np.uint64)
     # On the device of X: copying a kernel matrix from a GPU would take longer than factoring it.
     step, keys = _BLOCK // X.shape[1] + 1, asarray_like(keys, X)
     found = np.zeros(X.shape[0], np.int64)
     for start in range(0, X.shape[0], step):
-        part = _mixed(X[start : start + step])
+        part = _mixed(X[start : start + step], rounded)
         found[start : start + step] = to_numpy((part * keys).sum(-1))
     return found.view(np.uint64)
 
 
-def _mixed(values: Any) -> Any:
+def _mixed(values: Any, rounded: bool) -> Any:
     """Hash each number to an integer in which all bits vary; 0 is hashed to 0."""
     xp = namespace(values)
     bits = xp.asarray(values + 0.0, dtype=xp.float64, copy=None).view(xp.int64)
+    if rounded:  # to 32 bits, because fit_transform and transform of texts differ in the last
+        bits = (bits + 2**19) & -(2**20)
     bits = bits ^ ((bits >> 32) & (2**32 - 1))
     return bits ^ ((bits >> 20) & (2**44 - 1))
 
@@ -239,7 +243,8 @@ class LabelCompleter:
             keys = row_digests(known), row_keys(digests, known)
             order = None if pairwise else np.lexsort(keys)
             overfit = overfits(X, T, scores, own_scores, order)
-            rows = TrainingRows.of(digests, T, None if overfit is None else scores, order)
+            held = None if overfit is None else scores
+            rows = TrainingRows.of(row_digests(X, rounded=True), T, held, order)
             if calibration is None:
                 # With flat=True, labels with few rows would get constant probabilities.
                 curves = partial(Calibrator("sigmoid").fit, scores, known, weights, flat=False)

@@ -51,8 +51,9 @@ class ColumnGroup:
     """A label column with a label for each value, each step of an order, or each tag.
 
     ``kind`` is "values" (exactly one label is positive), "ordered" (labels such as "stage>=2") or
-    "tags". ``separator`` is the text between two tags, or blank for JSON lists. If a cell has tags,
-    the labels of all other tags are ``absent``, which is "missing" or "negative".
+    "tags". ``separator`` splits tags, and ``joint``, such as ", ", joins them; both are blank for
+    JSON lists. In a cell with tags, the labels of all other tags are ``absent``: "missing" or
+    "negative".
     """
 
     column: str
@@ -60,6 +61,7 @@ class ColumnGroup:
     values: tuple[str, ...]
     separator: str = ""
     absent: str = "missing"
+    joint: str = ""
 
     @property
     def labels(self) -> list[str]:
@@ -105,8 +107,8 @@ class ColumnGroup:
         new = [tag for tag, yes in tags if yes and tag not in old]
         if not self.separator:
             return json.dumps([*old, *new], ensure_ascii=False)
-        space = " " if f"{self.separator} " in before else ""
-        return f"{self.separator}{space}".join(filter(None, [before.strip(), *new]))
+        joint = next(iter(_joints(before, self.separator)), self.joint)
+        return joint.join(filter(None, [before.strip(), *new]))
 
     def shares(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probability of each value in n cells, (n, n_values); not defined for tags."""
@@ -142,6 +144,11 @@ def value_of(text: str) -> str:
     word = " ".join(text.split())
     whole = _POINT_ZERO.fullmatch(word)
     return word if whole is None else whole[1]
+
+
+def _joints(text: str, separator: str) -> list[str]:
+    """Return the separators in a cell with the spaces around them."""
+    return re.findall(rf"\s*{re.escape(separator)}\s*", text.strip()) if separator else []
 
 
 def split_tags(text: str, separator: str) -> list[str]:
@@ -331,9 +338,9 @@ class _LabelColumn:
         """Return the group of labels of a column with several values or tags, or None."""
         if self.positive is not None or self.cutoff is not None:
             return None
-        words, separator = [text for text in times if text not in self.missing], ""
-        if self.separator and any(self.separator in text for text in words):
-            separator = self.separator
+        words, given = [text for text in times if text not in self.missing], self.separator or ""
+        joints = Counter(one for text in words for one in _joints(text, given) * times[text])
+        separator = given if joints else ""
         n_known = sum(times[text] for text in words)
         if separator or (words and all(json_list(text) is not None for text in words)):
             kind, found = "tags", {tag for text in words for tag in split_tags(text, separator)}
@@ -353,10 +360,11 @@ class _LabelColumn:
             hint = (
                 f"At most {most} {kind} with at most {MOST_CHARACTERS} characters can be labels. "
                 f"Merge rare {kind}, or leave out the column with --drop (drop=). For numbers pass "
-                '--cutoff "LABEL>=X" (cutoffs=); for several tags in a cell, --split (split=).'
+                '--cutoff "LABEL>=X" (cutoffs=); for several tags in a cell, --split "," (split=).'
             )
             raise DataFileError(self.where, reason, hint=hint)
-        return ColumnGroup(self.name, kind, tuple(values), separator)
+        joint = max(joints, key=joints.__getitem__, default="")
+        return ColumnGroup(self.name, kind, tuple(values), separator, joint=joint)
 
     def _are_values(self, values: set[str], n_known: int) -> bool:
         """Return whether cells are recurring words or whole numbers, not answers such as yes."""

@@ -88,7 +88,15 @@ class Backend:
         if action in ANNOTATED:
             project = body.get("project")
             config = project.get("label_config") if isinstance(project, Mapping) else None
-            taken = self._take(_annotated(body), self._controls(config))
+            # A webhook contains one pair of task and annotation, or several.
+            tasks, made = body.get("task"), body.get("annotation")
+            if not isinstance(made, list):
+                tasks, made = [tasks], [made]
+            if not isinstance(tasks, list) or len(tasks) != len(made):
+                tasks = [None]
+            if not all(isinstance(task, Mapping) for task in tasks):
+                raise ValueError("Each annotation must have a task.")
+            taken = self._take(zip(tasks, made, strict=True), self._controls(config))
         elif action == TRAIN:
             self.refit()
         return {"answers": taken}
@@ -141,18 +149,6 @@ class Backend:
             error = self.session.refit_state.error
             version = self.session.version
             self.tell(f"refit failed: {error}" if error else f"refitted the model: {version}")
-
-
-def _annotated(body: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
-    """Return pairs of task and annotation from a webhook, which may contain one pair or several."""
-    tasks, made = body.get("task"), body.get("annotation")
-    if not isinstance(made, list):
-        tasks, made = [tasks], [made]
-    if not isinstance(tasks, list) or len(tasks) != len(made):
-        tasks = [None]
-    if not all(isinstance(task, Mapping) for task in tasks):
-        raise ValueError("Each annotation must have a task.")
-    return list(zip(tasks, made, strict=True))
 
 
 class _Handler(Handler):

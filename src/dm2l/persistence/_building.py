@@ -66,10 +66,13 @@ class Builder:
             raise ModelFileError(f"{lacks}. {OTHER_VERSION}")
         if state.get("_home", "numpy") != "numpy":
             state["_home"] = device_name(self._target)
-        requests = state.pop("_metadata_request", None)
+        requests = state.pop("_metadata_request", None)  # of set_fit_request and similar methods
         made = SPECIAL.get(value.entry.name, (_attributes, _plain))[1](cls, state)
         if requests is not None:
-            _set_requests(made, requests)
+            made._metadata_request = get_routing_for_object(made)
+            for method, wanted in requests.items():
+                for name, alias in wanted.items():
+                    getattr(made._metadata_request, method).add_request(param=name, alias=alias)
         return made
 
 
@@ -87,15 +90,6 @@ def _set(made: Any, state: State) -> Any:
     for name, part in state.items():
         object.__setattr__(made, name, part)
     return made
-
-
-def _set_requests(value: Any, requests: dict[str, dict[str, Any]]) -> None:
-    """Restore the metadata requests of ``set_fit_request`` and similar methods."""
-    routing = get_routing_for_object(value)
-    for method, wanted in requests.items():
-        for name, alias in wanted.items():
-            getattr(routing, method).add_request(param=name, alias=alias)
-    value._metadata_request = routing
 
 
 def _trusted(name: str, parts: dict[str, Any]) -> Any:

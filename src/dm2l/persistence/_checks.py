@@ -188,8 +188,10 @@ def _columns(record: Record) -> None:
         if part == "drop" or not count:
             continue
         before, after = (count, count) if part == "passthrough" else widths(part)
-        first = _first_step(part)
-        if first is not None and "feature_names_in_" in first.entry.fitted:
+        first = part
+        while isinstance(first, Record) and first.entry.name == "Pipeline":
+            first = first.state["steps"][0][1]
+        if isinstance(first, Record) and "feature_names_in_" in first.entry.fitted:
             wanted = [] if known is None else known[places[name]].tolist()
             names_in = list(first.state.get("feature_names_in_", ()))
             fits = first.state.get("n_features_in_") == count and names_in == wanted
@@ -204,13 +206,6 @@ def _columns(record: Record) -> None:
     state["_transformer_to_input_indices"] = places | {"remainder": places.get("remainder", [])}
     if width is not None:
         record.sizes["e"] = width
-
-
-def _first_step(part: Any) -> Record | None:
-    """Return the record of the first transformer in a step, or None if there is no transformer."""
-    while isinstance(part, Record) and part.entry.name == "Pipeline":
-        part = part.state["steps"][0][1]
-    return part if isinstance(part, Record) else None
 
 
 def _places(columns: Any, names: Any, d: int) -> list[int]:

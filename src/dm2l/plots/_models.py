@@ -215,7 +215,11 @@ class PathDisplay(Display):
         """Draw the lines, the error bars and the ring."""
         panel: Any = self._axes(ax, width=canvas.WIDTH)
         lambdas = np.asarray(self.lambda_ds, dtype=np.float64)
-        x, step = _positions(lambdas)
+        # Positions on a logarithmic axis, also of 0, and the median factor between them.
+        positive = lambdas[lambdas > 0]
+        step = float(np.median(positive[1:] / positive[:-1])) if len(positive) > 1 else 10.0
+        least = positive[0] if len(positive) else 1.0
+        x = np.where(lambdas > 0, lambdas, least / step**1.5)
         names = [
             ", ".join(
                 f"{_SYMBOLS.get(name, name)} = {f'{v:.3g}' if isinstance(v, float) else v}"
@@ -243,31 +247,18 @@ class PathDisplay(Display):
             at = self.lines_[curve][0].get_xydata()[place]
             self.chosen_ = panel.plot(*at, label=f"chosen: {words}", **ring)[0]
         panel.set_xscale("log")
-        _write_lambdas(panel, x, lambdas)
+        every = math.ceil(len(x) / _MOST_NUMBERS)
+        panel.set_xticks(x[::every], [f"{value:.3g}" for value in lambdas[::every]])
+        panel.set_xticks([], minor=True)
+        if lambdas[0] == 0 and len(x) > 1:  # mark a break in the axis after 0
+            cut = {"ha": "center", "va": "center", "fontsize": canvas.FONT}
+            at = panel.get_xaxis_transform()
+            panel.text(float(np.sqrt(x[0] * x[1])), 0, "//", transform=at, **cut)
         ridge = r"$\lambda_d$ (0 is masked ridge)" if 0 in lambdas else r"$\lambda_d$"
         metric = canvas.METRIC_NAMES.get(self.metric, self.metric.replace("_", " "))
         canvas.tidy(panel, ridge, metric)
         canvas.legend(panel, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=title)
         return self
-
-
-def _positions(lambdas: Numbers) -> tuple[Numbers, float]:
-    """Return positions on a logarithmic axis (also of 0), and the median factor between them."""
-    positive = lambdas[lambdas > 0]
-    ratios = positive[1:] / positive[:-1]
-    step = float(np.median(ratios)) if len(ratios) else 10.0
-    least = positive[0] if len(positive) else 1.0
-    return np.where(lambdas > 0, lambdas, least / step**1.5), step
-
-
-def _write_lambdas(ax: Any, x: Numbers, lambdas: Numbers) -> None:
-    """Write as many values of ``lambda_d`` as fit, and mark a break in the axis after 0."""
-    step = math.ceil(len(x) / _MOST_NUMBERS)
-    ax.set_xticks(x[::step], [f"{value:.3g}" for value in lambdas[::step]])
-    ax.set_xticks([], minor=True)
-    if lambdas[0] == 0 and len(x) > 1:
-        cut = {"ha": "center", "va": "center", "fontsize": canvas.FONT}
-        ax.text(float(np.sqrt(x[0] * x[1])), 0, "//", transform=ax.get_xaxis_transform(), **cut)
 
 
 @dataclass(eq=False, repr=False)

@@ -20,6 +20,7 @@ class AskedColumn(NamedTuple):
     name: str
     labels: list[int]
     group: ColumnGroup | None  # None for a label
+    tag: str = ""  # a tag with its column
 
     def answers(self, word: Any) -> dict[str, Any]:
         """Return the answer to each label; ``word`` is "skip", or "=" and a value of the column."""
@@ -57,8 +58,10 @@ def asked_columns(table: Table) -> dict[str, AskedColumn]:
     found: dict[str, AskedColumn] = {}
     for name, (labels, group) in label_columns(table).items():
         if group is None or group.kind == "tags":
-            names = [(table.label_names[k], k) for k in labels]
-            found |= {label: AskedColumn(label, [k], None) for label, k in names}
+            tags = [""] if group is None else [f"{tag} ({name})" for tag in group.values]
+            for k, tag in zip(labels, tags, strict=True):
+                label = table.label_names[k]
+                found[label] = AskedColumn(label, [k], None, tag)
         else:
             found |= dict.fromkeys([name, *group.labels], AskedColumn(name, labels, group))
     return found

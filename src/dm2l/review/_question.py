@@ -105,6 +105,7 @@ class Question(NamedTuple):
     row: int  # row number, counted from 1 below the header
     name: str  # values of the columns that identify the row
     label: str  # blank for a whole row
+    tag: str  # the tag that the label stands for, and its column, or blank
     choices: Sequence[tuple[str, float]]  # the values of a column, and their probabilities
     answer: str | None  # the current answer, if there is one
     prediction: Prediction | None  # for a missing label
@@ -158,6 +159,7 @@ def make_question(
         row=row,
         name=" ".join(filter(None, (cells[name] for name in identifiers))),
         label=mine.name,
+        tag=mine.tag,
         choices=mine.choices(p),
         answer=journal.answer(*key) or None if label else None,
         prediction=prediction,

@@ -301,7 +301,15 @@ class _Handler(Handler):
             at = query.get("at", "")
             number = int(at) if at.isascii() and at.isdecimal() else None
             return self._state(number, query.get("queue", "entries"))
-        return self._download() if name == "download" else self.server.static.get(name)
+        if name != "download":
+            return self.server.static.get(name)
+        session, output = self.server.session, self.server.output
+        name = export_name(session.table) if output is None else output.name
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "table").with_suffix(Path(name).suffix)
+            session.export(path)
+            disposition = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+            return Reply(path.read_bytes(), "application/octet-stream", disposition=disposition)
 
     def post(self, name: str) -> Reply | None:
         if self.headers.get_all("Origin", []) != [f"http://{self.headers['Host']}"]:
@@ -346,16 +354,6 @@ class _Handler(Handler):
             "output": output,
         }
         return json_reply(state)
-
-    def _download(self) -> Reply:
-        session, output = self.server.session, self.server.output
-        name = export_name(session.table) if output is None else output.name
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "table").with_suffix(Path(name).suffix)
-            session.export(path)
-            content = path.read_bytes()
-        disposition = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
-        return Reply(content, "application/octet-stream", disposition=disposition)
 
 
 class ReviewServer(LocalServer):

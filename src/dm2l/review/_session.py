@@ -77,7 +77,14 @@ class Refit:
 
     def quality(self, Y: Labels) -> Quality | None:
         """Measure the effect of the answers in ``Y``; None if too few labels are observed."""
-        held_out = self._split()
+        # Training and held-out labels of each repetition, the same in every call.
+        pairs = [hold_out(self.table.Y, HELD_OUT, seed) for seed in range(REPETITIONS)]
+        held_out = [
+            (left, hidden)
+            for left, hidden in pairs
+            if ((left == 1).any(axis=0) & (left == 0).any(axis=0)).any()
+            and not np.isnan(hidden).all()
+        ]
         if not held_out:
             return None
         given = np.isnan(self.table.Y) & ~np.isnan(Y)
@@ -99,16 +106,6 @@ class Refit:
             after=intervals(after, HELD_OUT),
             change=changes(after, self._before, HELD_OUT),
         )
-
-    def _split(self) -> list[tuple[Labels, Labels]]:
-        """Return training and held-out labels of each repetition, the same in every call."""
-        pairs = [hold_out(self.table.Y, HELD_OUT, seed) for seed in range(REPETITIONS)]
-        return [
-            (left, hidden)
-            for left, hidden in pairs
-            if ((left == 1).any(axis=0) & (left == 0).any(axis=0)).any()
-            and not np.isnan(hidden).all()
-        ]
 
     def _measure(self, Y: Labels, hidden: Labels) -> dict[str, float]:
         pipeline = self._pipeline(Y)
@@ -177,7 +174,7 @@ class Background:
 
 
 QUEUES = ("entries", "rows", "label_errors", "sample")
-MOST_LABEL_ERRORS = 200  # maximum number of suspected label errors
+MOST_LABEL_ERRORS = 1000  # maximum number of suspected label errors, as of dm2l audit
 
 
 class Progress(NamedTuple):
@@ -191,6 +188,8 @@ class Progress(NamedTuple):
     checked: int  # observed labels that were confirmed or corrected
     corrected: int
     implied: int = 0  # labels that follow from observed labels and answers
+    sampled: int = 0  # entries of the random sample
+    sample_decided: int = 0  # those that were answered or skipped
 
     @property
     def decided(self) -> int:
@@ -276,6 +275,8 @@ class ReviewSession:
         self._refits = Background(self._fit_again, self._lock)
         self._audit = Background(self._find_label_errors, self._lock)
         self._label_errors: dict[Key, float] = {}
+        # With positives only, suspected errors are missing labels.
+        self._unlabelled = getattr(model.classifier, "missing_as", None) == "unlabelled"
         journal.obey(model.classifier.rules)
         self._top = top
         # Decided entries also need a prediction, because a person can return to them.
@@ -302,8 +303,10 @@ class ReviewSession:
                 predicted=len(right) - right.count(None),
                 checked=len(checked),
                 implied=count_cells(journal.implied, exclusive),
+                sampled=len(list(self._sampled)),
+                sample_decided=len(self.asked("sample")),
                 corrected=sum(
-                    word not in ("skip", self._columns[name].answer(self.table.Y[row - 1]))
+                    word not in ("skip", self._columns[name].answer(self.table.Y[row - 1]) or "no")
                     for (row, name), word in checked
                 ),
             )
@@ -323,7 +326,10 @@ class ReviewSession:
                 raise ValueError(f"queue must be one of {', '.join(QUEUES)}, got {queue!r:.40}.")
             if queue == "sample":
                 return [key for key in self._sampled if journal.answer(*key)]
-            keys = journal.checks if queue == "label_errors" else journal.decisions
+            keys: Iterable[Key] = journal.decisions
+            if queue == "label_errors":
+                suspected = [key for key in keys if key in self._label_errors]
+                keys = suspected if self._unlabelled else journal.checks
             # A column with several values is one question.
             names = ((row, self._columns[label].name * (queue != "rows")) for row, label in keys)
             return list(dict.fromkeys(names))
@@ -382,11 +388,11 @@ class ReviewSession:
         """Save answers to labels of a row, and update the predictions for the row.
 
         The answers replace earlier answers. In the queue "label_errors", they confirm or correct
-        observed labels.
+        observed labels or, with positives only, missing labels that are probably positive.
         """
         with self._lock:
             self.asked(queue)  # raises an error for an unknown queue
-            observed = queue == "label_errors"
+            observed = queue == "label_errors" and not self._unlabelled
             spread = self._checked(row, answers, observed)
             if not observed:
                 self.journal.suppose(row, spread)
@@ -477,7 +483,7 @@ class ReviewSession:
     def _find_label_errors(self) -> None:
         found = audit_table(self.model, self.table)
         errors: dict[Key, float] = {}  # a cell with several values has its highest probability
-        for n in np.flatnonzero(found.contradicted & ~found.blank).tolist():
+        for n in np.flatnonzero(found.contradicted & (found.blank == self._unlabelled)).tolist():
             key = int(found.row[n]), self._columns[found.label[n]].name
             errors.setdefault(key, float(found.probability[n]))
         with self._lock:

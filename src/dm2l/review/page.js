@@ -106,13 +106,15 @@ function showAround({ table, progress, refit: refitting, label_errors: search, s
   } else text("count", `${progress.decided} of ${progress.suggested}: ${progress.answered} saved, ${progress.skipped} skipped` + (progress.implied ? `, ${progress.implied} by rules` : ""));
   document.querySelector("[data-queue=sample]").hidden = !sample;
   const further = "To continue, run the same command with a larger --top.";
-  const looking = search.running ? "You can continue in another mode." : search.error || `${search.done ? "The model contradicts no further label. " : ""}You checked ${many(progress.checked, "label", "labels")} and corrected ${progress.corrected}.`;
+  const looking = search.running ? "You can continue in another mode." : search.error || `${search.done ? "No further label is suspected. " : ""}You checked ${many(progress.checked, "label", "labels")} and corrected ${progress.corrected}.`;
   text("end-head", queue === "label_errors" && search.running ? "Searching for label errors" : "No questions left");
   if (queue === "label_errors") text("end-text", looking);
-  else if (queue === "sample" && sample) text("end-text", `The sample is complete. ${sample.rates.join(" ")}`);
+  else if (queue === "sample" && sample) text("end-text", `The sample is complete. ${sample.rates.join(" ")} Next, press Ctrl-C in the terminal. It prints the command that writes the answers and these rates.`);
   else text("end-text", `You answered ${many(progress.answered, "question", "questions")} and skipped ${progress.skipped}. You can go back to change an answer, refit the model, or download the table. ${further}`);
   text("correct", progress.predicted ? `The model predicted ${progress.correct} of ${many(progress.predicted, "answer", "answers")} correctly.` : "Answer some questions, then refit the model to learn from them.");
   $("export").hidden = !output;
+  // Agreement with the model would influence the answers, and the sample belongs to this model.
+  $("learnt").hidden = Boolean(sample) && sample.checked < sample.size;
   showRefit(refitting);
 }
 
@@ -138,7 +140,7 @@ function showEntry(entry) {
   const called = make("bdi", entry.name || `row ${entry.row}`);
   if (whole) $("asked").replaceChildren("Which labels does ", called, " have?");
   else if (entry.choices.length) $("asked").replaceChildren("Which value of ", named(entry.label), " does ", called, " have?");
-  else $("asked").replaceChildren("Does ", called, " have ", named(entry.label), "?");
+  else $("asked").replaceChildren("Does ", called, entry.tag ? " have the tag " : " have ", named(entry.tag || entry.label), "?");
   $("question").classList.toggle("single", !whole);
   $("answers").hidden = whole;
   $("whole").hidden = !whole;
@@ -187,8 +189,9 @@ function showPrediction({ probability: p, value, rank, own, row, others }, sever
 }
 
 function showLabelError({ observed, error_probability: p }) {
-  text("observed", `The label in the table is ${observed}.`);
-  text("probability", p ? `The model contradicts this label, which is wrong with probability ${percent(p)}.` : "");
+  text("observed", observed ? `The label in the table is ${observed}.` : "The table has no answer.");
+  const what = observed ? "The model contradicts this label, which is wrong" : "It is an overlooked yes";
+  text("probability", p ? `${what} with probability ${percent(p)}.` : "");
 }
 
 function showColumns({ columns, n_first: first, n_left_out: left, label, choices }, blind) {
@@ -318,7 +321,7 @@ const move = (by) => {
 function showRefit({ running, number: times, error, quality }) {
   $("refit").setAttribute("aria-disabled", String(running));
   $("refit").classList.toggle("running", running);
-  text("refit-state", running ? "Fitting the model in the background. You can continue to answer." : error ? `The refit failed: ${error}` : times && !quality ? "The model was refitted. Too few labels are observed to measure the change." : times ? "The model was refitted, and the open questions were ranked again." : "");
+  text("refit-state", running ? "Fitting the model in the background. You can continue to answer." : error ? `The refit failed: ${error}` : times && !quality ? "The model was refitted. The change cannot be measured, because too few labels are observed or none is a no." : times ? "The model was refitted, and the open questions were ranked again." : "");
   $("quality").hidden = !quality;
   if (!quality) return;
   $("measures").replaceChildren(...quality.measures.map(({ words, higher_is_better: up, before, after, change }) => {
@@ -366,7 +369,7 @@ const turnTo = (name) => during(async () => {
 });
 
 const refit = () => during(async () => {
-  if (state.refit.running) return;
+  if (state.refit.running || $("learnt").hidden) return;
   await ask("refit", {});
   watch();
 });

@@ -97,7 +97,13 @@ def load_bundle(path: str | Path) -> TableModel:
             f"{path} contains a model that was not fitted to a table. Use a file from dm2l fit."
         )
     try:
-        model = TableModel(pipeline, **_record_values(record))
+        values = {}
+        for name, form in _record_types().items():
+            try:
+                values[name] = _typed(record[name], form)
+            except (TypeError, ValueError, KeyError) as error:
+                raise _improper(name) from error
+        model = TableModel(pipeline, **values)
         _check_values(model)
         _check_parts(model)
     except ModelFileError as error:
@@ -111,17 +117,6 @@ def _record_types() -> dict[str, Any]:
     """Return the types of the fields that are stored in addition to the pipeline, by name."""
     hints = get_type_hints(TableModel)
     return {field.name: hints[field.name] for field in fields(TableModel)[1:]}
-
-
-def _record_values(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a stored record, or raise an error if a field or type is wrong."""
-    values = {}
-    for name, form in _record_types().items():
-        try:
-            values[name] = _typed(record[name], form)
-        except (TypeError, ValueError, KeyError) as error:
-            raise _improper(name) from error
-    return values
 
 
 def _typed(value: Any, form: Any) -> Any:

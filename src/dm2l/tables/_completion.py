@@ -50,6 +50,8 @@ class Completion:
         The labels of each column with several values. A cell of such a column counts once.
     lowest_bounds : dict of str to float
         For each label or column with several values, the lowest rate that fills an entry.
+    overlooked : float
+        Number of overlooked positives by the class priors; NaN unless positive-unlabelled.
     """
 
     label_names: list[str]
@@ -67,6 +69,7 @@ class Completion:
     n_implied: int = 0
     exclusive: list[tuple[list[int], ColumnGroup]] = field(default_factory=list)
     lowest_bounds: dict[str, float] = field(default_factory=dict)
+    overlooked: float = np.nan
 
     def count(self, entries: NDArray[np.bool_]) -> int:
         """Return the number of entries; entries of the same cell are counted once."""
@@ -165,6 +168,8 @@ def complete_table(
         expected = np.array([wrong[side].sum() if rated else np.nan for side in sides])
         warnings = [*warnings, *no_positive_warnings(names, ~left & single, positive)]
     summary = CompletionSummary.of(single, single & ~left, found.positive, expected, implied)
+    prior = getattr(classifier, "class_prior_", np.nan)
+    overlooked = np.maximum(prior * (~unread).sum() - (table.Y == 1).sum(axis=0), 0)
     n_values = int(filled.sum()) if rated else 0
     n = summary.n_yes + summary.n_no + summary.n_implied + n_values
     stay = ": {n} missing entries were not filled because {lack} in the training table"
@@ -184,6 +189,7 @@ def complete_table(
         n_implied=summary.n_implied + n_implied,
         exclusive=table.exclusive,
         lowest_bounds=bounds,
+        overlooked=float(overlooked[learnable].sum()),
     )
 
 
@@ -213,6 +219,13 @@ def completion_summary(found: Completion, limit: float | None = None) -> list[st
         no_limit = "No limit below 100% fills a label."
         return [f"No label was filled. {lowest if found.lowest_bound < 1 else no_limit}"]
     lines = [f"{n_filled} of {n_missing} missing labels were filled."]
+    if (n := found.overlooked) == n:
+        yes = found.filled & found.positive
+        more = max(n - yes.sum(), 0)
+        lines.append(
+            f"Proposed positives: {yes.sum()}, in {yes.any(axis=1).sum()} rows. The estimated "
+            f"shares imply about {n:.0f} overlooked positives, so about {more:.0f} or more remain."
+        )
     rates = {what: getattr(found, f"expected_wrong_{what}") for what in ("yes", "no", "values")}
     parts = ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items() if rate == rate)
     if parts:

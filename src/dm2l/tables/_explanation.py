@@ -54,7 +54,7 @@ def explain_model(
     model : TableModel
         A fitted model.
     label : str, default=None
-        The label to explain, or a column with several values; None explains all labels.
+        The label, the column with several values, or the value or tag to explain; None for all.
     top : int, default=10
         Number of features and of labels to list for each label.
     random_state : int, default=0
@@ -80,15 +80,15 @@ def explain_model(
     ('mass', True)
     """
     names, columns_of = model.label_names, label_columns(model)
-    if label is not None and label not in {*names, *columns_of}:
+    chosen = columns_of[label][0] if label in columns_of else list(range(len(names)))
+    if label is not None and label not in columns_of:  # a label, or the value or tag of one
+        chosen = [k for k in chosen if label in (names[k], names[k].partition("=")[2])]
+    if not chosen:
         raise ColumnRequestError(
             f"The model has no label {label!r}. Choose one of {', '.join(columns_of)}."
         )
     if isinstance(model.classifier, ScoreClassifier):
         raise ValueError("The model was fitted only to scores. Fit a model to features instead.")
-    chosen = list(range(len(names)))
-    if label is not None:
-        chosen = [names.index(label)] if label in names else columns_of[label][0]
     same = {k: labels for labels, _ in columns_of.values() for k in labels}
     if getattr(model.classifier, "kernel", None) == "linear":
         weights = to_numpy(model.classifier.coef_)

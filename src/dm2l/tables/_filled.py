@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,7 +61,7 @@ def write_completion(
     In a text file, all other cells and line ends stay unchanged. For each label, the columns
     ``<label>__probability`` and ``<label>__look`` are added after the last column. They are blank
     for observed labels. With ``details``, no columns are added, and the details file has a line for
-    every missing label instead.
+    every missing label and for every tag that is added to a column of tags instead.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def write_completion(
     else:
         answers = _write_text(completion, table, marks, inline, output, safe_csv)
     if details is not None:
-        write_columns(Path(details), _details(answers), safe=safe_csv)
+        write_columns(Path(details), _details(completion, table, answers), safe=safe_csv)
 
 
 def check_form(table: Table, output: Path) -> None:
@@ -116,16 +117,21 @@ def check_form(table: Table, output: Path) -> None:
         )
 
 
-def _details(answers: Sequence[ColumnAnswers]) -> dict[str, Any]:
-    cells = sorted((i, k) for k, found in enumerate(answers) for i in np.flatnonzero(found.missing))
-    lines = [(int(i), answers[k]) for i, k in cells]
-    return {
-        "row": [i + 1 for i, _ in lines],
-        "label": [found.name for _, found in lines],
-        "answer": [unquote(str(a.values[i])) if a.filled[i] else None for i, a in lines],
-        "probability": [_shown(found.probability[i]) for i, found in lines],
-        "look": ["yes" if found.look[i] else "no" for i, found in lines],
-    }
+def _details(done: Completion, table: Table, answers: Sequence[ColumnAnswers]) -> dict[str, Any]:
+    lines: list[tuple[Any, ...]] = []
+    for (name, (labels, group)), a in zip(label_columns(table).items(), answers, strict=True):
+        if group is not None and group.kind == "tags":
+            yes, look = (mask[:, labels] for mask in (done.filled & done.positive, done.look))
+            p = done.probabilities[:, labels]
+            cells: Any = ((i, group.values[k], p[i, k], look[i, k]) for i, k in np.argwhere(yes))
+        else:
+            rows = np.flatnonzero(a.missing)
+            texts = [unquote(str(a.values[i])) if a.filled[i] else None for i in rows]
+            cells = zip(rows, texts, a.probability[rows], a.look[rows], strict=True)
+        lines += [(int(i) + 1, name, x, _shown(p), "yes" if n else "no") for i, x, p, n in cells]
+    lines.sort(key=itemgetter(0))
+    names = ("row", "label", "answer", "probability", "look")
+    return {name: [line[j] for line in lines] for j, name in enumerate(names)}
 
 
 def _shown(probability: float) -> float | None:

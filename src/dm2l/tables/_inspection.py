@@ -19,6 +19,7 @@ from dm2l.labels._structure import Cooccurrence
 from dm2l.tables._kinds import ColumnUse, Kinds, as_text, check_kinds, column_kinds
 from dm2l.tables._measures import signs_of
 from dm2l.tables._model import listed
+from dm2l.tables._options import FitOptions
 from dm2l.tables._preparation import duplicates, typed_frame, unread_rows
 from dm2l.tables._reading import Table, count_cells
 
@@ -99,7 +100,11 @@ class Inspection:
 
 
 def inspect_table(
-    table: Table, *, kinds: Mapping[str, str] | None = None, drop: Sequence[str] = ()
+    table: Table,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    missing_as: str | Mapping[str, str] = "missing",
 ) -> Inspection:
     """Report the kind of each column, the counts of each label, and possible problems.
 
@@ -109,6 +114,8 @@ def inspect_table(
         A table with labels, from :func:`read_table`.
     kinds, drop
         As in :func:`fit_table`.
+    missing_as
+        As in :class:`FitOptions`.
 
     Returns
     -------
@@ -129,8 +136,9 @@ def inspect_table(
     >>> found.n_duplicates
     1
     """
-    T = signs_of(table.Y).astype(np.float64)
-    uses = None
+    options = FitOptions(missing_as=missing_as)
+    table = options.read(table)
+    T, uses = signs_of(table.Y).astype(np.float64), None
     if table.frame is not None:
         uses = column_kinds(table.frame, kinds, drop=drop, decimal=table.decimal)
         check_kinds(uses, kinds, table.frame, table.decimal)
@@ -151,7 +159,7 @@ def inspect_table(
         rules=_rule_candidates(T, table),
         n_duplicates=copies,
         warnings=[
-            *_positive_warnings(counts),
+            *([] if options.unlabelled else _positive_warnings(counts)),
             *_label_warnings(counts),
             *_column_warnings(uses or []),
             *_blank_warnings(table, uses or []),

@@ -61,7 +61,7 @@ class FitOptions:
         How to read a missing label: as unknown, as negative or an overlooked positive
         (:doc:`/guide/positive-unlabelled`; fits DM2L), or as negative. A mapping has one of these
         values for each label column, by name or pattern, where "*" stands for all others; "missing"
-        and "unlabelled" cannot be combined. In columns of tags, blank cells stay missing.
+        and "unlabelled" cannot be combined. With "negative", blank cells of tags stay missing.
     rules : LabelRules or None
         Rules that the labels obey, in addition to the rules of columns with several values.
     """

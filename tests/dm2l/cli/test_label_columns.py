@@ -69,7 +69,7 @@ def test_a_form_goes_from_blanks_to_values_in_three_commands(form):
         assert filled[f"{name}__probability"].notna().equals(~known)
     known = table["finds"].notna()
     assert (filled["finds"][known] == table["finds"][known]).all()
-    added = filled["finds"][~known].fillna("").str.split(",").map(frozenset)
+    added = filled["finds"][~known].fillna("").str.split(", ").map(frozenset)
     assert (added == truth["finds"][~known].str.split(", ").map(frozenset)).mean() > 0.6
 
 

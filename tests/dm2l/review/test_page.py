@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from importlib import metadata
 from itertools import product
@@ -15,7 +16,7 @@ import pytest
 from dm2l.labels._rules import LabelRules
 from dm2l.review import Journal, ReviewSession
 from dm2l.review._server import ReviewServer
-from dm2l.tables import FitOptions, fit_table, read_table
+from dm2l.tables import FitOptions, audit_table, fit_table, read_table, table_from_frame
 from half_labelled import as_csv, make_table, spell
 
 pytestmark = pytest.mark.slow
@@ -270,18 +271,54 @@ def test_a_sample_is_checked_without_seeing_predictions(review, page):
     running = review(sample=4)
     visit(page, running)
     assert page.inner_text("#count") == "0 of 4 of the sample"
-    for place in ("#prediction", "#value", "#open li"):
+    for place in ("#prediction", "#value", "#open li", "#learnt"):
         assert page.locator(place).filter(visible=True).count() == 0
     assert not any("for yes" in note for note in page.locator("dt small").all_inner_texts())
     for k in range(4):
+        # Neither a refit nor the agreement of answers with the model, in any mode.
+        page.keyboard.press("r")
+        page.keyboard.press("1")
+        page.wait_for_selector("[data-queue=entries][aria-pressed=true]")
+        assert not page.is_visible("#learnt")
+        page.keyboard.press("4")
+        page.wait_for_selector("[data-queue=sample][aria-pressed=true]")
         page.keyboard.press("n")
         wait_for(page, "count", f"{k + 1} of 4 of the sample")
+    assert running.session.refit_state.number == 0
+    assert page.is_visible("#learnt")
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector("[data-answer=no][aria-pressed=true]")
     assert shown(page)[1] == [*running.session.journal.sample.entries][3][1]
     page.keyboard.press("y")
     page.wait_for_selector("#end:visible")
     assert "The sample is complete. Filled with yes: " in page.inner_text("#end-text")
+    assert "Next, press Ctrl-C in the terminal." in page.inner_text("#end-text")
+
+
+def test_tags_with_positives_only_are_asked_in_words_also_as_suspected_errors(review, page):
+    rng = np.random.default_rng(0)
+    x, found = rng.normal(size=120), rng.random((120, 2)) < 0.6
+    tags = np.array(["chess", "go"])
+    found &= np.stack([x > 0, x < 0.5], axis=1)
+    cells = [", ".join(tags[row]) or None for row in found]
+    table = table_from_frame(pd.DataFrame({"x": x, "uses": cells}), ["uses"], split=",")
+    options = FitOptions("linear", 0.1, 0.3, cv=2, missing_as="unlabelled")
+    running = review(case=(table, fit_table(table, options, estimate_folds=0)))
+    visit(page, running)
+    asked = r"Does row \d+ have the tag (chess|go) \(uses\)\?"
+    assert re.fullmatch(asked, page.inner_text("#asked"))
+    page.keyboard.press("3")
+    page.wait_for_selector("[data-queue=label_errors][aria-pressed=true]")
+    page.wait_for_selector("#question:visible")
+    first = running.session.question(None, "label_errors")
+    found = audit_table(running.session.model, table)
+    assert (first.row, first.label) == (found.row[0], found.label[0])
+    assert page.inner_text("#observed") == "The table has no answer."
+    likely = f"Probability of an overlooked yes: {found.probability[0]:.0%}."
+    assert page.inner_text("#probability") in (likely, likely.replace("100%", "over 99%"))
+    page.keyboard.press("y")
+    wait_for(page, "said", f"Saved for \u2068row {first.row}\u2069")
+    assert running.session.labels()[first.row - 1, table.label_names.index(first.label)] == 1
 
 
 @pytest.fixture(scope="module")
