@@ -124,7 +124,7 @@ def test_with_identity_calibration_leave_one_out_scores_of_ridge_give_its_comple
 
     # Rows are sampled in the order of their digests, which are not the same for scores.
     module = "dm2l.completion._completer.row_digests"
-    monkeypatch.setattr(module, lambda X: np.arange(len(X), dtype=np.uint64))
+    monkeypatch.setattr(module, lambda X, **_: np.arange(len(X), dtype=np.uint64))
     X, Y = make_missing_multilabel(150, 6, 4, rho=0.5, random_state=0)
     ridge = MaskedRidgeClassifier(coupling="residual").fit(X, Y)
     T = np.nan_to_num(2 * Y - 1).astype(int)

@@ -69,7 +69,7 @@ def test_inspect_counts_labels_as_the_fit_reads_them(shelf):
 
 def test_fit_counts_one_column_and_prints_a_loss_as_a_loss(shelf):
     said = (shelf[0] / "said.txt").read_text()
-    assert "240 rows, 3 labels in 1 label column, 43 features" in said
+    assert "240 rows, 3 labels in 1 label column, and 43 features" in said
     assert "cross-validated ranking loss 0." in said
 
 

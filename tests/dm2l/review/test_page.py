@@ -314,7 +314,7 @@ def test_tags_with_positives_only_are_asked_in_words_also_as_suspected_errors(re
     found = audit_table(running.session.model, table)
     assert (first.row, first.label) == (found.row[0], found.label[0])
     assert page.inner_text("#observed") == "The table has no answer."
-    likely = f"Probability of an overlooked yes: {found.probability[0]:.0%}."
+    likely = f"It is an overlooked yes with probability {found.probability[0]:.0%}."
     assert page.inner_text("#probability") in (likely, likely.replace("100%", "over 99%"))
     page.keyboard.press("y")
     wait_for(page, "said", f"Saved for \u2068row {first.row}\u2069")
