@@ -169,7 +169,14 @@ class CsvFile:
         self._text = partial(open_text, path, encoding, "a table", whole=whole, content=content)
         with self._text() as lines:
             beginning = (lines.read(_BEGINNING) + lines.readline()).removeprefix("\ufeff")
-        head = _head(beginning)
+        # The first line that is not blank, and all lines over which its quoted cells extend.
+        rest = io.StringIO(beginning, newline="")
+        parts = [next((line for line in rest if line.strip("\ufeff \t\r\n")), "")]
+        quotes = parts[0].count('"')
+        while quotes % 2 and (line := rest.readline()):
+            parts.append(line)
+            quotes += line.count('"')
+        head = "".join(parts)
         if not head:
             raise DataFileError(self.path, "the file is empty", hint="Add a header line.")
         if separator is None:
@@ -255,17 +262,6 @@ class CsvFile:
             skip_check = self._checked and wanted is None
             yield lines if skip_check else LineReader(checked, wanted)
             self._checked = True
-
-
-def _head(beginning: str) -> str:
-    """Return the first line that is not blank, and all lines over which its quoted cells extend."""
-    lines = io.StringIO(beginning, newline="")
-    head = [next((line for line in lines if line.strip("\ufeff \t\r\n")), "")]
-    quotes = head[0].count('"')
-    while quotes % 2 and (line := lines.readline()):
-        head.append(line)
-        quotes += line.count('"')
-    return "".join(head)
 
 
 def _decimal_sign(beginning: str, separator: str) -> str:

@@ -83,7 +83,15 @@ def write_completion(
     if details is not None:
         check_suffix(Path(details))
     if table.bunch is not None:
-        _write_matrix(completion, table, output)
+        bunch = Bunch(**table.bunch)
+        names = list(bunch.target_names or [f"y{k + 1}" for k in range(bunch.target.shape[1])])
+        target = np.array(bunch.target, dtype=np.float64)
+        for k, name in enumerate(table.label_names):
+            filled = completion.filled[:, k]
+            target[filled, names.index(name)] = completion.positive[filled, k]
+        bunch["target"] = target if np.isnan(target).any() else target.astype(np.int8)
+        bunch["target_names"] = names
+        write_npz(output, bunch)
         answers = _answers(completion, table, np.where(table.Y == 1, "1", "0").T.tolist())
     elif suffix_of(table.path) in PARQUET:
         answers = _write_parquet(completion, table, inline, output)
@@ -391,15 +399,3 @@ def _of_type(value: Any, kind: Any, arrow: Any) -> Any:
             "the table to .csv, where a column can hold numbers and text."
         )
     return number
-
-
-def _write_matrix(completion: Completion, table: Table, path: Path) -> None:
-    bunch = Bunch(**table.bunch)
-    names = list(bunch.target_names or [f"y{k + 1}" for k in range(bunch.target.shape[1])])
-    target = np.array(bunch.target, dtype=np.float64)
-    for k, name in enumerate(table.label_names):
-        filled, column = completion.filled[:, k], names.index(name)
-        target[filled, column] = completion.positive[filled, k]
-    bunch["target"] = target if np.isnan(target).any() else target.astype(np.int8)
-    bunch["target_names"] = names
-    write_npz(path, bunch)
