@@ -16,6 +16,7 @@ from dm2l.labelstudio import AnnotationSession, Backend, BackendServer, make_con
 from dm2l.labelstudio._server import kept_token
 from dm2l.labelstudio._tasks import export_tasks, import_annotations
 from dm2l.review import Journal, ReviewSession, serve
+from dm2l.review._export import export_name
 from dm2l.review._server import LOOPBACK, check_host
 from dm2l.tables._filled import check_form
 
@@ -170,7 +171,8 @@ def review_command(
             if file is not None:
                 say(f"Wrote the {what} to {file}.")
         if progress.sample_decided == progress.sampled > 0:
-            line = shared.command_line("complete", "-o", "filled.csv", "--verified", answers)
+            made = export_name(session.table)
+            line = shared.command_line("complete", "-o", made, "--verified", answers)
             say(f"To write the answers and the estimated error rate: {line}")
 
 
