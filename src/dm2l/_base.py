@@ -31,14 +31,14 @@ class FitResult:
     # Scores (n, c) of known entries by models that were not trained on their row; NaN if undefined.
     leave_one_out_scores: NDArray[np.float64] | None = None
     out_of_fold: bool = False  # whether the scores are out of fold, and can be used for calibration
-    # If the scores are those of a sample of the training rows: its features and signs.
+    # Features and signs of a sample of the training rows, if only the sample has scores.
     sample: tuple[Any, Signs] | None = None
 
 
 def fold_inputs(
     X: Any, train: NDArray[np.intp], test: NDArray[np.intp], pairwise: bool, scratch: Any = None
 ) -> tuple[Any, Any]:
-    """Return the features of training and test rows; ``scratch`` may store the former."""
+    """Return training and test features; training features may be stored in ``scratch``."""
     if pairwise:
         return arrays.take_block(X, train, train, scratch), arrays.take_block(X, test, train)
     return arrays.take_rows(X, train), arrays.take_rows(X, test)
@@ -173,16 +173,14 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         if sample_weight is not None or label_weight is not None:
             if self.missing_as == "unlabelled":
                 what = "missing_as='unlabelled' does not support sample_weight and label_weight."
-                raise ValueError(what)
+                raise ValueError(f"{what} Fit without weights.")
             labels = labels.apply_weights(sample_weight, label_weight)
         return X, labels
 
     def _without_unlabelled(self, labels: LabelMatrix) -> LabelMatrix:
         """Return labels in which unlabelled entries are negatives, if this class supports them."""
-        raise ValueError(
-            f"{type(self).__name__} does not support missing_as='unlabelled'. Use DM2LClassifier, "
-            "DM2LClassifierCV or MaskedRidgeClassifier."
-        )
+        what = f"{type(self).__name__} does not support missing_as='unlabelled'."
+        raise ValueError(f"{what} Use DM2LClassifier, DM2LClassifierCV or MaskedRidgeClassifier.")
 
     def _set_label_attributes(self, labels: LabelMatrix) -> None:
         self._labels = replace(labels, signs=labels.signs[:0].copy(), entries=None)

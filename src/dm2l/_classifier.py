@@ -69,8 +69,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
 
     where ``R_Omega`` keeps the observed entries, ``F_k`` are the scores of the rows whose label
     ``k`` is an observed positive, and ``F_C`` the scores of all rows with an observed positive. The
-    norms of ``F_k`` give rows that share a label scores of low rank (local shrinking). The norm of
-    ``F_C`` keeps the rank of all scores together high (global expanding).
+    norms of ``F_k`` lower the rank of the scores of rows that share a label (local shrinking). The
+    norm of ``F_C`` keeps the rank of all scores together high (global expanding).
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
 "precomputed"} or callable, default="linear"
         Kernel. "tanimoto" is for columns of 0 and 1. With "precomputed", ``X`` is the kernel
         matrix. A callable gets two arrays of rows and returns their kernel matrix, which must be
-        positive semi-definite.
+        positive semidefinite.
     gamma : {"scale", "auto"} or float, default="scale"
         Parameter of the rbf kernel (``1 / (2 sigma^2)`` of the paper), and of poly, sigmoid,
         laplacian and tanimoto. "scale" is ``1 / (n_features * X.var())`` and "auto" is
@@ -268,10 +268,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.coupling == "joint" and self.solver == "published":
-            raise ValueError(
-                "solver='published' does not support coupling='joint'. Use coupling='residual', or "
-                "another solver."
-            )
+            what = "solver='published' does not support coupling='joint'."
+            raise ValueError(f"{what} Use coupling='residual', or another solver.")
         check_choice("strategy", self.strategy, "auto", "memory", "statistics", "passes")
         if self.max_memory is not None:
             check_numbers(max_memory=self.max_memory, positive=True)
@@ -294,10 +292,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
                 f"approximation={self.approximation!r} needs {wanted}, got kernel={named!r}."
             )
         if self.solver == "published":
-            raise ValueError(
-                "solver='published' does not support approximation. Use approximation=None, or "
-                "another solver."
-            )
+            what = "solver='published' does not support approximation."
+            raise ValueError(f"{what} Use approximation=None, or another solver.")
 
     def fit(
         self,

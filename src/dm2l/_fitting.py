@@ -128,7 +128,7 @@ class Trainer:
 
     @property
     def needs_rows(self) -> str:
-        """Return why a fit needs all rows at once, or "" if it can use blocks of rows."""
+        """Return the reason why a fit needs all rows at once; "" if blocks of rows suffice."""
         if self.solver == "published":
             return "solver='published' needs all rows"
         if self.missing_as == "unlabelled":
@@ -374,7 +374,7 @@ class Trainer:
         return Workspace(feature_map, features, objective, pu)
 
     def ridge(self, variances: Any) -> float:
-        """Return alpha as a number; "scale" is computed from these variances of the features."""
+        """Return alpha as a number; "scale" is computed from the ``variances`` of the features."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
         if self.kernel == "linear":

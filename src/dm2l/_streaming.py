@@ -142,7 +142,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def fit_statistics(self, statistics: GramStatistics) -> Self:
         """Fit to sufficient statistics that were gathered before.
 
-        Names and coding of the labels of an earlier fit are kept if it had as many labels.
+        Names and coding of an earlier fit are kept if the number of labels is the same.
 
         Parameters
         ----------
@@ -183,10 +183,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         from dm2l.outofcore import GramStatistics
 
         if self._statistics is None:
-            raise AttributeError(
-                f"{type(self).__name__} has no statistics_. Call partial_fit, or fit with "
-                "strategy='statistics'."
-            )
+            what = f"{type(self).__name__} has no statistics_."
+            raise AttributeError(f"{what} Call partial_fit, or fit with strategy='statistics'.")
         return deepcopy(GramStatistics.from_state(self._statistics))
 
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:

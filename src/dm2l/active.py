@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
 from dm2l._classifier import DM2LClassifier
 from dm2l._utils.inputs import check_counts
@@ -25,7 +26,7 @@ class EntrySampling(BaseEstimator):
     Parameters
     ----------
     missing_label : scalar, default=np.nan
-        Value that marks a missing label. The default is that of scikit-activeml.
+        Value that marks a missing label. The default is the same as in scikit-activeml.
 
     See Also
     --------
@@ -96,12 +97,17 @@ class EntrySampling(BaseEstimator):
         labels = np.where(missing, np.nan, read.signs > 0)
         asked = missing if candidates is None else _mask(candidates, missing)
         if not asked.any():
-            raise ValueError("No entry can be queried. Pass missing entries in Y or candidates.")
+            text = "Y has no missing entry to query. Mark unknown labels by missing_label."
+            if candidates is not None:
+                text = "candidates has no entry to query. Pass missing entries, or candidates=None."
+            raise ValueError(text)
         model = DM2LClassifier(calibration="sigmoid", coupling="residual") if clf is None else clf
         if fit_clf:
             # In the first iterations of active learning, labels often lack an observed class.
             with warnings.catch_warnings(action="ignore", category=ConstantLabelWarning):
                 model = clone(model).fit(X, labels)
+        elif hasattr(model, "fit"):
+            check_is_fitted(model)
         if not hasattr(model, "_learnable") or not hasattr(model, "predict_proba"):
             raise ValueError(f"clf must be a DM2LClassifier or an AutoClassifier, got {model!r}.")
         values = answer_values(model, X, labels)
@@ -121,11 +127,12 @@ def _mask(candidates: Any, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         except IndexError as error:
             raise ValueError(f"candidates has a pair (row, label) outside Y: {error}.") from error
     else:
-        raise ValueError("candidates must be pairs of row and label, or a mask of the shape of Y.")
+        raise ValueError(
+            "candidates must be integer pairs (row, label) or a boolean mask of shape "
+            f"{missing.shape}, got an array of {given.dtype} with shape {given.shape}."
+        )
     if (mask & ~missing).any():
         i, k = np.argwhere(mask & ~missing)[0]
-        raise ValueError(
-            f"candidates contains row {i}, label {k}, which is observed in Y. Pass missing entries "
-            "only."
-        )
+        what = f"candidates contains row {i}, label {k}, which is observed in Y."
+        raise ValueError(f"{what} Pass missing entries only.")
     return mask

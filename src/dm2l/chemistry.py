@@ -50,7 +50,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
         Whether to add columns of 0 and 1 for frequent counts of 2, 3 and so on, so that the
         Tanimoto similarity of rows is the min-max similarity of their counts.
     salts : bool, default=True
-        Whether to include salts and solvents. False only keeps the largest fragment.
+        Whether to include salts and solvents. False keeps only the largest fragment.
 
     Examples
     --------

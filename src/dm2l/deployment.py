@@ -192,7 +192,7 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
 
 
 def _log_odds(graph: _Graph, X: str, model: Any) -> str:
-    """Add nodes for the log-odds of a ScoreClassifier; a NaN score gets those of the base rate."""
+    """Add nodes for the log-odds of a ScoreClassifier; NaN gives the log-odds of the base rate."""
     learnt, stack, c = model._learnable, model.stack_, len(model._learnable)
     places = np.arange(c) if model.columns is None else np.asarray(model.columns)
     S = graph("Gather", X, places.astype(np.int64), axis=1)

@@ -89,7 +89,7 @@ def _deal(T: Signs, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
 
 def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
     """Return a fold for each row that keeps groups of rows together; large groups come first."""
-    # The cost is that of _deal, where all rows form an additional stratum.
+    # The cost is defined as in _deal, where all rows form an additional stratum.
     member, size = _strata(T)
     number = np.unique(np.asarray(groups), return_inverse=True)[1]
     n_groups = int(number.max()) + 1
@@ -211,7 +211,7 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     def _split(self, X: Any, T: Signs) -> Iterator[Split]:
         self._check_n_splits(2)
         if not self.shuffle and self.random_state is not None:
-            raise ValueError("random_state requires shuffle=True. Pass shuffle=True, or omit it.")
+            raise ValueError("random_state requires shuffle=True. Pass both of them, or neither.")
         n, k = len(T), int(self.n_splits)
         if k > n:
             raise ValueError(
@@ -281,7 +281,7 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
         """Generate the row numbers of the training and test set of each split, in random order.
 
-        The arguments are those of :meth:`MultilabelKFold.split`.
+        The arguments are the same as in :meth:`MultilabelKFold.split`.
         """
         return self._split(X, self._signs(X, y, label_mask))
 
@@ -296,8 +296,8 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
         counts = range(2, min(n, max(20, min(64, n // n_test))) + 1)
         k = min(counts, key=lambda q: (round(np.abs(np.round(ends * q) / q - ends).sum(), 3), q))
         for _ in range(self.n_splits):
-            # Folds are exchangeable, because the first rows are placed at random. A fold of which
-            # only a part is in the test set is divided at random.
+            # Folds are exchangeable, because the first rows are placed at random. If the
+            # test set contains only a part of a fold, the part is drawn at random.
             rows = np.lexsort([rng.uniform(size=n), _deal(T, k, rng, shuffle=True)])
             test, train = rows[:n_test], rows[n_test : n_test + n_train]
             yield rng.permutation(train), rng.permutation(test)
@@ -380,8 +380,9 @@ def cross_val_decision(
     splits = [(np.asarray(train), np.asarray(test)) for train, test in splits]
     order = np.concatenate([test for _, test in splits])
     if not np.array_equal(np.sort(order), np.arange(n)):
+        what = f"The test sets of cv have {len(order)} rows ({len(np.unique(order))} distinct), but"
         raise ValueError(
-            "The test sets of cv must contain every row exactly once. For repeated random splits, "
+            f"{what} must contain each of the {n} rows exactly once. For repeated random splits, "
             "use sklearn.model_selection.cross_validate."
         )
     parts = Parallel(n_jobs=n_jobs)(

@@ -201,7 +201,7 @@ def unlabelled_probability(p: Floats, rate: Floats) -> Floats:
 
 
 def correct_scores(scores: Any, prior: Any) -> Any:
-    """Make p positive in scores ``2 p - 1``: below the prior pi, it is ``pi exp(p / pi - 1)``."""
+    """Correct scores ``2 p - 1``: a p below the prior pi becomes ``pi exp(p / pi - 1)`` > 0."""
     xp = arrays.namespace(scores)
     known = np.asarray(prior) > 0
     pi = arrays.asarray_like(np.where(known, prior, 1.0), scores)
@@ -243,7 +243,7 @@ class PrincipalComponents:
         return cls(U, w, centred.intercept)
 
     def smooth(self, S: Floats, labelled: Floats) -> tuple[Floats, Floats, Floats]:
-        """Smooth ``S`` with EM covariances; return the fit, its pull, and leave-one-out scores."""
+        """Smooth ``S`` by EM; return scores, :attr:`PUTargets.pull` and leave-one-out scores."""
         n, c = S.shape
         mean = S.mean(axis=0) if self.intercept else np.zeros(c)
         R = S - mean
@@ -325,7 +325,7 @@ class PUTargets:
     def of(
         cls, features: Features, signs: NDArray[Any], class_prior: Any = None, learnable: Any = ...
     ) -> Self:
-        """Fit to positives (+1), observed negatives (-1) and unlabelled entries (0)."""
+        """Estimate targets from signs: 1 for positives, -1 for negatives, 0 for unlabelled."""
         signs = np.sign(signs).astype(np.int8)
         labelled = (signs > 0).astype(np.float64)
         components = PrincipalComponents.of(features)
@@ -371,7 +371,7 @@ def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
 
 
 def _leave_one_out(R: Floats, Q: Floats) -> Floats:
-    """Return leave-one-out residuals of each column of R given the others; Q = inv(R'R + alpha)."""
+    """Return leave-one-out residuals of each column of R given the rest; Q = inv(R'R + alpha)."""
     RQ, own = R @ Q, np.diag(Q)
     leverage = (RQ * R).sum(axis=1)[:, None] - RQ**2 / own
     return RQ / own / (1 - leverage)
@@ -447,7 +447,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
         return _as_negatives(labels)
 
     def _keep_prior(self, prior: ClassPrior | None = None) -> None:
-        """Store the class priors of all labels, given those of the learnable labels."""
+        """Store the class priors of all labels, given the priors of the learnable labels."""
         prior = prior or ClassPrior(*np.zeros((3, 0)))
         found = prior.spread(self._learnable, self._constant)
         self.class_prior_, self.class_prior_error_, self._label_frequency = found

@@ -171,8 +171,8 @@ def simulate_truncated(
     k : int
         Maximum number of positives of a row.
     order : {"random", "popularity"} or array-like of shape (c,) or (n, c), default="random"
-        Which positives of a row are kept: random ones, those of the most frequent labels, or those
-        with the highest numbers in ``order``. Ties are broken at random.
+        Which positives of a row are kept: random positives, positives of the most frequent labels,
+        or positives with the highest numbers in ``order``. Ties are broken at random.
 
     Examples
     --------
@@ -217,8 +217,10 @@ def infer_skipped_negatives(Y: Any, order: Any) -> Any:
     """
     T, _ = _signs_and_keys(Y, 0)
     listed = np.broadcast_to(np.asarray(order), T.shape)
-    if not np.array_equal(np.sort(listed, axis=1), np.tile(np.arange(T.shape[1]), (len(T), 1))):
-        raise ValueError(f"order must contain each number from 0 to {T.shape[1] - 1} once.")
+    wrong = listed[(np.sort(listed, axis=1) != np.arange(T.shape[1])).any(axis=1)]
+    if len(wrong):
+        what = f"order must contain each column number from 0 to {T.shape[1] - 1} once"
+        raise ValueError(f"{what}, got {wrong[0]}.")
     place = np.argsort(listed, axis=1)
     last = np.where(T > 0, place, -1).max(axis=1, keepdims=True)
     signs = np.where(T > 0, 1, np.where(place < last, -1, 0)).astype(np.int8)

@@ -493,7 +493,7 @@ no_kernel = {
 @anywhere
 @pytest.mark.parametrize("name", no_kernel)
 def test_a_matrix_that_is_not_positive_semi_definite_is_refused(place, name):
-    with pytest.raises(ValueError, match="positive semi-definite"):
+    with pytest.raises(ValueError, match="positive semidefinite"):
         kernel_factor(put(no_kernel[name], place))
 
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dm2l import DM2LClassifier, DM2LClassifierCV
 
-# Without "sigmoid", which is not positive semi-definite and refused for that.
+# Without "sigmoid", which is not positive semidefinite and refused for that.
 KERNELS = ["linear", "rbf", "laplacian", "poly", "cosine", "tanimoto"]
 INPUTS = {
     "zero columns": lambda rng, n: np.zeros((n, 2)),

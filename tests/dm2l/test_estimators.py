@@ -1065,7 +1065,7 @@ def test_a_precomputed_kernel_of_other_training_rows_is_refused(split):
 
 def test_a_matrix_that_is_no_kernel_is_refused_with_the_reason(split):
     _, Y, _, _ = split
-    with pytest.raises(ValueError, match="positive semi-definite"):
+    with pytest.raises(ValueError, match="positive semidefinite"):
         DM2LClassifier(kernel="precomputed").fit(np.ones((70, 70)) - 2 * np.eye(70), Y)
 
 

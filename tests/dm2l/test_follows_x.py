@@ -499,9 +499,9 @@ def test_a_warm_start_on_another_library_fits_all_the_same(kernel, places):
 def test_inputs_that_live_elsewhere_are_refused_with_both_homes_named(kernel, method, place):
     (model, there, _), (numpy_model, X, Y) = fitted(kernel, place), fitted(kernel, "numpy")
     library = {"torch": "torch on cpu"}.get(place, "array_api_strict on ")
-    with pytest.raises(ValueError, match=f"fitted to arrays of {library}.*X is one of numpy"):
+    with pytest.raises(ValueError, match=f"fitted to arrays of {library}.*X is from numpy"):
         getattr(model, method)(X)
-    message = f"fitted to arrays of numpy, but X is one of {library}"
+    message = f"fitted to arrays of numpy, but X is from {library}"
     with pytest.raises(ValueError, match=message):
         getattr(numpy_model, method)(there)
     with pytest.raises(ValueError, match=message):

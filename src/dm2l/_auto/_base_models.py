@@ -121,7 +121,7 @@ class TimeBudget:
         return min(max(found, 0.0), max(self.limit - self.passed, 0.0))
 
     def allows(self, seconds: float) -> bool:
-        """Return whether the time limit allows this many more seconds and the reserved work."""
+        """Return whether ``seconds`` more and the reserved work fit into the time limit."""
         # The first candidate is small and not typical, so a tenth of the plan is added to the work.
         known = 0.1 * self.planned
         pace = (self.passed + known) / (self._done + known) if known else 1.0
@@ -141,7 +141,7 @@ class TimeBudget:
             self._report(told)
 
     def after_label(self, line: str, stops: bool, done: int, of: int) -> None:
-        """Report the number of fitted labels every few seconds; check the limit if ``stops``."""
+        """Report the progress every few seconds, and check the time limit if ``stops``."""
         self.part = done / of
         if done < of and self.passed >= self._reported + SILENCE:
             self.report(f"{line}, label {done} of {of}")
@@ -228,7 +228,7 @@ class EnsembleContext:
         return X, labels, cv if len(cv) > 1 else few
 
     def fit_to_all_rows(self, tried: list["BaseModel"], keep: Bools) -> dict[int, Exception]:
-        """Fit the first model and those in ``keep`` to all rows; return errors by position."""
+        """Fit the first model and the models in ``keep`` to all rows; return errors by position."""
         failed: dict[int, Exception] = {}
         for place in np.flatnonzero(keep | (np.arange(len(keep)) == 0)):
             try:
@@ -440,7 +440,7 @@ def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
 def _tuned(
     context: EnsembleContext, sample: Sample, found: DM2LClassifierCV, exact: bool = True
 ) -> BaseModel:
-    """Return the kernel model with the selected alpha; with few labels, it has norms, too."""
+    """Return the kernel model with the selected alpha, and with norms if labels are few."""
     n, c = context.T.shape
     if c <= context.effort.labels:
         found = choose(sample, found.kernel, ridge=found)
@@ -539,7 +539,7 @@ def user_candidates(models: Any, learnable: Bools, n_jobs: int | None) -> list[C
             raise TypeError(f"models must be a list of pairs (name, estimator), got {pair!r}.")
         name, estimator = pair
         if name in _NAMES or name.endswith(" kernel") or name in found:
-            raise ValueError(f"models has the name {name!r} of another model. Pass another name.")
+            raise ValueError(f"Two models have the name {name!r}. Pass another name in models.")
         make = partial(_of_user, name, estimator, learnable, n_jobs)
         found[name] = Candidate(name, 0.0, 0.0, make)
     return list(found.values())

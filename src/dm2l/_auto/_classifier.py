@@ -41,15 +41,15 @@ class AutoClassifier(MissingLabelClassifier):
 
     Linear and kernel DM2L models, forests and boosted trees are fitted in folds. Their out-of-fold
     scores are calibrated and added with non-negative weights, which calibrates
-    :meth:`predict_proba`. The residuals give the label correlations for :meth:`complete`.
+    :meth:`predict_proba`. Label correlations for :meth:`complete` are estimated from residuals.
 
     Parameters
     ----------
     effort : {"quick", "normal", "best"}, default="normal"
         "quick" fits the linear model and one kernel model; "normal" adds trees, and takes about 5
         minutes on two cores for 10,000 rows and 30 labels, less for smaller data; "best" tries more
-        kernels and uses more rows and trees. Wide sparse data, such as TF-IDF of texts, get
-        logistic regression instead of trees.
+        kernels and uses more rows and trees. For wide sparse data, such as TF-IDF of texts,
+        logistic regression replaces trees.
     time_limit : float, default=None
         Time limit in seconds. Models that would exceed it are left out, except the linear model.
     max_memory : float, default=None
@@ -59,8 +59,8 @@ class AutoClassifier(MissingLabelClassifier):
     models : list of (str, estimator), default=None
         Further base models by name, which are cross-fitted on the columns of ``X``; see
         :doc:`/guide/own-models`. An estimator of another library is fitted once per label, to
-        the rows where the label is observed. :class:`dm2l.ScoreClassifier` adds out-of-fold scores
-        that are stored in its ``columns`` of ``X``.
+        the rows where the label is observed. A :class:`dm2l.ScoreClassifier` adds out-of-fold
+        scores, which ``X`` contains in the ``columns`` of the ScoreClassifier.
     coupling : {"residual", None}, default="residual"
         Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
     rules : LabelRules, default=None
@@ -241,7 +241,7 @@ class AutoClassifier(MissingLabelClassifier):
         return FitResult(leave_one_out_scores=mask.spread(unseen), out_of_fold=True)
 
     def _fit_ensemble(self, context: EnsembleContext) -> tuple[Floats, Bools]:
-        """Fit base models and stack; return out-of-fold log-odds, and a mask of scored entries."""
+        """Fit models and their stack; return out-of-fold log-odds, and a mask of their entries."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
         budget.planned += stacking + correlating
@@ -290,7 +290,7 @@ class AutoClassifier(MissingLabelClassifier):
     def _column_weights(self, X: Any) -> Floats:
         """Return the change (c, d) of the linear score per standard deviation of each column."""
         # A categorical column has the effect of the category with the largest effect. Labels that
-        # could not be learnt have the effect 0.
+        # could not be learned have the effect 0.
         X = self._check_X(X)
         F = self._features.transform(X)
         slopes = to_numpy(self.models_["linear"].coef_) * np.sqrt(column_variances(F))
@@ -311,7 +311,7 @@ class AutoClassifier(MissingLabelClassifier):
         return own if rows is None else rows.hold_out(X, labels.signs, own)
 
     def _repr_html_inner(self) -> str:
-        """Return scikit-learn's diagram; after fit, with the leaderboard and the label quality."""
+        """Return scikit-learn's diagram, with the leaderboard and label quality after a fit."""
         diagram = super()._repr_html_inner()
         board = getattr(self, "leaderboard_", {})
         if "weight" not in board:

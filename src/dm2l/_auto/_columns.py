@@ -95,10 +95,8 @@ def _places(chosen: Any, names: list[Any]) -> set[int]:
     places = {name: j for j, name in enumerate(names)} | dict(enumerate(range(len(names))))
     missing = [value for value in chosen.tolist() if value not in places]
     if missing:
-        raise ValueError(
-            f"categorical_features contains {missing[0]!r}, which is not a column of X. Pass names "
-            "or positions of columns."
-        )
+        what = f"categorical_features contains {missing[0]!r}, which is not a column of X."
+        raise ValueError(f"{what} Pass names or positions of columns.")
     return {places[value] for value in chosen.tolist()}
 
 

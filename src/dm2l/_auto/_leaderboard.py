@@ -176,7 +176,7 @@ def _mean_loss(known: Bools, loss: Floats) -> Interval:
 
 
 def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
-    """Return the prediction interval for as many new rows as a fold has."""
+    """Return the prediction interval of a mean for as many new rows as a fold has."""
     # With K folds and variance v of the mean, the difference to the mean of new rows has variance
     # v (1 + K + K / (K - 1)). The last term is due to shared training rows (Nadeau and Bengio).
     half = max(found.mean - found.low, found.high - found.mean)
@@ -283,7 +283,7 @@ def _helps(
 def weigh(
     board: Board, context: EnsembleContext, scores: Floats, shares: Bools
 ) -> tuple[Floats, Floats | None]:
-    """Add the quality to the leaderboard; return log-odds of the stack and its weight prior."""
+    """Add model quality to the leaderboard; return the stack's log-odds and weight prior."""
     T, fold, weights, m = context.T, context.fold, context.weights, len(scores)
     eta, prior = cross_fitted(scores, T, shares, fold, weights), None
     losses = []

@@ -25,8 +25,8 @@ QUANTILES = 1000  # maximum number of stored ranks of a label's scores, with sca
 # Penalty on weights of other labels' scores (benchmarks/foreign_scores.py), and tolerance of
 # the log-likelihood of a label.
 PENALTY, TOL = 2.0, 1e-9
-# fit warns from this ratio, if its logarithm exceeds this many standard errors. FEWEST: minimum
-# number of known and of missing entries of a label (benchmarks/in_sample.py).
+# fit warns if the uncertainty ratio is at least RATIO and its logarithm exceeds ERRORS standard
+# errors. A label needs FEWEST known and FEWEST missing entries (benchmarks/in_sample.py).
 RATIO, ERRORS, FEWEST = 1.6, 2.5, 20
 
 
@@ -35,14 +35,14 @@ class ScoreClassifier(MissingLabelClassifier):
     r"""Classifier whose inputs are the out-of-fold scores of another model.
 
     The scores of each label are calibrated, with slopes shrunk to a common slope. A penalized
-    logistic regression adds the calibrated scores of the other labels. The residuals give the
-    label correlation for :meth:`complete` and :meth:`find_label_errors`.
+    logistic regression adds the calibrated scores of the other labels. Label correlations for
+    :meth:`complete` and :meth:`find_label_errors` are estimated from the residuals.
 
     Parameters
     ----------
     scale : {"auto", "probability", "logit", "rank"}, default="auto"
         Type of the scores: probabilities; logits or any other numbers that increase with the
-        probability; or ranks, of which only the order is used. "auto" reads scores that are all
+        probability; or ranks (only their order is used). "auto" reads scores that are all
         from 0 to 1 as probabilities, and others as logits.
     columns : array-like of int, default=None
         Positions of the scores in ``X``, one for each label. None means all columns.
@@ -52,7 +52,7 @@ class ScoreClassifier(MissingLabelClassifier):
     Attributes
     ----------
     scale_ : str
-        The scale of the scores, which "auto" detects.
+        The given or, with "auto", the detected scale of the scores.
     stack_ : Stack
         Calibration of the scores.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_
@@ -110,10 +110,8 @@ class ScoreClassifier(MissingLabelClassifier):
         X, labels = super()._read(*data)
         n_scores, n_labels = self._given(X).shape[1], labels.signs.shape[1]
         if n_scores != n_labels:
-            raise ValueError(
-                f"X has {n_scores} columns of scores, but y has {n_labels} labels. Pass one column "
-                "for each label, in the order of y."
-            )
+            what = f"X has {n_scores} columns of scores, but y has {n_labels} labels."
+            raise ValueError(f"{what} Pass one column for each label, in the order of y.")
         names = list(getattr(self, "feature_names_in_", ()))
         named = [] if labels.names is None else list(map(str, labels.names))
         if names != named and sorted(names) == sorted(named):
@@ -210,7 +208,7 @@ class ScoreClassifier(MissingLabelClassifier):
 
 
 def uncertainty_ratio(T: Signs, P: Floats) -> tuple[float, float]:
-    """Return the ratio of mean ``p (1 - p)``, missing to known, and the error of its log."""
+    """Return mean ``p (1 - p)`` of missing over known entries, and the error of its log."""
     # Out-of-fold probabilities are equally uncertain for missing and known entries. In-sample
     # scores separate the known classes, so calibration makes only known entries certain.
     parts = [(T == 0) & np.isfinite(P), (T != 0) & np.isfinite(P)]

@@ -148,7 +148,7 @@ def _calibrated(Z: Floats, offset: Floats, slope: Floats, variance: Floats) -> F
 
 
 class ShrunkWeights(NamedTuple):
-    """Fit weights (m, c), intercepts (c,), common weights (m,) and variances of weights."""
+    """Fitted weights (m, c), intercepts (c,), common weights (m,), variances of weights."""
 
     own: Floats
     intercept: Floats

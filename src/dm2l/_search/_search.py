@@ -51,9 +51,9 @@ class DM2LClassifierCV(DM2LParameters):
         Ridge penalties to try. By default, 1/30, 1/10, 1/3, 1 and 3; for the linear model, these
         numbers times the value of ``alpha="scale"``.
     gammas : sequence of float or "scale", default=None
-        Kernel parameters to try. By default, "scale". Linear and precomputed kernels ignore them.
+        Kernel parameters to try. By default, "scale". Ignored for linear and precomputed kernels.
     kernel, degree, coef0, approximation, n_components, fit_intercept, discriminant, max_iter, tol
-        As in :class:`DM2LClassifier`; ``max_iter`` and ``tol`` are those of the final fit.
+        As in :class:`DM2LClassifier`; ``max_iter`` and ``tol`` apply to the final fit.
     search_tol : float, default=1e-3
         Relative tolerance of the objective for fits during the search.
     search_iter : int, default=5
@@ -132,7 +132,7 @@ verbose
             raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
 
     def _model(self, params: dict[str, Any], **others: Any) -> DM2LClassifier:
-        """Return a DM2LClassifier with these hyperparameters of the grid."""
+        """Return a DM2LClassifier with ``params`` and the parameters of the search."""
         shared = {field.name: getattr(self, field.name) for field in fields(DM2LParameters)}
         return DM2LClassifier(**(shared | {"verbose": 0} | params | others))
 
@@ -161,10 +161,8 @@ verbose
         T = labels.signs
         n_rows = int((T != 0).any(axis=1).sum())
         if n_rows < 2:
-            raise ValueError(
-                f"A search needs at least 2 rows with observed labels, got n_samples={n_rows}. Use "
-                "DM2LClassifier to fit without a search."
-            )
+            what = f"A search needs at least 2 rows with observed labels, got n_samples={n_rows}."
+            raise ValueError(f"{what} Use DM2LClassifier to fit without a search.")
         folds = label_folds(self.cv, X, T)
         lambdas = [float(v) for v in (LAMBDAS if self.lambda_ds is None else self.lambda_ds)]
         if self.alphas is not None:
@@ -258,10 +256,8 @@ verbose
                 )
             defined = np.zeros_like(table)  # with constant labels, all candidates are equally good
         if np.isnan(defined).any(axis=1).all():
-            raise ValueError(
-                f"scoring={self.scoring!r} is NaN on some folds for every candidate. Use a metric "
-                "whose definition on a fold does not depend on the scores."
-            )
+            what = f"scoring={self.scoring!r} is NaN on some folds for every candidate."
+            raise ValueError(f"{what} Use a metric that is defined for all scores.")
         mean = defined.mean(axis=1)  # a candidate with NaN on a fold ranks last
         losses = np.where(np.isnan(mean), np.inf, -mean)
         results: dict[str, Any] = {"params": grid}

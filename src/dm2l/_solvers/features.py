@@ -1,4 +1,4 @@
-"""Features, of which scores are linear functions; feature maps; the default alpha.
+"""Features and feature maps of linear and kernel models, and the default alpha.
 
 Scores are ``F = Phi W + 1 b'``. For a linear model, ``Phi`` is ``X``. For a kernel model, it is a
 factor of the kernel matrix, ``K = Phi Phi'``. Then ``||W||_F^2 = tr(A'KA)``, and the kernel

@@ -114,7 +114,7 @@ class KernelPreconditioner(Preconditioner):
         M = add_diagonal(M, xp.full_like(M[:, 0], self.alpha))
         R = cholesky(M, overwrite=True)
         if R is None:
-            what = "The kernel matrix is not positive semi-definite."
+            what = "The kernel matrix is not positive semidefinite."
             remedy = "Use a valid kernel, or add a small constant to its diagonal."
             raise np.linalg.LinAlgError(f"{what} {remedy}")
         self._R, self._inverse = R, invert_triangular(R) if is_non_numpy(R) else None

@@ -127,7 +127,7 @@ def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
     # If K may not be positive definite, pivoted Cholesky replaces plain Cholesky. It ends at a
     # pivot below tol times the first pivot.
     xp = array_namespace(K)
-    # A float32 kernel matrix is positive semi-definite only up to rounding.
+    # A float32 kernel matrix is positive semidefinite only up to rounding.
     noise = float(xp.finfo(K.dtype).eps) if xp.isdtype(K.dtype, "real floating") else 0.0
     tol = max(tol, 10 * noise)
     K = float64(K)
@@ -159,7 +159,7 @@ def check_diagonal(lowest: float, largest: float, noise: float, n_pivots: int = 
     """Raise an error if a diagonal shows that the kernel matrix is not positive semidefinite."""
     if not largest > 0:
         raise ValueError(
-            "The kernel matrix is not positive semi-definite: it has no positive diagonal entry "
+            "The kernel matrix is not positive semidefinite: it has no positive diagonal entry "
             f"(largest: {largest}). Use a valid kernel."
         )
     if lowest < -max(1e-6, 1e4 * noise) * largest:
@@ -215,8 +215,8 @@ def _pivoted(
 
 
 def indefinite(n_pivots: int, residual: float) -> ValueError:
-    """Return the error for a kernel matrix that is not positive semi-definite."""
+    """Return the error for a kernel matrix that is not positive semidefinite."""
     return ValueError(
-        f"The kernel matrix is not positive semi-definite: after {n_pivots} pivots, an entry "
+        f"The kernel matrix is not positive semidefinite: after {n_pivots} pivots, an entry "
         f"differs by {residual:.2g}. Use a valid kernel, or add a small constant to its diagonal."
     )

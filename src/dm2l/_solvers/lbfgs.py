@@ -51,8 +51,8 @@ def solve_lbfgs(
     known: Known | None = None,
 ) -> Solution:
     """Minimize the objective by L-BFGS in ``V = R'W``, with decreasing smoothing."""
-    # In these variables, the Hessian of loss and ridge is near the identity and that of the norms
-    # near I (x) lambda_d Q / rho, where Q is the mean curvature of a row. L-BFGS starts
+    # In these variables, the Hessian of loss and ridge is near the identity, and the Hessian of the
+    # norms is near I (x) lambda_d Q / rho, where Q is the mean curvature of a row. L-BFGS starts
     # from their sum. The solver stops when the sum of predicted gains is below tol. (scipy's
     # L-BFGS takes no initial Hessian.) ``evaluate`` replaces the method of the problem.
     descent = _Descent(problem, preconditioner, evaluate or problem.evaluate, report)
@@ -63,8 +63,8 @@ def solve_lbfgs(
         ladder = ladder[-1:]
     if known is not None and known.smoothing != ladder[0]:
         known = None
-    # Start at the best multiple t of V, because weights for a smaller lambda_d, such as those of
-    # ridge, are too large. Along t V, the objective is J(0) - t p + t^2 q/2, and p includes the
+    # Start at the best multiple t of V, because weights for a smaller lambda_d, such as ridge
+    # weights, are too large. Along t V, the objective is J(0) - t p + t^2 q/2, and p includes the
     # nuclear norms. Value and slope at V determine t.
     V = problem.xp.astype(V, problem.xp.float64)
     start = descent.evaluate(V, ladder[0], curvature=True, known=known)
@@ -244,7 +244,7 @@ class _Descent:
         return self.evaluate(point.V, mu, curvature=True)
 
     def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
-        """Run an iteration, again without L-BFGS memory if it fails; None if no step improves."""
+        """Return the next point, retrying without L-BFGS memory; None if both attempts fail."""
         curvature = self.n_iter % REFRESH == REFRESH - 1
         while True:
             following = self._search(point, direction, slope, mu, curvature) if slope < 0 else None
@@ -260,7 +260,7 @@ class _Descent:
     def _search(
         self, point: _Point, direction: Any, slope: float, mu: float, curvature: bool
     ) -> _Point | None:
-        """Shorten the step by quadratic interpolation until it gains enough."""
+        """Shorten the step by quadratic interpolation until the objective falls enough."""
         step = min(1.0, LENGTHENING * self.length)
         for _ in range(SHORTENINGS):
             trial = self.evaluate(point.V + step * direction, mu, curvature)

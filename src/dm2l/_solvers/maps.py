@@ -267,8 +267,8 @@ def pivoted_cholesky(
 def _accept(
     H: Floats, diagonal: Floats, order: NDArray[np.intp], uniforms: Floats, limit: int, floor: float
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Return accepted candidates as rows of ``H``, and the Cholesky factor of ``H`` for them."""
-    # ``order`` may repeat a candidate. ``diagonal`` equals that of H, but is more precise.
+    """Return row numbers of accepted candidates, and the Cholesky factor of their block."""
+    # ``order`` may repeat a candidate. ``diagonal`` is the diagonal of H, but more precise.
     left = diagonal.copy()
     L = np.zeros((len(H), min(limit, len(H))))
     chosen: list[int] = []

@@ -91,7 +91,7 @@ class SmoothNorm:
     def of_gram(
         self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
     ) -> Evaluation:
-        """Return the sum of the norms for Gram matrices ``S``; the gradient is a factor."""
+        """Return the sum of the norms; multiplying ``Z`` by ``gradient`` gives the gradient."""
         norm, _, vectors, roots = self._norm(S, ranks)
         if not curvature:
             return norm
@@ -119,9 +119,9 @@ class SmoothNorm:
         return norm, eigenvalues, vectors, roots
 
     def _pairs(self, roots: Any, heights: Any) -> tuple[Any, Any]:
-        """Return ``sum_i 1/(s_i + s_j)`` over all rows, and the number of spare rows.
+        """Return ``sum_i 1/(s_i + s_j)`` over all rows, and the number of excess rows.
 
-        Spare rows, which are rows in excess of the number of singular values, have the value mu.
+        Rows in excess of the number of singular values have the value mu.
         """
         xp = array_namespace(roots)
         if not isinstance(heights, float):

@@ -32,7 +32,7 @@ from dm2l._utils.files import available_memory
 Index = NDArray[np.intp]
 # Memory is checked if a sparse X has more columns than this; a column with 3 labels takes 200 B.
 WIDE, BYTES_PER_COLUMN = 2**22, 200
-# Sums of squares of such values do not overflow; in float64, nor do products of two such sums.
+# Sums of squares of smaller values do not overflow, in float64 even products of two such sums.
 LARGEST = {"float64": 1e75, "float32": 1e15}
 
 
@@ -52,7 +52,7 @@ def device_name(array: Any) -> str:
 
 
 def namespace(array: Any) -> Any:
-    """Return the array namespace of a dense array, or that of numpy for a sparse matrix."""
+    """Return the array namespace of a dense array, or numpy's namespace for a sparse matrix."""
     plain = type(array) is np.ndarray or sp.issparse(array)
     return numpy_namespace if plain else array_namespace(array)
 
@@ -155,7 +155,7 @@ def _check_columns(X: Any) -> None:
     if needed > free:
         used = len(np.unique(X.indices))
         raise ValueError(
-            f"X has {n_columns} columns, of which {used} have an entry. Weights for all columns "
+            f"Only {used} of the {n_columns} columns of X have entries. Weights for all columns "
             f"take about {needed / 2**30:.3g} GiB of memory; {free / 2**30:.3g} GiB are free. "
             "Leave out columns without entries: X[:, numpy.unique(X.indices)]."
         )

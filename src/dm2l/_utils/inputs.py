@@ -35,7 +35,7 @@ def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
         check_magnitude(X, getattr(model, "feature_names_in_", None))
         model._home = device_name(X)
     elif device_name(X) != model._home:
-        what = f"The model was fitted to arrays of {model._home}, but X is one of {device_name(X)}."
+        what = f"The model was fitted to arrays of {model._home}, but X is from {device_name(X)}."
         raise ValueError(f"{what} Move X to the device of the model, or fit a new model.")
     return X
 
@@ -54,7 +54,9 @@ def _check_non_numpy(model: Any, X: Any, *, reset: bool) -> Any:
             raise ValueError("Complex data not supported. Pass real numbers, such as X.real.")
         X = xp.astype(X, xp.float64)
     if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError("Input X contains NaN or infinity; impute or drop such values.")
+        row, column = np.argwhere(~np.isfinite(to_numpy(X)))[0]
+        what = f"Input X contains NaN or infinity, for example in row {row}, column {column}."
+        raise ValueError(f"{what} Impute or drop such values.")
     return validate_data(model, X, reset=reset, skip_check_array=True)
 
 
@@ -106,8 +108,9 @@ def check_rows(X: Any) -> None:
     if isinstance(kind, np.dtype) and kind.kind == "V":
         fields = f" with the fields {', '.join(map(repr, kind.names))}" if kind.names else ""
         raise TypeError(
-            f"X is an array of records{fields}. Pass a data frame, pandas.DataFrame(X), or "
-            "numpy.lib.recfunctions.structured_to_unstructured(X)."
+            f"X is a structured array{fields}, but must be a 2-D array of numbers. Pass a data "
+            "frame (pandas.DataFrame(X)) or a plain array "
+            "(numpy.lib.recfunctions.structured_to_unstructured(X))."
         )
     objects = isinstance(X, np.ndarray) and X.dtype.hasobject and X.ndim == 1
     if not objects and not isinstance(X, (list, tuple)):

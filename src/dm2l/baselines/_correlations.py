@@ -180,7 +180,7 @@ class LSMLClassifier(CorrelationBaseline):
     max_iter : int, default=30
         Maximum number of iterations.
     tol : float, default=0.01
-        Iterations stop when the relative change of the objective is at most this.
+        Iterations stop when the relative change of the objective is at most this value.
     fit_intercept, threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 
@@ -335,7 +335,7 @@ class MLLRCClassifier(CorrelationBaseline):
     max_iter : int, default=1000
         Maximum number of proximal steps.
     tol : float, default=1e-5
-        Iterations stop when the objective exceeds its minimum by at most this, relatively.
+        Iterations stop when the objective exceeds its minimum by at most this share.
     fit_intercept, threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 

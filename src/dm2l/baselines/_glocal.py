@@ -153,7 +153,7 @@ class Glocal:
     def step_Z(self, m: int, U: Array, W: Array, Z: list[Array], n_steps: int = STEPS) -> Array:
         """Take projected gradient steps for ``Z_m`` that never raise the objective."""
         # With C = U B_m U' and D the diagonal of its absolute row sums, D - C is positive
-        # semi-definite. Normalizing the rows of (D - C) Z therefore never raises the objective.
+        # semidefinite. Normalizing the rows of (D - C) Z therefore never raises the objective.
         half = self._middles(W, Z)[m] @ U.T
         rows = range(0, len(U), 1000)
         bound = np.concatenate([np.abs(U[i : i + 1000] @ half).sum(axis=1) for i in rows])[:, None]
@@ -206,7 +206,7 @@ class GLOCALClassifier(IterativeBaseline):
     max_iter : int, default=15
         Maximum number of rounds of each phase: first without, then with label correlations.
     tol : float, default=1e-3
-        Iterations stop when the relative decrease of the objective in a round is at most this.
+        Iterations stop when a round reduces the objective by at most this share.
     random_state : int, RandomState or None, default=None
         Seed of the random start and of the groups.
     fit_intercept, threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose

@@ -192,8 +192,8 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
         Whether scores have an intercept, which is not penalized.
     solver : {"auto", "direct", "cg", "dual"}, default="auto"
         "direct" factorizes a matrix. "cg" uses conjugate gradients up to a relative gradient of
-        1e-10. "auto" is the cheaper of the two. "dual" is for a sparse ``X`` with many columns,
-        such as words: it solves for one unknown per row up to a relative residual of 1e-3.
+        1e-10. "auto" is the cheaper of "direct" and "cg". "dual" is for a sparse ``X`` with many
+        columns, such as words: it solves for one unknown per row up to a relative residual of 1e-3.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as, class_prior
         As in :class:`dm2l.DM2LClassifier`.
 

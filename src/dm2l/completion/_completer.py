@@ -239,7 +239,7 @@ class LabelCompleter:
         if scores is not None:
             known, digests = np.where(learnable, T, 0), row_digests(X)
             # Rows are ordered by content, so that their order in ``X`` does not matter. Rows of a
-            # kernel matrix cannot be ordered so, because its columns also depend on their order.
+            # kernel matrix cannot be ordered, because its columns also depend on the order.
             keys = row_digests(known), row_keys(digests, known)
             order = None if pairwise else np.lexsort(keys)
             overfit = overfits(X, T, scores, own_scores, order)
@@ -307,7 +307,7 @@ class LabelCompleter:
         max_error_rate: Any = None,
         open_: Mask | bool = True,
     ) -> Imputation:
-        """Impute from features and known labels; outside of ``open_``, only from features."""
+        """Impute from features and known labels, or only from features where not ``open_``."""
         logic: Any = None if self.rules is None else self.rules._logic
         closed, against = (T, np.zeros(len(T), bool)) if logic is None else logic.propagate(T)
         missing, implied = (closed == 0) & open_, (closed != 0) & (T == 0)
@@ -343,7 +343,7 @@ class LabelCompleter:
     def _impute(
         self, X: Any, T: Signs, open_: Mask, scores: Floats, probabilities: Any, bounded: bool
     ) -> Imputation:
-        """Return an imputation that ignores the rules, outside of ``open_`` only from features."""
+        """Impute without rules, and only from features where not ``open_``."""
         learnt, correlation = self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and not bounded):
             p = self.probabilities(scores) if probabilities is None else probabilities
@@ -367,7 +367,7 @@ class LabelCompleter:
     def find_label_errors(
         self, T: Signs, scores: Floats, *, refit: bool, together: Sequence[list[int]] = ()
     ) -> LabelErrors:
-        """Find suspected label errors; the labels ``together`` are predicted from features only."""
+        """Find suspected label errors; labels in ``together`` are predicted from features only."""
         given, scored = T, np.isfinite(scores)
         T, scores = np.where(self.learnable & scored, T, 0), np.where(scored, scores, 0.0)
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
@@ -417,7 +417,7 @@ class CompletionMixin:
         max_error_rate : float or (float, float), default=None
             Fill as many missing labels as possible while the expected error rate is at most this
             value among labels filled with yes, and among labels filled with no. A pair sets both.
-            Labels with enough known entries are bounded one by one, all others together. Requires
+            Labels with many known entries have their own bounds; other labels share one. Requires
             ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
             Whether to also return the numbers of labels that were filled.
@@ -488,8 +488,7 @@ class CompletionMixin:
         Returns
         -------
         LabelErrors
-            All observed (or unlabelled) entries of learnable labels, the most probable error
-            first.
+            All observed (or unlabelled) entries of learnable labels, the most probable error first.
         """
         T, scores, trained = self._held_out_labels(X, y, label_mask)
         return self._completer.find_label_errors(T, scores, refit=trained)
@@ -509,12 +508,10 @@ class CompletionMixin:
         return labels.signs, scores, bool(trained.any())
 
     def _parse_like(self: Any, X: Any, y: Any, label_mask: Any, method: str) -> LabelMatrix:
-        """Read the labels of new rows, whose columns must equal those of the training labels."""
+        """Read the labels of new rows, which must have the columns of the training labels."""
         if self._labels.kind != "multilabel":
-            raise ValueError(
-                f"{method} needs a label matrix, but the model was fitted to a 1-D y. Fit it to "
-                "y.reshape(-1, 1)."
-            )
+            what = f"{method} needs a label matrix, but the model was fitted to a 1-D y."
+            raise ValueError(f"{what} Fit it to y.reshape(-1, 1).")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         n_features = getattr(self, "n_features_in_", None)
         return parse_new_rows(X, y, self._labels, n_features, label_mask=label_mask, **marks)

@@ -122,7 +122,7 @@ class LabelCorrelation:
         return mean, np.where(apart, expit(self.combiner.alone(T, F)), p) if apart.any() else p
 
     def for_training_rows(self, T: Signs, F: Floats, own: Floats) -> Self:
-        """Estimate ``added`` from held-out scores ``F`` and scores ``own`` of the fitted model."""
+        """Return a copy with ``added`` estimated from held-out ``F`` and model scores ``own``."""
         # The model was fitted to these rows and to more rows than the models of the folds. At
         # missing entries, its scores therefore contain part of the shift by known labels. This
         # part is the slope of score differences on shifts, and needs no labels.
@@ -152,8 +152,8 @@ class LabelCorrelation:
 class Combiner:
     """Logistic model of each label on its scores and the signs of the row's other labels."""
 
-    # The weights of scores are shrunk to those of one model for all labels. Signs are not used
-    # if labels=False or with more than 2,000 labels. All methods take three ``inputs`` (n, c):
+    # The weights of scores are shrunk to the weights of one model for all labels. Signs are not
+    # used if labels=False or with more than 2,000 labels. All methods take three ``inputs`` (n, c):
     # the scores from the features, conditional means and conditional variances of entries that are
     # treated as missing (docs/research/imputing.md).
 
@@ -432,8 +432,8 @@ def _error(p: Floats) -> Floats:
 def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
     """Return the ratio of observed to expected gains of annotations, clipped to [0, 1]."""
     # Label correlation is fitted to half of the rows. Known entries of the other half are treated
-    # as missing and then revealed. Gains are compared where the 5 % highest are expected, because
-    # the largest gains are overestimated most.
+    # as missing and then revealed. Only the 5 % highest expected gains are compared, because they
+    # are overestimated most.
     rng = np.random.default_rng(0)
     rows = rng.permutation(np.flatnonzero((T != 0).sum(axis=1) > 1))[:MOST_ROWS]
     found = []
@@ -453,7 +453,7 @@ def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
 def _asked_again(
     correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Return errors at a revealed entry per row, and expected and observed gains at others."""
+    """Return, per row, the error at a revealed entry, and expected and observed gains."""
     others = T != 0
     one = np.arange(len(T)), np.argmax(np.where(others, rng.random(T.shape), -1.0), axis=1)
     others[one] = False

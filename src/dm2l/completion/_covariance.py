@@ -71,7 +71,7 @@ class DenseCovariance:
         return missing, np.where(here, (e + missing) @ P, 0.0)
 
     def expected(self, E: Floats, known: Mask, plan: list[Batch]) -> tuple[Floats, float]:
-        """Return gradient and value of the log-likelihood of known entries; ``plan``: batches."""
+        """Return gradient and value of the log-likelihood of known entries, summed by batch."""
         # The gradient is twice the derivative with respect to S: the sum of A e e' A - A, with the
         # inverses A of known blocks.
         by_known, by_missing, outer = (np.zeros_like(self.S) for _ in range(3))
@@ -96,7 +96,7 @@ class DenseCovariance:
             _, weighted = self._weigh(batch, G[batch.pattern], e, known[batch.rows], P)
             outer += weighted.T @ weighted
             value -= 0.5 * float(np.sum(weighted * e))
-        # The inverse of the known block follows from that of the missing one: A~ = P - P G P.
+        # With the inverse G of the missing block, the inverse of the known block is P - P G P.
         return outer - by_known - (n_missing * P - P @ by_missing @ P), value
 
 
@@ -115,7 +115,7 @@ class FactorCovariance:
         return (self.L[:, :, None] * self.L[:, None, :]).reshape(len(self.L), -1)
 
     def posterior(self, E: Floats, known: Any) -> Pair:
-        """Return factor means (n, r) and covariances (n, r * r) of rows; ``known`` has floats."""
+        """Return the posterior means (n, r) and covariances (n, r * r) of each row's factors."""
         r = self.L.shape[1]
         inner = known @ (self._squares() / self.psi[:, None])
         P = np.linalg.inv(inner.reshape(-1, r, r) + np.eye(r))

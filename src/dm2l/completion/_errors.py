@@ -177,10 +177,10 @@ class CompletionSummary:
     n_left : int
         Number of missing labels that were not filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
-        Expected error rates of all filled labels, of those filled with yes, and of those filled
+        Expected error rates of all filled labels, of labels filled with yes, and of labels filled
         with no, including implied labels. NaN if there are none, or without ``max_error_rate``.
     n_implied : int
-        Number of missing labels that follow from known ones by the ``rules`` of the estimator.
+        Number of missing labels that follow from known labels by the ``rules`` of the estimator.
     """
 
     n_yes: int
@@ -216,7 +216,7 @@ class ErrorRateBound:
     All known entries are predicted as if they were missing. The error rates of positive and of
     negative predictions are bounded separately. A label with at least 500 predictions of one sign
     has a bound of its own; the other labels are pooled. Let n be the number of predictions of such
-    a group, and :math:`w_j` the number of wrong ones that are at least as confident as the
+    a group, and :math:`w_j` the number of wrong predictions that are at least as confident as the
     prediction of the missing entry j. The p-value of entry j is
 
     .. math:: p_j = \frac{1 + 1.1 w_j + \sqrt{w_j}}{n + 1},
@@ -235,7 +235,7 @@ class ErrorRateBound:
     confidence : ndarray of shape (2, k)
         Confidence of the wrong predictions, in descending order.
     count : ndarray of shape (2, k)
-        Number of errors that are at least as confident.
+        Number of wrong predictions whose confidence is at least ``confidence``.
     label : ndarray of shape (2, k) or None
         Label of each wrong prediction; None, as in files of earlier versions, pools all labels.
     n_by_label : ndarray of shape (2, n_labels) or None
@@ -417,7 +417,7 @@ class LabelErrors:
         return cls(row, label, observed, probability, false_alarms, *others)
 
     def _given(self, conflicts: Iterable[tuple[int, Index]]) -> Self:
-        """Return the errors, given that each of these rows has an error among these labels."""
+        """Return label errors, given conflicts (row, labels) with at least one error each."""
         p, order = self.probability.copy(), np.argsort(self.row, kind="stable")
         rows = self.row[order]
         for row, labels in conflicts:

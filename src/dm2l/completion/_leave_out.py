@@ -149,8 +149,8 @@ def learn_jointly(
 ) -> tuple[Any, Floats, Preconditioner]:
     """Return a solution without norms, its leave-one-out scores and its factor, by EM."""
     # The E-step imputes missing entries by conditional means. The M-step is ridge with complete
-    # targets, so that all labels share one factor. The problem keeps these targets, but the groups
-    # of its nuclear norms are those of observed positives.
+    # targets, so that all labels share one factor. The problem keeps these targets, but its nuclear
+    # norms keep the groups of observed positives.
     features = problem.features
     goal = T if entries is None or entries.targets is None else entries.targets
     F = to_numpy(float64(features.scores(W)))

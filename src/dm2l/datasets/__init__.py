@@ -172,10 +172,13 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     [[1, 0], [0, 1]]
     """
     if not name or any(part in name for part in ("/", "\\", "..", "\0")):
-        raise ValueError(f"name must be a data set such as 'Arts', not a path; got {name!r}.")
+        raise ValueError(f"name must be a name such as 'Arts', not a path; got {name!r}.")
     card = catalogue().get(name)
     if verify and card is None:
-        raise ValueError(f"{name!r} is not in the catalogue. Pass verify=False to load it.")
+        raise ValueError(
+            f"{name!r} is not in the catalogue of data sets. Pass a name from "
+            "dm2l.datasets.catalogue(), or verify=False to load a data set of your own."
+        )
     folder = os.environ.get(_VARIABLE)
     if folder and not Path(folder).is_dir():
         what = f"{_VARIABLE}={folder} is not a folder."
@@ -187,7 +190,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
         present |= {path.stem: path for path in paths if path.suffix.lower() == suffix}
     if name not in present:
         listing = ", ".join(sorted(present)) or "none"
-        text = f"No {name}.npz in {_VARIABLE}={folder}. Present: {listing}."
+        text = f"{_VARIABLE}={folder} has no data set {name}. It has: {listing}."
         if not folder:
             text = f"The environment variable {_VARIABLE} is not set. Set it to a folder of "
             text += f"NAME.npz archives, for example: export {_VARIABLE}=/path/to/datasets"
@@ -203,9 +206,9 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     if found != card.sha256:
         (n, d), c = bunch.data.shape, bunch.target.shape[1]
         raise ValueError(
-            f"{path} differs from {card.name} in the catalogue: it has {n} rows, {d} features, {c} "
-            f"labels and the hash {found}; expected are {card.n}, {card.d}, {card.c} and "
-            f"{card.sha256}. The file may be another version, or scaled or ordered differently."
+            f"{path} has {n} rows, {d} features, {c} labels and the hash {found}, but {name} has "
+            f"{card.n}, {card.d}, {card.c} and {card.sha256} in the catalogue. The file may be "
+            f"another version, or scaled or ordered differently. Get {name} from {card.home}."
         )
     return bunch
 
@@ -225,10 +228,10 @@ _DIGITS_WITH = {
 def load_digit_attributes(*, return_X_y: bool = False) -> Any:
     """Load scikit-learn's digit images with labels such as "is 4", "even" and "prime".
 
-    The 1797 images have 19 labels: the digit, attributes of the digit, and two that depend on the
-    writer ("heavy ink": mean grey value above the median; "leans right": positive mixed central
-    moment of the ink). A digit implies its attributes, but no attribute implies the digit. DM2L
-    models such one-way co-occurrence by its local low-rank structure.
+    The 1797 images have 19 labels: the digit, attributes of the digit, and two labels that depend
+    on the writer ("heavy ink": mean grey value above the median; "leans right": positive mixed
+    central moment of the ink). A digit implies its attributes, but no attribute implies the digit.
+    DM2L represents such one-way co-occurrence by its local low-rank structure.
 
     Parameters
     ----------
@@ -299,9 +302,10 @@ def make_missing_multilabel(
 
     Rows have :math:`r = \min(n\_features, n\_labels)` standard normal factors :math:`Z`, and
     features :math:`X = ZA + \sigma E` with Gaussian :math:`A, E`, where :math:`\sigma` is
-    ``noise``. Label :math:`j` is positive for the rows with the largest :math:`(ZB)_j`: for 5 to
-    20 % of the rows in the first half of the labels (specific labels), and for 10 to 30 % in the
-    second half (general labels). Specific labels imply general labels: ``0 => 4`` with 8 labels.
+    ``noise``. Label :math:`j` is positive for the rows with the largest :math:`(ZB)_j`, with
+    Gaussian :math:`B`. Each label of the first half (specific labels) has 5 to 20 % positive rows,
+    each label of the second half (general labels) has 10 to 30 %. Specific labels imply general
+    labels, for example ``0 => 4`` with 8 labels.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     alpha, max_iter, tol, missing_label
         As in :class:`dm2l.DM2LClassifier`.
     rank : int, default=100
-        Number of columns of ``B``. If it is the number of labels, there is no reduction.
+        Number of columns of ``B``. With one column per label, the rank is not reduced.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
         Meaning of an entry that a sparse ``Y`` does not store. "missing" means unknown
         (:math:`t_0 = 0`). "negative" means an observed negative (:math:`t_0 = -1`). "unlabelled"
@@ -94,11 +94,11 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     Attributes
     ----------
     label_vectors_ : ndarray of shape (n_labels, rank)
-        ``B``; zero for labels of which only one class, or none, was observed.
+        ``B``; zero for labels with at most one observed class.
     coef_, intercept_ : ndarray of shape (rank, n_features) and (rank,)
         ``W'`` and ``b``. The coefficients of the labels are ``label_vectors_ @ coef_``.
     offset_ : ndarray of shape (n_labels,)
-        ``t_0``, or the constant score of a label of which only one class, or none, was observed.
+        ``t_0``, or the constant score of a label with at most one observed class.
     label_names_, classes_, thresholds_, objective_, objective_history_, n_iter_, n_features_in_
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -201,7 +201,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         learnable = seen.any(axis=0) & (seen.sum(axis=0) == 0)
         constant = constant_scores(labels.positives(), labels.negatives())
         self.offset_ = np.where(learnable, absent_target(labels), constant)
-        # Scores of constant labels are computed like those of all other labels.
+        # Scores of constant labels are computed like all other scores.
         self._learnable, self._constant = np.ones(n_labels, dtype=bool), self.offset_
         if learnable.any():
             with checked_numbers(X):
@@ -280,7 +280,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     def predict(self, X: Any) -> Any:
         """Predict the labels with scores above 0; sparse if the training labels were sparse.
 
-        If most positives were unlabelled, few scores exceed 0; use :meth:`predict_top_k` then.
+        If most positives were unlabelled, few scores exceed 0. Use :meth:`predict_top_k` instead.
         """
         X = self._check_X(X)
         if self._dense:

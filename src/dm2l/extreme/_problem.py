@@ -162,7 +162,7 @@ class LowRankProblem:
         self.to_original, self.from_original = features.to_original, features.from_original
 
     def _where_stored(self, values: Array) -> Any:
-        """Return a sparse matrix with these values at the stored entries."""
+        """Return a sparse matrix with ``values`` at the stored entries."""
         stored = self._stored
         return sp.csr_array((values, stored.indices, stored.indptr), shape=stored.shape)
 
@@ -180,7 +180,7 @@ class LowRankProblem:
         return np.asarray(self.features.adjoint(self._pull))
 
     def _curve(self, G: Array) -> tuple[float, Array]:
-        """Return the quadratic part of the loss, and its gradient by ``G``."""
+        """Return the quadratic part of the loss, and its gradient with respect to ``G``."""
         value = 0.5 * self._absent * float(np.vdot(G, self._weights * G))
         gradient = self._absent * self._weights * G
         if not self.uniform:

@@ -117,13 +117,13 @@ def propensity_scored_precision_at_k(
     ----------
     y_true, y_score, k, **options
         As in :func:`precision_at_k`, but only observed labels are evaluated. If ``undefined`` is a
-        number, this is the result if no row has an observed positive.
+        number, it is the result if no row has an observed positive.
     propensities : array-like of shape (c,)
         For each label, the probability that a positive is observed, for example from
         :func:`propensities` of the *training* labels.
     normalize : bool, default=True
-        Divide the result by that of the best possible order, as in published tables. Without
-        normalization, the value may exceed 1.
+        Divide the result by the result of the best possible order, as in published tables.
+        Without normalization, the value may exceed 1.
 
     Examples
     --------
@@ -268,12 +268,17 @@ def _check_list(scores: tuple[Any, ...], n: int, c: int) -> NDArray[np.intp]:
             f"The indices and the scores in y_score must have {n} rows and the same shape, got "
             f"shapes {labels.shape} and {values.shape}."
         )
-    if labels.dtype.kind not in "iu" or (labels.size and not 0 <= labels.min() <= labels.max() < c):
-        raise ValueError(
-            f"The indices in y_score must be columns of y_true: integers from 0 to {c - 1}."
-        )
-    if np.isnan(values).any() or (np.diff(values, axis=1) > 0).any():
-        raise ValueError("The scores of each row in y_score must be sorted from high to low.")
+    wanted = f"indices must be columns of y_true: integers from 0 to {c - 1}"
+    if labels.dtype.kind not in "iu":
+        raise ValueError(f"y_score has indices of type {labels.dtype}, but {wanted}.")
+    outside = np.argwhere((labels < 0) | (labels >= c))
+    if len(outside):
+        row, column = outside[0]
+        raise ValueError(f"y_score has the index {labels[row, column]} in row {row}, but {wanted}.")
+    unsorted = np.isnan(values).any(axis=1) | (np.diff(values, axis=1) > 0).any(axis=1)
+    if unsorted.any():
+        what = f"The scores in row {unsorted.argmax()} of y_score contain NaN or are not sorted."
+        raise ValueError(f"{what} Sort the scores of each row from high to low, without NaN.")
     ordered = np.sort(labels, axis=1)
     twice = np.argwhere(ordered[:, 1:] == ordered[:, :-1])
     if len(twice):

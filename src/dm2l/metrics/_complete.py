@@ -8,7 +8,7 @@ entry has a probability :math:`p`, which is its score after calibration on other
 The expectation is over masks and holds for any ``p``; good probabilities lower the variance. If the
 entries of a row are hidden independently, then products of the ``q`` of different labels, and sums
 of such products, are also unbiased. A metric of a row with ``P`` positives has a factor
-:math:`1 / P`. It becomes such a sum if this factor is written as an integral over
+:math:`1 / P`. The metric is a sum of products if the factor is written as an integral over
 :math:`t^{P - 1} = \prod_j (1 - (1 - t) y_j)` (``Inverse``).
 """
 
@@ -29,7 +29,7 @@ from dm2l.labels._matrix import parse_labels, parse_sparse_labels
 
 Array = NDArray[np.float64]
 
-LOWEST = 0.02  # lower observed rates are raised to this, so that no weight exceeds 50
+LOWEST = 0.02  # lower observed rates are raised to LOWEST, so that no weight exceeds 50
 
 
 def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
@@ -193,7 +193,7 @@ def check_propensities(propensities: Any, n_labels: int) -> Array:
 
 
 ONLY_POSITIVES = 5  # with so many positives, the lack of observed negatives is not by chance
-TINY = 1e-9  # smaller divisors are replaced by this
+TINY = 1e-9  # smaller divisors are replaced by TINY
 FOLDS = 5
 SPREAD = np.array([2.0, 1.0])  # prior standard deviations of a label's intercept and slope
 _gauss = lru_cache(maxsize=100)(np.polynomial.legendre.leggauss)

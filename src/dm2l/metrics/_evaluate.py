@@ -151,7 +151,8 @@ def evaluate_positive_unlabelled(
     share = observed.mean(axis=0)
     use = (share > 0) & (share < 1)
     if not use.any():
-        raise ValueError("y_true needs a label with both observed positives and unlabelled rows.")
+        what = "No label of y_true has both observed positives and unlabelled rows."
+        raise ValueError(f"{what} Pass more rows.")
     # In test rows, the share of observed positives may exceed the prior by chance.
     prior = np.clip(prior, share, 1.0)
     n_positive = observed.sum(axis=0)[use]

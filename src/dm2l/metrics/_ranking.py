@@ -60,7 +60,7 @@ def ranking_loss(
         per entry. A tuple contains the rates of positives and of negatives. If None, rates per
         label are estimated from the mask, with factors for rows if they differ by more than chance.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights of rows. The estimation of rates from the mask ignores them.
+        Non-negative weights of rows. Rates are estimated from the mask without weights.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def label_ranking_average_precision(
     if given.complete is not None:
         rows = given.complete.reordered(break_ties=published)
         gained, counted = rows.precision(), rows.some_positive
-        if published:  # it drops rows without negatives, whose precision is 1
+        if published:  # rows without negatives, whose precision is 1, are dropped
             both = rows.pairs(0.0)[1]
             gained, counted = gained - (counted - both), both
         return given.estimate(gained, counted, fill)
@@ -296,7 +296,7 @@ def _correlation(T: Signs, S: Array, weights: Array) -> Array:
 class _Order:
     """Rows sorted by descending score, with counts of positives and negatives that respect ties."""
 
-    # positives_from[i, p] counts the observed positives of row i whose score is at least that of
+    # positives_from[i, p] counts the observed positives of row i with at least the score of
     # position p; negatives_above[i, p] counts the negatives with strictly higher scores.
 
     def __init__(self, T: Signs, S: Array, *, break_ties: bool = False) -> None:
@@ -369,7 +369,7 @@ def _estimated_label_auc(given: Given, ties: float, fill: float | None) -> float
         off = (m / (m - 1)) ** 0.5 * (below - values[k])
         shares[at, k] += w_yes * off / P
         spreads.append(float((off[yes] ** 2).mean()))
-    for place in lone:  # a single positive has no variance; use that of the other labels
+    for place in lone:  # a single positive has no variance; use the mean of other labels
         shares[place] = np.mean(spreads) ** 0.5 if spreads else 0.5
     return given.estimate_by_label(values, counts, shares, fill)
 

@@ -92,10 +92,8 @@ class Given:
         empty = n_observed == 0 if weights is None else (n_observed == 0) | (weights == 0)
         lacking = ~defined | empty
         if self.undefined == "raise" and not len(values):
-            raise ValueError(
-                "The metric is undefined, because no label is observed. Pass observed labels, or "
-                "undefined='skip' to get nan."
-            )
+            what = "The metric is undefined, because no label is observed."
+            raise ValueError(f"{what} Pass observed labels, or undefined='skip' to get nan.")
         self._refuse(lacking, unit)
         fill = self._fill(fill)
         used = ~lacking if fill is None else ~empty
@@ -137,7 +135,7 @@ class Given:
     def estimate_by_label(
         self, values: Array, counts: Array, shares: Array, fill: float | None = None
     ) -> float | MetricValue:
-        """Estimate the mean over labels; ``shares`` are the parts of rows in each label's error."""
+        """Estimate the mean over labels from the contribution of each row to each label's error."""
         rows: Any = self.complete
         lacking = counts == 0
         self._refuse(lacking, "labels")
@@ -281,10 +279,8 @@ def signs_and_scores(y_true: Any, y_score: Any, what: str = "y_score") -> tuple[
     """Return the signs of the labels and the checked scores, called ``what`` in messages."""
     labels = read_labels(y_true)
     if labels.missing_as == "unlabelled":
-        raise ValueError(
-            "This metric needs observed negatives, which positive-unlabelled labels do not have. "
-            "Use dm2l.metrics.evaluate_positive_unlabelled."
-        )
+        what = "This metric needs observed negatives, which positive-unlabelled labels do not have."
+        raise ValueError(f"{what} Use dm2l.metrics.evaluate_positive_unlabelled.")
     return labels.signs, check_scores(labels, y_score, what)
 
 

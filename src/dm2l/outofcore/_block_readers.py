@@ -59,7 +59,11 @@ def _columns(tables: Any, files: Any, labels: Any, drop: Any) -> tuple[list[str]
     names, where = tables[0], str(files[0])
     for other, path in zip(tables, files, strict=True):
         if other != names:
-            raise DataFileError(path, "its columns differ from the columns of the first file")
+            lack = sorted(set(names) ^ set(other))
+            what = f"its columns are not in the same order as the columns of {files[0]}"
+            what = f"column {lack[0]!r} is missing either here or in {files[0]}" if lack else what
+            hint = "All files must have the same columns in the same order."
+            raise DataFileError(path, what, hint=hint)
     chosen = choose_labels(names, labels, where)
     features = split_columns(names, chosen, drop, where)
     return [names[j] for j in features], [names[j] for j in chosen]
@@ -181,7 +185,7 @@ def svmlight_blocks(
     numbers = [] if labels is None else list(labels)
     places = {float(label): j for j, label in enumerate(numbers)}
     if not places or len(places) < len(numbers):
-        raise ValueError(f"labels must list the number of each label once, got {numbers!r}.")
+        raise ValueError(f"labels must list at least one label number, each once, got {numbers!r}.")
     length = block_rows(10_000 if rows is None else rows, n_features)
     absent = 0.0 if missing_as == "negative" else np.nan
 

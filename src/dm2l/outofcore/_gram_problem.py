@@ -86,7 +86,7 @@ class GramProblem:
         return np.asarray(W)
 
     def gram(self, of: Array | None = None) -> Array:
-        """Return ``Phi'Phi`` or ``of``; without an intercept, for the original features."""
+        """Return ``of`` (default ``Phi'Phi``), without the offset if there is no intercept."""
         gram = self._total if of is None else of
         return gram if self.intercept else moved(gram, self.offset)[:-1, :-1]
 

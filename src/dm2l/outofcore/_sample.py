@@ -37,11 +37,10 @@ class _Rows(NamedTuple):
 class RowSample:
     """A bounded sample of the rows with an observed label: all rows whose rank is below a limit."""
 
-    # The rank is a hash of the row between 0 and 1. The sample therefore does not depend
-    # on the order or the blocks of rows, equal rows are stored once with a weight, and
-    # subtracted rows are recognized. The limit never rises, so the sample contains all rows below
-    # it. With forgetting, the rank of a row of weight w is its hash divided by w (priority
-    # sampling).
+    # The rank is a hash of the row between 0 and 1. The sample therefore does not depend on the
+    # order or the blocks of rows, equal rows are stored once with a weight, and subtracted rows are
+    # recognized. The limit never rises, so the sample contains all rows below it. With forgetting,
+    # the rank of a row of weight w is its hash divided by w (priority sampling).
 
     def __init__(self, most: int = MAX_ROWS, below: float = np.inf) -> None:
         self.most = int(most)
@@ -102,7 +101,7 @@ class RowSample:
         return found
 
     def _settle(self, allowed: int = 0) -> None:
-        """Merge equal rows; of more than ``allowed`` rows, keep those with the smallest ranks."""
+        """If there are more than ``allowed`` rows, merge equal rows and keep the smallest ranks."""
         self._parts = [part for part in self._parts if len(part.T)]
         if sum(len(part.T) for part in self._parts) <= allowed:
             return

@@ -97,7 +97,7 @@ class RowStatistics:
         """Return the rows minus the offset in float64, with a column of ones."""
         if sp.issparse(X):
             X = X[rows].astype(np.float64)
-            _refuse_infinite(X.data)
+            _refuse_infinite(X.data, X.indices)
             if not self.offset.any():
                 self._begun = True
                 ones = sp.csr_array(np.ones((X.shape[0], 1)))
@@ -403,10 +403,13 @@ def _whole(triangle: Array, size: int) -> Array:
     return whole
 
 
-def _refuse_infinite(X: Array) -> None:
-    # If the sum is finite, all values are; summing is faster than testing every value.
-    if not np.isfinite(X.sum()) and not np.isfinite(X).all():
-        raise ValueError("X contains NaN or infinity; impute or drop such values.")
+def _refuse_infinite(values: Array, columns: Any = None) -> None:
+    # If the sum is finite, all values are finite; summing is faster than testing every value.
+    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+        place = np.flatnonzero(~np.isfinite(values))[0]
+        column = place % values.shape[1] if columns is None else columns[place]
+        what = f"X contains NaN or infinity in column {column}."
+        raise ValueError(f"{what} Impute or drop such values.")
 
 
 def moved(gram: Array, shift: Array) -> Array:

@@ -159,8 +159,7 @@ class CooccurrenceDisplay(Display):
 
     An arrow shows an implication that only holds in one direction, such as "a 4 is even": P(k | j)
     is at least 0.9 and exceeds the share of positives of k by at least 0.2, while P(j | k) is below
-    0.9 or unknown.
-    :func:`dm2l.tables.inspect_table` lists all implications.
+    0.9 or unknown. :func:`dm2l.tables.inspect_table` lists all implications.
 
     Parameters
     ----------
@@ -210,8 +209,8 @@ class CooccurrenceDisplay(Display):
         """Draw the co-occurrence of the observed entries of two or more labels.
 
         By default, ``label_names`` are the columns of the data frame, or y0, y1, ... Only the
-        ``max_labels`` labels with the most positives are drawn. The other parameters are those of
-        the constructor.
+        ``max_labels`` labels with the most positives are drawn. See the constructor for the
+        other parameters.
         """
         T, names = canvas.read_labels(Y, label_names)
         if T.shape[1] < 2 or max_labels < 2:

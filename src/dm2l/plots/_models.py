@@ -71,7 +71,7 @@ class ConvergenceDisplay(Display):
     def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Ax = None) -> Self:
         """Draw the convergence of several fitted estimators that have ``objective_history_``.
 
-        The estimators must minimize the same objective. Distances are from their lowest value.
+        The estimators must minimize the same objective, whose lowest value is subtracted.
         """
         if not hasattr(estimators, "items") or not estimators:
             what = f"a dict of names to fitted estimators, got {estimators!r}"

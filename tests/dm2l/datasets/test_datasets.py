@@ -262,7 +262,7 @@ def test_a_dense_archive_has_none_where_it_does_not_say():
 @pytest.mark.usefixtures("folder")
 def test_a_name_that_is_not_there_lists_those_that_are():
     with pytest.raises(
-        FileNotFoundError, match=r"No Arts\.npz in DM2L_DATA=.*dense, half, .*sparse"
+        FileNotFoundError, match=r"DM2L_DATA=.* has no data set Arts.*dense, half, .*sparse"
     ):
         load_dataset("Arts")
 

@@ -188,14 +188,14 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
             {"y_score": (np.zeros((1, 2), int), np.zeros((1, 2)))},
             r"2 rows and the same shape, got shapes \(1, 2\)",
         ),
-        ({"y_score": (np.array([[0, 5], [0, 1]]), np.zeros((2, 2)))}, "from 0 to 2"),
+        ({"y_score": (np.array([[0, 5], [0, 1]]), np.zeros((2, 2)))}, "index 5 in row 0.* 0 to 2"),
         (
             {"y_score": (np.array([[0, 0], [0, 1]]), np.zeros((2, 2)))},
             "label 0 twice in row 0",
         ),
         (
             {"y_score": (np.array([[0, 1], [0, 1]]), np.array([[0, 1.0]] * 2))},
-            "sorted from high to low",
+            "row 0 of y_score contain NaN or are not sorted",
         ),
         ({"missing_as": "unlabelled"}, "'unlabelled', but this metric"),
         ({"mask": np.ones((2, 2), bool)}, r"mask has shape \(2, 2\)"),

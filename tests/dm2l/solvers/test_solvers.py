@@ -466,5 +466,5 @@ indefinite = {
 
 @pytest.mark.parametrize("name", indefinite)
 def test_kernel_matrix_that_is_not_positive_semi_definite_is_refused(name):
-    with pytest.raises(ValueError, match="positive semi-definite"):
+    with pytest.raises(ValueError, match="positive semidefinite"):
         kernel_factor(indefinite[name])
