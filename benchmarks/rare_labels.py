@@ -34,8 +34,8 @@ from dm2l.simulate import simulate_uniform
 SETS, RATES, SHARE, TESTED = ("Enron", "bibtex", "Corel16k001"), (1.0, 0.3), 0.05, 2000
 
 
-def models(seed: int) -> Iterator[tuple[str, Any]]:
-    if seed == 0:
+def models(seed: int, alone: bool) -> Iterator[tuple[str, Any]]:
+    if seed == 0 and not alone:
         yield "DM2L", DM2LClassifier(coupling=None)
         yield "DM2L, coupling", DM2LClassifier()
         trees = ExtraTreesClassifier(100, random_state=seed)
@@ -72,6 +72,7 @@ def main() -> None:
     parser.add_argument("--name", required=True)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/rare-labels.json"))
     parser.add_argument("--seeds", type=int, default=1, help="of the quick automatic estimator")
+    parser.add_argument("--alone", action="store_true", help="no other estimators")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []
@@ -82,7 +83,7 @@ def main() -> None:
         n = int(SHARE * len(Y))
         for seed, rate in product(range(options.seeds), RATES):
             order = np.random.default_rng(seed).permutation(len(Y))[: n + TESTED]
-            for name, model in models(seed):
+            for name, model in models(seed, options.alone):
                 row = measured(model, X[order], Y[order], n, rate, seed)
                 rows.append({"data": data, "rate": rate, "seed": seed, "method": name} | row)
                 print(rows[-1], flush=True)

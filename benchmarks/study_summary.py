@@ -1,57 +1,51 @@
-"""What benchmarks/study.py has found: ranks, who is behind, times, and what each piece brings.
+"""What benchmarks/study.py has found: ranks, who is behind, times, and how good estimates are.
 
 python benchmarks/study_summary.py FILE.jsonl [--ran-on MACHINE]
 
-Ranks are taken among the methods that most sets have, over sets and rates that have all of them,
-with means over repetitions. Sets are what tests count: rates and measures of one are averaged.
+A cell is a data set and a regime, and ranks are taken in the cells that all methods have, of means
+over the repetitions that all methods have. Data sets are what tests count: regimes and measures of
+one are averaged. Methods with fewer cells are compared with the automatic estimator only.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from record import write
-from scipy.stats import t, wilcoxon
+from scipy.stats import wilcoxon
 
 from experiments import ranks
 from experiments.resumable import stored
 
 RESULTS = Path(__file__).parent / "results" / "study.json"
-KEY = ("data", "rate", "seed", "method")
+KEY = ("data", "regime", "seed", "method")
 LOWER = ("rkl", "cvg", "hamming", "logloss")
 MEASURES = {name: name not in LOWER for name in ("auc", "map", "ap", *LOWER)}
-# Pieces of the library, which compete with none of the others.
-PIECES = ("auto, best part", "auto quick", "kernel ridge", "DM2L rbf, joint")
-# What stands beside what, to say what one has more than the other.
-GAINS = {
-    "DM2L's terms, linear": ("DM2L linear", "masked ridge"),
-    "DM2L's terms, kernel": ("DM2L rbf", "kernel ridge"),
-    "coupling in the fit": ("DM2L rbf, joint", "DM2L rbf"),
-    "stacking": ("auto", "auto, best part"),
-    "effort normal, not quick": ("auto", "auto quick"),
-}
-# Of the sets and rates that any competitor has, how many a method needs to be ranked.
-MOSTLY = 0.7
-Table = dict[tuple[str, float, str], dict[str, float]]
+# The measures by which methods are ranked; the others are stored, too.
+RANKED = ("auc", "map", "rkl", "logloss")
+APART = ("AutoGluon",)  # methods that have few cells
+AVERAGE = "trees and logistic"
+NOISE = 0.002  # a smaller difference to masked ridge does not count
+Table = dict[tuple[str, str, str], dict[str, float]]
 
 
 def means(rows: list[dict[str, Any]]) -> Table:
-    """Of the repetitions that all methods of a set and rate have, by set, rate and method."""
+    """Of the repetitions that all methods of a cell have, by set, regime and method."""
     last = {tuple(row[name] for name in KEY): row for row in rows}
     have: dict[Any, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for data, rate, seed, method in last:
-        have[data, rate][method].add(seed)
-    common = {block: set.intersection(*methods.values()) for block, methods in have.items()}
+    for data, regime, seed, method in last:
+        if method not in APART:
+            have[data, regime][method].add(seed)
+    common = {cell: set.intersection(*methods.values()) for cell, methods in have.items()}
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for row in last.values():
-        if "reason" not in row and row["seed"] in common[row["data"], row["rate"]]:
-            groups[row["data"], row["rate"], row["method"]].append(row)
-    columns = (*MEASURES, "seconds", "fit_seconds")
+        if row["seed"] in common[row["data"], row["regime"]]:
+            groups[row["data"], row["regime"], row["method"]].append(row)
+    columns = (*MEASURES, "seconds", "forest_seconds")
     return {
         key: {name: float(np.mean([row.get(name, np.nan) for row in found])) for name in columns}
         | {"runs": len(found)}
@@ -59,18 +53,18 @@ def means(rows: list[dict[str, Any]]) -> Table:
     }
 
 
-def compare(table: Table, names: list[str], blocks: list[Any], measures: list[str]) -> Any:
+def compare(table: Table, names: list[str], cells: list[Any], measures: Any) -> dict[str, Any]:
     """Mean ranks, Friedman's test over sets, and Wilcoxon's against the automatic estimator."""
-    sets = list(dict.fromkeys(data for data, _ in blocks))
+    sets = list(dict.fromkeys(data for data, _ in cells))
     own = np.empty((len(sets), len(names)))
     for s, data in enumerate(sets):
         found = [
             ranks.average_ranks(
-                np.array([[table[*block, name][measure] for name in names]]), MEASURES[measure]
+                np.array([[table[*cell, name][measure] for name in names]]), MEASURES[measure]
             )
             for measure in measures
-            for block in blocks
-            if block[0] == data
+            for cell in cells
+            if cell[0] == data
         ]
         own[s] = np.mean(found, axis=0)
     mean = own.mean(axis=0)
@@ -80,14 +74,12 @@ def compare(table: Table, names: list[str], blocks: list[Any], measures: list[st
     record: dict[str, Any] = {
         "mean_ranks": {names[k]: round(float(mean[k]), 3) for k in order},
         "by_set": {names[k]: own[:, k].round(2).tolist() for k in order},
-        "sets": sets,
         "friedman_p": ranks.friedman(own, False).f_p_value,
-        "critical_difference": ranks.nemenyi_critical_difference(len(names), len(sets)),
         "wilcoxon_holm": _holm(p),
     }
     if len(measures) == 1:
         record["means"] = {
-            name: round(float(np.mean([table[*b, name][measures[0]] for b in blocks])), 4)
+            name: round(float(np.mean([table[*cell, name][measures[0]] for cell in cells])), 4)
             for name in record["mean_ranks"]
         }
     return record
@@ -101,60 +93,23 @@ def _holm(p: dict[str, float]) -> dict[str, float]:
     return found
 
 
-def behind(table: Table, blocks: list[Any]) -> list[dict[str, Any]]:
-    """How far the best competitor's label AUC is above ours, by set and rate, the worst first."""
+def behind(table: Table, names: list[str], cells: list[Any]) -> list[dict[str, Any]]:
+    """How far the best of the named methods is above our label AUC in a cell, the worst first."""
     found = []
-    for block in blocks:
-        others = {
-            key[2]: value["auc"]
-            for key, value in table.items()
-            if key[:2] == block and key[2] != "auto" and key[2] not in PIECES
-        }
-        if (*block, "auto") in table and others:
-            best = max(others, key=lambda name: others[name])
-            gap = others[best] - table[*block, "auto"]["auc"]
-            found.append({"data": block[0], "rate": block[1], "best": best, "gap": round(gap, 4)})
+    for cell in cells:
+        best = max(names, key=lambda name: table[*cell, name]["auc"])
+        gap = table[*cell, best]["auc"] - table[*cell, "auto"]["auc"]
+        found.append({"data": cell[0], "regime": cell[1], "best": best, "gap": round(gap, 4)})
     return sorted(found, key=lambda row: -row["gap"])
 
 
-def gains(table: Table, blocks: list[Any]) -> dict[str, Any]:
-    """Mean differences over sets with 95 % intervals, better is positive."""
-    record: dict[str, Any] = {}
-    for piece, (new, old) in GAINS.items():
-        both = [b for b in blocks if (*b, new) in table and (*b, old) in table]
-        sets = list(dict.fromkeys(data for data, _ in both))
-        if len(sets) < 2:
-            continue
-        record[piece] = {"sets": len(sets)}
-        for measure, higher in MEASURES.items():
-            sign = 1 if higher else -1
-            each = [
-                np.mean(
-                    [
-                        sign * (table[*b, new][measure] - table[*b, old][measure])
-                        for b in both
-                        if b[0] == data
-                    ]
-                )
-                for data in sets
-            ]
-            half = t.ppf(0.975, len(sets) - 1) * np.std(each, ddof=1) / np.sqrt(len(sets))
-            low, high = np.mean(each) - half, np.mean(each) + half
-            found = (float(np.mean(each)), float(low), float(high))
-            record[piece][measure] = [float(f"{v:.2g}") for v in found]
-    return record
-
-
-def times(table: Table, blocks: list[Any]) -> dict[str, Any]:
-    """Seconds of the automatic estimator over those of one forest of 500 trees a label."""
+def times(table: Table, cells: list[Any]) -> dict[str, Any]:
+    """Processor time of the automatic estimator in random forests of 500 trees per label."""
     ratio = {
-        f"{data} {rate:g}": round(
-            table[data, rate, "auto"]["seconds"]
-            / table[data, rate, "random forest"]["fit_seconds"],
-            1,
+        " ".join(cell): round(
+            table[*cell, "auto"]["seconds"] / table[*cell, "random forest"]["forest_seconds"], 1
         )
-        for data, rate in blocks
-        if (data, rate, "auto") in table and (data, rate, "random forest") in table
+        for cell in cells
     }
     return {"median": float(np.median(list(ratio.values()))), "most": max(ratio.values())} | ratio
 
@@ -174,56 +129,130 @@ def covered(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def shown(name: str) -> str:
+    names = {
+        "auto": "`AutoClassifier()`",
+        AVERAGE: "average of extra trees and logistic regression",
+    }
+    return names.get(name, name)
+
+
+def readme(record: dict[str, Any]) -> str:
+    """The automatic estimator against common alternatives, in five rows, for README.md."""
+    by = record["by_measure"]
+    lines = [
+        f"| means over {len(record['sets'])} data sets "
+        "| mean rank | AUC by label | average precision by label | log-loss | seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in ("auto", AVERAGE, "extra trees", "masked ridge", "LightGBM"):
+        values = " | ".join(f"{by[m]['means'][name]:.3f}" for m in ("auc", "map", "logloss"))
+        rank, seconds = record["all"]["mean_ranks"][name], record["seconds"][name]
+        lines.append(f"| {shown(name)} | {rank:.1f} | {values} | {seconds:.0f} |")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Ranks are among {len(record['all']['mean_ranks'])} methods, tuned on the same folds "
+            "([all methods and tests](docs/research/choosing.md#measurements)).",
+        ]
+    )
+
+
+def every_method(record: dict[str, Any]) -> str:
+    """Every method by every measure, and where the automatic estimator is behind, for the docs."""
+    by = {"all": record["all"]} | {name: record["by_measure"][name] for name in RANKED}
+    lines = [
+        "| mean rank | " + " | ".join(by) + " | p | seconds |",
+        "|---" * (len(by) + 3) + "|",
+    ]
+    for name in record["all"]["mean_ranks"]:
+        cells = [f"{one['mean_ranks'][name]:.1f}" for one in by.values()]
+        p = record["all"]["wilcoxon_holm"].get(name)
+        cells += ["" if p is None else f"{p:.2g}", f"{record['seconds'][name]:.1f}"]
+        lines.append(f"| {shown(name)} | " + " | ".join(cells) + " |")
+    lost = [row for row in record["behind"] if row["gap"] > 0]
+    ridge = [row for row in record["behind_ridge"] if row["gap"] > NOISE]
+    time, told = record["times_of_a_forest"], record["estimate"]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "In the following cells, another method has a higher label AUC than `AutoClassifier`:",
+            "",
+            "| data set | regime | better method | difference |",
+            "|---|---|---|---|",
+            *(
+                f"| {r['data']} | {r['regime']} | {shown(r['best'])} | {r['gap']:.3f} |"
+                for r in lost
+            ),
+            "",
+            f"Masked ridge is better by more than {NOISE} in {len(ridge)} of "
+            f"{len(record['cells'])} cells. `AutoClassifier` takes {time['median']:.1f} times as "
+            "long as a forest of 500 trees per label in the median, and at most "
+            f"{time['most']:.1f} times. The interval of `estimate_` contained the value of the "
+            f"test rows in {told['covered']} of {told['runs']} runs.",
+        ]
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("lines", type=Path)
     parser.add_argument("--ran-on", help="the machine of the lines, if another")
     given = parser.parse_args()
     rows = stored(given.lines)
-    everyone = means(rows)
-    names = [n for n in dict.fromkeys(key[2] for key in everyone) if n not in PIECES]
-    count = {n: sum(key[2] == n for key in everyone) for n in names}
-    most = max(count[n] for n in names if n != "auto")
-    common = [n for n in names if count[n] >= MOSTLY * most]
-    # Those that few sets and rates have must not cost the others repetitions.
-    table = means([row for row in rows if row["method"] in (*common, *PIECES)])
-    blocks = list(dict.fromkeys(key[:2] for key in table))
-    full = [b for b in blocks if all((*b, n) in table for n in common)]
-    least = min(rate for _, rate in full)
-    shared = [b for b in full if b[1] == least and all((*b, n) in everyone for n in names)]
+    table = means(rows)
+    names = [n for n in dict.fromkeys(key[2] for key in table) if n not in APART]
+    every = list(dict.fromkeys(key[:2] for key in table))
+    cells = [cell for cell in every if all((*cell, name) in table for name in names)]
+    rivals = [name for name in names if name != "auto"]
+    few = {n: [cell for cell in cells if (*cell, n) in table] for n in APART}
     record: dict[str, Any] = {
-        "sets": list(dict.fromkeys(data for data, _ in full)),
-        "other_sets": list(dict.fromkeys(b[0] for b in blocks if b not in full)),
-        "repetitions": [int(table[*b, "auto"]["runs"]) for b in full],
-        "all": compare(table, common, full, list(MEASURES)),
-        "by_measure": {name: compare(table, common, full, [name]) for name in MEASURES},
-        "by_rate": {
-            str(rate): compare(table, common, [b for b in full if b[1] == rate], list(MEASURES))
-            for rate in sorted({b[1] for b in full})
+        "sets": list(dict.fromkeys(data for data, _ in cells)),
+        "cells": [list(cell) for cell in cells],
+        "incomplete": [list(cell) for cell in every if cell not in cells],
+        "repetitions": [int(table[*cell, "auto"]["runs"]) for cell in cells],
+        "all": compare(table, names, cells, RANKED),
+        "by_measure": {name: compare(table, names, cells, [name]) for name in MEASURES},
+        "by_regime": {
+            regime: compare(table, names, [c for c in cells if c[1] == regime], RANKED)
+            for regime in dict.fromkeys(regime for _, regime in cells)
         },
-        "everyone": {
-            "rate": least,
-            "repetitions": max(int(everyone[*b, "auto"]["runs"]) for b in shared),
-            "auc": compare(everyone, names, shared, ["auc"])["means"],
-            **compare(everyone, names, shared, list(MEASURES)),
+        "behind": behind(table, rivals, cells),
+        "behind_ridge": behind(table, ["masked ridge"], cells),
+        "apart": {
+            name: {
+                "cells": [list(cell) for cell in have],
+                **{
+                    measure: {
+                        n: round(float(np.mean([table[*c, n][measure] for c in have])), 4)
+                        for n in ("auto", name)
+                    }
+                    for measure in (*MEASURES, "seconds")
+                },
+            }
+            for name, have in few.items()
+            if have
         },
-        "behind": behind(table, blocks),
-        "gains": gains(table, blocks),
-        "times_of_a_forest": times(table, blocks),
+        "times_of_a_forest": times(table, cells),
         "seconds": {
-            name: round(float(np.median([table[*b, name]["seconds"] for b in full])), 1)
-            for name in common
+            name: round(float(np.median([table[*c, name]["seconds"] for c in cells])), 1)
+            for name in names
         },
         "estimate": covered(rows),
     }
-    print(f"{len(full)} sets x rates of {len(blocks)} have all of {len(common)} methods")
+    print(f"{len(cells)} of {len(every)} cells have all of {len(names)} methods")
     for name, rank in record["all"]["mean_ranks"].items():
         p = record["all"]["wilcoxon_holm"].get(name, "")
-        values = (record["by_measure"][m]["means"][name] for m in MEASURES)
-        print(f"{rank:6.2f} {p!s:8}", *(f"{v:8.4f}" for v in values), name)
-    print("behind", *itertools.islice(record["behind"], 12), sep="\n  ")
-    print("gains", *record["gains"].items(), sep="\n  ")
+        by = [record["by_measure"][m] for m in RANKED]
+        values = (f"{one['mean_ranks'][name]:5.2f} {one['means'][name]:7.4f}" for one in by)
+        print(f"{rank:6.2f} {p!s:8}", *values, name)
+    for name in ("behind", "behind_ridge"):
+        print(name, *(row for row in record[name] if row["gap"] > 0), sep="\n  ")
     print("times", record["times_of_a_forest"], record["seconds"], record["estimate"], sep="\n")
+    print(record["apart"])
+    record["tables"] = {"study": readme(record), "ranks": every_method(record)}
     write(RESULTS, record, given.ran_on)
 
 

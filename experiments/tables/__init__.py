@@ -12,7 +12,9 @@ from experiments.results import load
 from experiments.tables import completion, positive_unlabelled, quality, security, speed
 
 PAGES = ("README.md", "SECURITY.md", "docs")
-_WRITTEN = load("hierarchies")["tables"] | load("tolerance")["tables"]
+_WRITTEN: dict[str, str] = {}
+for _name in ("hierarchies", "study", "tolerance"):
+    _WRITTEN |= load(_name)["tables"]
 # Those of docs/research/errata.md, which examples/errata writes, have other names.
 _MARKED = re.compile(r"(<!-- ([^>\n]+\.json|results: [^>\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -27,8 +29,8 @@ TABLES: dict[str, Callable[[], str]] = {
     **_by_file(completion.completion, completion.coupled, completion.label_errors),
     **_by_file(completion.new_rows, completion.error_rates, security.workbook),
     **_by_file(quality.arts, quality.cells, quality.estimates, quality.everyone, quality.gains),
-    **_by_file(quality.groups, quality.newcomer, quality.pieces, quality.ranks),
-    **_by_file(quality.reference, quality.selection, quality.study),
+    **_by_file(quality.groups, quality.newcomer, quality.pieces),
+    **_by_file(quality.reference, quality.selection),
     **_by_file(security.attacks, security.checks, security.fits, security.kills, security.last),
     **_by_file(speed.baselines, speed.blocks, speed.cluster, speed.device, speed.estimate),
     **_by_file(speed.fit, speed.memory, speed.nystroem, speed.path, speed.published, speed.speed),

@@ -126,40 +126,10 @@ PIECES = {
     "effort normal, not quick": 'effort "normal" instead of "quick"',
 }
 SHOWN = {"auc": "label AUC", "map": "mAP", "ap": "Ap", "rkl": "Rkl", "logloss": "log-loss"}
-# Methods and measures of the README's table.
-README_METHODS = ("auto", "DM2L rbf", "extra trees", "random forest", "masked ridge")
-README_MEASURES = {
-    "auc": "AUC by label",
-    "map": "average precision by label",
-    "logloss": "log-loss",
-}
 
 
 def _shown(name: str) -> str:
     return "`AutoClassifier()`" if name == "auto" else name
-
-
-def study() -> str:
-    """The automatic ensemble against common alternatives, in five rows."""
-    record = load("study")
-    ranked, by = record["all"], record["by_measure"]
-    lines = [
-        f"| means over {len(record['sets'])} data sets "
-        "| mean rank | " + " | ".join(README_MEASURES.values()) + " | seconds |",
-        "|---" * (len(README_MEASURES) + 3) + "|",
-    ]
-    for name in README_METHODS:
-        values = " | ".join(f"{by[measure]['means'][name]:.3f}" for measure in README_MEASURES)
-        lines.append(
-            f"| {_shown(name)} | {ranked['mean_ranks'][name]:.1f} | {values} "
-            f"| {record['seconds'][name]:.0f} |"
-        )
-    lines += [
-        "",
-        f"Ranks are among {len(ranked['mean_ranks'])} methods, tuned on the same folds "
-        "([all methods and tests](docs/research/choosing.md#measurements)).",
-    ]
-    return "\n".join(lines)
 
 
 def pieces() -> str:
@@ -167,42 +137,14 @@ def pieces() -> str:
     found = (
         f"| {PIECES.get(name, name)} "
         f"| {g['auc'][0]:+.4f} ({g['auc'][1]:+.4f} to {g['auc'][2]:+.4f}) |"
-        for name, g in load("study")["gains"].items()
+        for name, g in load("study-earlier")["gains"].items()
     )
     return "\n".join(["| | gain in label AUC, 95 % interval |", "|---|---|", *found])
 
 
-def ranks() -> str:
-    """Every method by every measure."""
-    record = load("study")
-    by = {"all": record["all"]} | record["by_measure"]
-    lines = ["| mean rank | " + " | ".join(by) + " | p | seconds |", "|---" * (len(by) + 3) + "|"]
-    for name in record["all"]["mean_ranks"]:
-        cells = [f"{one['mean_ranks'][name]:.1f}" for one in by.values()]
-        p = record["all"]["wilcoxon_holm"].get(name)
-        cells += ["" if p is None else f"{p:.2g}", f"{record['seconds'][name]:.0f}"]
-        lines.append(f"| {_shown(name)} | " + " | ".join(cells) + " |")
-    lost = [row for row in record["behind"] if row["gap"] > 0]
-    behind = [f"| {r['data']} | {r['rate']:.0%} | {r['best']} | {r['gap']:.3f} |" for r in lost]
-    time, told = record["times_of_a_forest"], record["estimate"]
-    lines += [
-        "",
-        "In the following cases, another method has a higher label AUC than `AutoClassifier`:",
-        "",
-        "| data set | labels observed | better method | difference |",
-        "|---|---|---|---|",
-        *behind,
-        "",
-        f"`AutoClassifier` takes {time['median']:.1f} times as long as a forest of 500 trees per "
-        f"label in the median, and at most {time['most']:.1f} times. The interval of `estimate_` "
-        f"contained the value of the test rows in {told['covered']} of {told['runs']} runs.",
-    ]
-    return "\n".join(lines)
-
-
 def everyone() -> str:
     """All methods on the sets that have them."""
-    record = load("study")["everyone"]
+    record = load("study-earlier")["everyone"]
     what = f"{len(record['sets'])} sets, {record['rate']:.0%} of the labels"
     lines = [
         f"| {what} | mean rank | label AUC | p |",
@@ -217,7 +159,7 @@ def everyone() -> str:
 
 def gains() -> str:
     """Gains from the nuclear-norm terms and from stacking; positive is better."""
-    found = load("study")["gains"]
+    found = load("study-earlier")["gains"]
     lines = ["| | sets | " + " | ".join(SHOWN.values()) + " |", "|---" * (len(SHOWN) + 2) + "|"]
     for name, one in found.items():
         cells = (f"{one[m][0]:+.4f} ({one[m][1]:+.4f} to {one[m][2]:+.4f})" for m in SHOWN)

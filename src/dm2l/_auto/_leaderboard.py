@@ -109,11 +109,8 @@ def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
     """
     value, pulls = _auc_by_label(eta, T, fold)
     counts = np.stack([(T[fold >= 0] == sign).sum(axis=0) for sign in (1, -1)])
-    new, rarer, defined = (
-        (fold >= 0).sum() / (fold.max() + 1),
-        counts.min(axis=0),
-        np.isfinite(value),
-    )
+    new, rarer = (fold >= 0).sum() / (fold.max() + 1), counts.min(axis=0)
+    defined = np.isfinite(value)
     if not defined.any():
         return Interval(np.nan, np.nan, np.nan)
     # Probabilities that new rows lack a class, with a uniform prior on its rate.

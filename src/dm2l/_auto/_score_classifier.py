@@ -159,8 +159,8 @@ class ScoreClassifier(MissingLabelClassifier):
             scored = np.where(np.isfinite(S).any(axis=0), S, 0.0)[:, self._learnable]
             self._quantiles = np.nanquantile(scored, levels, axis=0, method="nearest")
         weights = None if labels.entries is None else labels.entries.weights
-        shares = np.array([self.scale_ == "probability"])
-        self.stack_ = Stack.fit(self._linked(X), T, shares, weights)
+        linked, shares = self._linked(X), np.array([self.scale_ == "probability"])
+        self.stack_ = Stack.fit(linked, np.where(np.isfinite(linked[0]), T, 0), shares, weights)
         self._rate = 2 * constant_scores((T > 0).sum(axis=0), (T < 0).sum(axis=0))
         eta = self._own_odds(X)
         F, c = np.tanh(0.5 * eta), T.shape[1]

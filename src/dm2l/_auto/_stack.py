@@ -86,24 +86,28 @@ class Stack:
 
         Common weights are shrunk to the ``prior`` (m,); by default, it has equal weights.
         """
-        known = (T != 0) & np.isfinite(scores).all(axis=0)
+        scored = np.isfinite(scores).all(axis=0)
+        known = (T != 0) & scored.any(axis=1, keepdims=True)
         step = max(1, int(known.sum() * len(scores) // MOST_ENTRIES))
         rows = known.any(axis=1)
         rows[np.flatnonzero(rows)[np.arange(rows.sum()) % step != 0]] = False
         place, weight = padded(known[rows])
         place, label = np.flatnonzero(rows)[place], np.arange(T.shape[1])[:, None]
         t = T[place, label].astype(np.float64)
-        S = np.where(weight > 0, _linked(scores[:, place, label], shares), 0.0)
         m, c = len(scores), T.shape[1]
         if weights is not None:
             weight *= weights[place, label]
-        total = np.maximum(weight.sum(axis=1), 1)
-        centre = (weight * S).sum(axis=2) / total
-        S -= centre[:, :, None]
-        spread = (weight * S**2).sum(axis=2) / total
+        # Folds that could not learn a label have no scores, but often its only positive, which
+        # must count for its rate (benchmarks/study.py): such entries have the mean score.
+        there = weight * scored[place, label]
+        S = np.where(there > 0, _linked(scores[:, place, label], shares), 0.0)
+        total = np.maximum(there.sum(axis=1), 1)
+        centre = (there * S).sum(axis=2) / total
+        S = np.where(there > 0, S - centre[:, :, None], 0.0)
+        spread = (there * S**2).sum(axis=2) / total
         scale = np.sqrt(np.where(spread > 1e-24, spread, 1.0))
         S /= scale[:, :, None]
-        rate = logit(((weight * (t > 0)).sum(axis=1) + 0.5) / (total + 1.0))
+        rate = logit(((weight * (t > 0)).sum(axis=1) + 0.5) / (weight.sum(axis=1) + 1.0))
         slope, offset, variance = np.zeros((3, m, c))
         for j in range(m):
             firm = 0.1, HELD_SLOPE, 0.1

@@ -146,3 +146,16 @@ def test_weights_are_shrunk_to_the_best_model_if_equal_weights_are_worse(good):
     else:
         np.testing.assert_array_equal(prior, np.eye(3)[good])
         assert loss[1] < loss[0] - 0.005
+
+
+def test_the_only_positive_of_a_label_counts_for_its_level():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(1, 200, 2))
+    T = np.where(rng.random((200, 2)) < expit(scores[0]), 1, -1)
+    T[:, 1] = -1
+    T[0, 1] = 1
+    scores[:, :40, 1] = np.nan  # a fold without the positive cannot learn the label
+    scores[:, 160:] = np.nan  # in no fold
+    stack = Stack.fit(scores, T, np.zeros(1, dtype=bool))
+    p = expit(stack.log_odds(scores[:, 40:160]))[:, 1]
+    assert p.mean() == pytest.approx(1.5 / 161, rel=0.3)
