@@ -74,6 +74,7 @@ def compare(table: Table, names: list[str], cells: list[Any], measures: Any) -> 
     record: dict[str, Any] = {
         "mean_ranks": {names[k]: round(float(mean[k]), 3) for k in order},
         "by_set": {names[k]: own[:, k].round(2).tolist() for k in order},
+        "sets": sets,
         "friedman_p": ranks.friedman(own, False).f_p_value,
         "wilcoxon_holm": _holm(p),
     }
@@ -132,7 +133,7 @@ def covered(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def shown(name: str) -> str:
     names = {
         "auto": "`AutoClassifier()`",
-        AVERAGE: "average of extra trees and logistic regression",
+        AVERAGE: "extra trees + logistic regression",
     }
     return names.get(name, name)
 
@@ -141,7 +142,7 @@ def readme(record: dict[str, Any]) -> str:
     """The automatic estimator against common alternatives, in five rows, for README.md."""
     by = record["by_measure"]
     lines = [
-        f"| means over {len(record['sets'])} data sets "
+        f"| {len(record['sets'])} data sets "
         "| mean rank | AUC by label | average precision by label | log-loss | seconds |",
         "|---|---|---|---|---|---|",
     ]
@@ -215,10 +216,6 @@ def main() -> None:
         "repetitions": [int(table[*cell, "auto"]["runs"]) for cell in cells],
         "all": compare(table, names, cells, RANKED),
         "by_measure": {name: compare(table, names, cells, [name]) for name in MEASURES},
-        "by_regime": {
-            regime: compare(table, names, [c for c in cells if c[1] == regime], RANKED)
-            for regime in dict.fromkeys(regime for _, regime in cells)
-        },
         "behind": behind(table, rivals, cells),
         "behind_ridge": behind(table, ["masked ridge"], cells),
         "apart": {
