@@ -80,7 +80,7 @@ class Workspace:
     gram: Any = None  # Gram matrix of the features, cached by a preconditioner
 
     def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
-        """Return the problem for these hyperparameters; it replaces the previous problem."""
+        """Return the problem for new hyperparameters, which replaces the previous problem."""
         if self.pu is not None:
             self.objective.fill(self.pu.targets(alpha))
         if lambda_d is not None:
@@ -260,7 +260,7 @@ class Trainer:
         return SolverResult(mask=mask, solution=None, weights=weights)
 
     def kernel_map(self, X: Any, weights: NDArray[np.float64] | None = None) -> FeatureMap:
-        """Return an unfitted feature map of the kernel for these inputs."""
+        """Return an unfitted feature map of the kernel for inputs like ``X``."""
         kernel = self.kernel_for(X, weights)
         if self.approximation == "fourier":
             return FourierMap(kernel.gamma, self.n_components, self.random_state)
@@ -269,7 +269,7 @@ class Trainer:
         return KernelColumns(kernel) if self.solver == "published" else KernelMap(kernel)
 
     def fixed_map(self, X: Any) -> FeatureMap:
-        """Return a feature map that is fitted to these inputs and can transform any rows."""
+        """Return a feature map that is fitted to ``X`` and can transform any rows."""
         feature_map = LinearMap(reduce=False) if self.kernel == "linear" else self.kernel_map(X)
         feature_map.fit(X)
         return feature_map.fixed(X)
@@ -286,7 +286,7 @@ class Trainer:
         return LandmarkMap(weights.kernel, weights.X_fit, weights.landmark_factor, error)
 
     def kernel_for(self, X: Any, weights: NDArray[np.float64] | None = None) -> Kernel:
-        """Return the kernel with the numeric value of ``gamma`` for these inputs."""
+        """Return the kernel with the numeric value of ``gamma`` for ``X``."""
         return Kernel(self.kernel, self._gamma_value(X, weights), self.degree, self.coef0)
 
     def _gamma_value(self, X: Any, weights: NDArray[np.float64] | None) -> float:
@@ -424,7 +424,7 @@ class Trainer:
     def start(
         self, problem: SmoothProblem, feature_map: FeatureMap, last: Any, mask: LearnableMask
     ) -> Any:
-        """Return the weights of the last fit if their shape fits this problem, otherwise None."""
+        """Return the weights of the last fit if they have the shape of the problem, else None."""
         learnable, A = mask.learnable, last.coefficients
         if A.shape != (feature_map.n_coefficients, len(learnable)):
             return None

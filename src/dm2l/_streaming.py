@@ -188,7 +188,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return deepcopy(GramStatistics.from_state(self._statistics))
 
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
-        """Return the stream of all earlier blocks, or one that continues other statistics."""
+        """Return a stream that continues all earlier blocks, or other ``statistics``."""
         from dm2l.outofcore import GramStatistics
         from dm2l.outofcore._fits import Stream
 

@@ -143,7 +143,7 @@ class _Graph:
 
 
 def _check(model: Any) -> None:
-    """Raise an error that explains why a model cannot be exported, if it cannot."""
+    """Raise an error with the reason if a model cannot be exported."""
     why, ours = "", isinstance(model, MissingLabelClassifier)
     if ours:
         check_is_fitted(model)

@@ -351,7 +351,7 @@ class PUTargets:
         return cls(*components.smooth(targets, labelled), prior)
 
     def targets(self, alpha: float) -> Floats:
-        """Return the targets for which ridge with this ``alpha`` predicts ``scores``."""
+        """Return the targets for which ridge with penalty ``alpha`` predicts ``scores``."""
         return self.scores + alpha * self.pull
 
 
@@ -392,7 +392,7 @@ class PUCompleter(LabelCompleter):
         return super().state() | {"rate": self.rate}
 
     def check_bound(self, max_error_rate: Any, method: str, estimator: str) -> Any:
-        """Raise an error if an error rate is given, as this requires observed negatives."""
+        """Raise an error, because a bound on error rates requires observed negatives."""
         raise ValueError(
             "max_error_rate requires observed negatives. With missing_as='unlabelled', the error "
             "rate cannot be estimated."

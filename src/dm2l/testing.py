@@ -313,7 +313,7 @@ class _Trial:
         got = (self.outputs()["predict"] == self.truth)[hidden].mean()
         positives, total = (hidden * self.truth).sum(axis=0), hidden.sum(axis=0)
         chance = np.maximum(positives, total - positives).sum() / total.sum()
-        _require(got > chance, f"Expected a share above {chance:.3f} to be right, got {got:.3f}.")
+        _require(got > chance, f"Expected an accuracy above {chance:.3f}, got {got:.3f}.")
 
     def check_unlabelled_rows_are_predicted(self) -> None:
         """Training rows without observed labels get valid outputs."""
@@ -327,7 +327,7 @@ class _Trial:
         far = 5 * np.random.default_rng(1).standard_normal((len(places), self.X.shape[1]))
         more = np.insert(self.X, places, far, axis=0)
         found = self.outputs(np.insert(self.Y, places, np.nan, axis=0), X=more)
-        _require_same_outputs(found, self.outputs(), "with three such rows added", _CLOSE)
+        _require_same_outputs(found, self.outputs(), "with three unlabelled rows added", _CLOSE)
 
     def check_label_with_nothing_observed(self) -> None:
         """A label without observed entries causes a warning and constant predictions."""

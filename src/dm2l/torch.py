@@ -65,7 +65,7 @@ def masked_loss(
 
 
 def rank_terms(scores: Any, y: Any, *, weights: Any = None) -> Any:
-    r"""Compute the rank terms of DM2L on a batch: local nuclear norms minus the global one.
+    r"""Compute the rank terms of DM2L on a batch: local nuclear norms minus the global norm.
 
     .. math:: \sum_k \|F_k\|_* - \|F_C\|_*
 

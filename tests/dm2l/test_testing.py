@@ -505,21 +505,25 @@ MUTANTS = [
     ),
     (MissingScore(), ["check_decision_function"], r"a finite number at \[79, 4\], got nan"),
     (MoreThanCertain(), ["check_predict_proba"], r"in \[0, 1\] at \[79, 4\], got 1.5"),
-    (Contrary(), ["check_better_than_chance"], r"share above 0\.\d+ to be right, got 0\.\d+"),
+    (Contrary(), ["check_better_than_chance"], r"accuracy above 0\.\d+, got 0\.\d+"),
     (
         Transductive(),
         # A row of the problem has no label but the one that the second check takes away.
         ["check_unlabelled_rows_are_predicted", "check_label_with_nothing_observed"],
         r"a finite number at \[0, 0\], got nan",
     ),
-    (UnlabelledAreNegative(), ["check_unlabelled_rows_change_nothing"], "three such rows added"),
+    (
+        UnlabelledAreNegative(),
+        ["check_unlabelled_rows_change_nothing"],
+        "three unlabelled rows added",
+    ),
     (
         HolesAreNegative(),
         ["check_unlabelled_rows_change_nothing", "check_label_with_one_class_observed"],
         r"expected -?0\.\d+ at \[0, 0\], got -?0\.\d+",
     ),
     (
-        Quiet("nothing observed"),
+        Quiet("no observed entry"),
         ["check_label_with_nothing_observed"],
         "expected a UserWarning such as ConstantLabelWarning from fit, got none",
     ),

@@ -246,7 +246,7 @@ class EnsembleContext:
 
 @dataclass(eq=False)
 class BaseModel:
-    """A model of the ensemble; it is fitted in folds and then to all rows."""
+    """A model of the ensemble, which is fitted in folds and then to all rows."""
 
     name: str
     settings: str  # hyperparameters as text for the leaderboard

@@ -272,7 +272,7 @@ class FeatureMap:
         return self.weights(asarray_like(np.eye(self.n_coefficients, n_labels), self.example))
 
     def fixed(self, X: Any) -> "FeatureMap":
-        """Return a map from any rows to these features, after a fit to ``X``."""
+        """Return a map from any rows to the features, after a fit to ``X``."""
         return self
 
     def inputs(self, X: Any) -> Any:

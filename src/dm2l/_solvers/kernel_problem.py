@@ -196,7 +196,7 @@ class BatchedSolver:
             return self._answers.pop(place)
 
     def leave(self, place: int) -> None:
-        """Stop waiting for this thread."""
+        """Let the other threads continue without the thread at ``place``."""
         with self._changed:
             self._left.discard(place)
             self._answer()

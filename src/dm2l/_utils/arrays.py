@@ -37,7 +37,7 @@ LARGEST = {"float64": 1e75, "float32": 1e15}
 
 
 def is_non_numpy(array: Any) -> bool:
-    """Return whether this is an array of a library other than numpy, such as torch or cupy."""
+    """Return whether an array belongs to another library than numpy, such as torch or cupy."""
     if type(array) is np.ndarray:  # fast path: a small fit calls this thousands of times
         return False
     return not sp.issparse(array) and is_array_api_obj(array) and not is_numpy_array(array)
@@ -311,7 +311,7 @@ blas_limit: Any = SimpleNamespace(lock=Lock(), users=0, threads=None)
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Use one BLAS thread in this context (measured by ``benchmarks/blas.py``)."""
+    """Context in which BLAS uses one thread (measured by ``benchmarks/blas.py``)."""
     # The limit is per process: the first thread to enter sets it, and the last to leave removes it.
     with blas_limit.lock:
         if not blas_limit.users:

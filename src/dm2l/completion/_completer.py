@@ -97,7 +97,7 @@ class TrainingRows:
 def overfits(
     X: Any, T: Signs, scores: Floats, own_scores: Callable[[Any], Any], order: Index | None = None
 ) -> tuple[Signs, Floats, Floats] | None:
-    """Return a sample of signs, held-out scores and model scores if the model overfits it."""
+    """Return signs, held-out scores and model scores of a sample that is overfitted, or None."""
     scored = (T != 0) & np.isfinite(scores)
     few = np.arange(len(T)) if order is None else order
     few = few[scored[few].any(axis=1)][:FEW]
@@ -174,7 +174,7 @@ def check_threshold(threshold: Any) -> None:
 
 
 def check_rules(rules: Any) -> None:
-    """Raise a TypeError unless these are LabelRules."""
+    """Raise a TypeError unless ``rules`` is None or LabelRules."""
     from dm2l.labels._rules import LabelRules
 
     if not isinstance(rules, LabelRules):

@@ -25,7 +25,7 @@ from dm2l.labels._parsing import SparseLabelMatrix
 
 
 class TopK(NamedTuple):
-    """The labels with the highest scores of each row; metrics at ``k`` accept it as scores."""
+    """Labels with the highest scores of each row, in the form that metrics at ``k`` accept."""
 
     indices: NDArray[np.intp]
     scores: NDArray[np.float64]
@@ -343,7 +343,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return values
 
     def find_label_errors(self, X: Any, y: Any, *, label_mask: Any = None) -> Any:
-        """Not supported by this estimator."""
+        """Raise an error, because finding label errors is not supported."""
         what = "ExtremeDM2LClassifier does not support find_label_errors."
         raise ValueError(f"{what} Use DM2LClassifier.")
 

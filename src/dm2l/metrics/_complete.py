@@ -302,7 +302,7 @@ class CompleteRows:
         return self._inverse(positive, 1 / np.arange(1, c + 1), _one_of)
 
     def _inverse(self, positive: bool, target: Array, added: Callable[..., Array]) -> Inverse:
-        """Return nodes and weights that balance bias and variance on these rows."""
+        """Return nodes and weights that balance bias and variance for the rows of ``self``."""
         q, plain, side = self.q, self.plain, self.T > 0
         if not positive:
             q, plain, side = 1 - q, 1 - plain, self.T < 0

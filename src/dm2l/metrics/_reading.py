@@ -285,7 +285,7 @@ def signs_and_scores(y_true: Any, y_score: Any, what: str = "y_score") -> tuple[
 
 
 def check_scores(labels: LabelMatrix, y_score: Any, what: str = "y_score") -> Array:
-    """Return scores as float64, after checking that each label of each row has a finite one."""
+    """Return scores as float64, after checking their shape and that they are finite."""
     S = np.asarray(to_numpy(y_score), dtype=np.float64)
     if S.ndim == 1 and labels.n_labels == 1:
         S = S[:, None]

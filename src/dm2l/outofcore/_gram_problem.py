@@ -80,7 +80,7 @@ class GramProblem:
         W, settled = ridge_by_steps(self)
         if not settled:
             what = "Conjugate gradients did not reach a relative gradient of 1e-8, because alpha"
-            what += " is small for features of such different scales."
+            what += " is small and the features have very different scales."
             remedy = "Scale the features, or use strategy='statistics'."
             warnings.warn(f"{what} {remedy}", ConvergenceWarning, stacklevel=2)
         return np.asarray(W)

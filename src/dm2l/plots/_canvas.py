@@ -51,7 +51,7 @@ class Display:
     figure_: Any
 
     def _axes(self, ax: Ax, width: float = 0.7 * WIDTH, height: float = 3.4) -> Any:
-        """Return ``ax``, or the axes of a new pyplot figure of this size in inches."""
+        """Return ``ax``, or the axes of a new pyplot figure whose size is given in inches."""
         if ax is None:
             plt = require("matplotlib.pyplot", "plot")
             size = {"figsize": (width, height), "layout": "constrained"}
