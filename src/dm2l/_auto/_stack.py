@@ -86,7 +86,7 @@ class Stack:
 
         Common weights are shrunk to the ``prior`` (m,); by default, it has equal weights.
         """
-        scored = np.isfinite(scores).all(axis=0)
+        scored: Bools = np.asarray(np.isfinite(scores).all(axis=0))
         known = (T != 0) & scored.any(axis=1, keepdims=True)
         step = max(1, int(known.sum() * len(scores) // MOST_ENTRIES))
         rows = known.any(axis=1)
