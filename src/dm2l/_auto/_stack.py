@@ -97,8 +97,7 @@ class Stack:
         m, c = len(scores), T.shape[1]
         if weights is not None:
             weight *= weights[place, label]
-        # Folds that could not learn a label have no scores, but often its only positive, which
-        # must count for its rate (benchmarks/study.py): such entries have the mean score.
+        # Entries of folds that could not learn a label count for its rate, with the mean score.
         there = weight * scored[place, label]
         S = np.where(there > 0, _linked(scores[:, place, label], shares), 0.0)
         total = np.maximum(there.sum(axis=1), 1)
