@@ -61,8 +61,8 @@ class DM2LParameters(PositiveUnlabelledClassifier):
 class DM2LClassifier(DM2LParameters, StreamingClassifier):
     r"""Discriminant multi-label learning with missing labels.
 
-    Minimizes the following objective over the weights ``W`` and the intercepts ``b`` of the scores
-    ``F = Phi W + 1 b'``:
+    The model minimizes the following objective over the weights ``W`` and the intercepts ``b`` of
+    the scores ``F = Phi W + 1 b'``:
 
     .. math:: \tfrac12 \|R_\Omega(F) - \tilde Y\|_F^2 + \tfrac{\alpha}{2} \|W\|_F^2
               + \lambda_d \Bigl(\sum_k \|F_k\|_* - \|F_C\|_*\Bigr)
@@ -112,7 +112,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Maximum number of iterations.
     tol : float, default=1e-5
         Tolerance of the relative difference between the objective and its minimum, as estimated by
-        the solver; for ``solver="cccp"``, of the relative change in an iteration.
+        the solver. With ``solver="cccp"``, it limits the relative change in an iteration.
     threshold : None, float, "f1", "f1_samples" or "subset_accuracy", default=None
         Cutoff of the scores in :meth:`predict`.
     calibration : {None, "sigmoid", "isotonic"}, default=None

@@ -165,8 +165,8 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     random_state : int, RandomState instance or None, default=None
         Seed of the shuffling. If None, each call gives different folds.
     groups : None, "duplicates" or array-like of shape (n,), default=None
-        Which rows to keep in one fold, so that near-duplicates do not leak into the evaluation:
-        "duplicates" keeps rows with equal features together, an array contains each row's group.
+        Groups of rows to keep in one fold, so that near-duplicates do not leak into the evaluation:
+        "duplicates" groups rows with equal features; an array contains the group of each row.
     missing_label : scalar, default=nan
         Value that marks a missing label.
     missing_as : {None, "missing", "negative"}, default=None
@@ -337,7 +337,7 @@ def cross_val_decision(
 ) -> NDArray[Any]:
     """Compute out-of-fold scores: every row is scored by a model that was not trained on it.
 
-    This replaces scikit-learn's ``cross_val_predict``, which treats NaN in ``Y`` as a class.
+    Use this function instead of ``cross_val_predict``, which treats NaN in ``Y`` as a class.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class AutoClassifier(MissingLabelClassifier):
     time_limit : float, default=None
         Time limit in seconds. Models that would exceed it are left out, except the linear model.
     max_memory : float, default=None
-        Memory limit in bytes, above which kernels are approximated. None is 3/4 of the free memory.
+        Memory limit in bytes, above which kernels are approximated; default: 3/4 of free memory.
     categorical_features : array-like of str, int or bool, default=None
         Numeric columns to treat as categories. Columns of text are always categories.
     models : list of (str, estimator), default=None
@@ -68,7 +68,7 @@ class AutoClassifier(MissingLabelClassifier):
     threshold : None, float, "f1", "f1_samples" or "subset_accuracy", default=None
         Decision threshold of :meth:`predict` for scores ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds for out-of-fold scores; None is 3 for "quick" and 5 otherwise. With groups, as in
+        Folds for out-of-fold scores; None means 3 for "quick", else 5. With groups, as in
         :class:`dm2l.model_selection.MultilabelKFold`, rows of large groups have smaller weights.
     n_jobs : int, default=None
         Number of processes that fit the labels of forests, as in joblib.

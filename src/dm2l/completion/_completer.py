@@ -416,9 +416,9 @@ class CompletionMixin:
             "predict_proba", and -1/+1 with "decision_function".
         max_error_rate : float or (float, float), default=None
             Fill as many missing labels as possible while the expected error rate is at most this
-            value among labels filled with yes, and among labels filled with no. A pair sets both.
-            Labels with many known entries have their own bounds; other labels share one. Requires
-            ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
+            value among labels filled with yes, and among labels filled with no; a pair sets two
+            rates. Labels with many known entries have their own bounds; other labels share one.
+            Requires ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
             Whether to also return the numbers of labels that were filled.
 
@@ -428,7 +428,7 @@ class CompletionMixin:
             Array or data frame like ``y``. If ``y`` has no negatives, it has the coding of the
             training labels.
         summary : CompletionSummary
-            Numbers of filled and of still missing labels. Only with ``return_summary``.
+            Numbers of filled and of still missing labels. Returned only with ``return_summary``.
         """
         check_is_fitted(self)
         check_choice("method", method, "predict", "predict_proba", "decision_function")

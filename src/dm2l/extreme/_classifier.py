@@ -304,7 +304,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     ) -> Any:
         """Impute the missing labels of ``Y``, which has the same format as in ``fit``.
 
-        This works as in :class:`dm2l.DM2LClassifier`, but ``max_error_rate`` and
+        The method works as in :class:`dm2l.DM2LClassifier`, but ``max_error_rate`` and
         ``return_summary`` are not supported. Unlabelled entries count as missing. For a sparse
         ``Y``, "predict" returns a sparse array of all observed and predicted positives.
         """

@@ -43,7 +43,7 @@ class MetricValue(NamedTuple):
     n_entries : int
         Number of observed entries.
     n_units, n_undefined : int
-        Number of units (rows, labels or entries) that the value averages, and number of units for
+        Number of units (rows, labels or entries) in the average, and number of units for
         which the metric is undefined. Both numbers are estimates if the value is an estimate.
     kind : {"complete", "estimate", "observed"}
         "complete" if no label is missing. "estimate" if the value that the complete labels would

@@ -101,7 +101,7 @@ class RowBlocks:
         Y)``, ``(X, Y, label_mask)`` or ``(X, Y, label_mask, sample_weight)``; the last two may be
         None. A generator function works; a generator does not, because it ends after one pass.
     missing_label, missing_as : scalar and {None, "missing", "negative"}
-        How missing labels are marked, as in :class:`dm2l.DM2LClassifier`.
+        Value of a missing label, and meaning of entries that a sparse ``Y`` does not store.
     classes : array-like, default=None
         All classes of a 1-D ``y``.
     n_rows : int, default=None
