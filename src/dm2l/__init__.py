@@ -40,7 +40,7 @@ __all__ = [
     "__version__",
 ]
 
-# Loaded when asked for: `dm2l --help` needs neither numpy nor scikit-learn.
+# Loaded at the first access: `dm2l --help` needs neither numpy nor scikit-learn.
 _HOMES = {
     "AutoClassifier": "dm2l._auto._classifier",
     "ConstantLabelWarning": "dm2l.labels",

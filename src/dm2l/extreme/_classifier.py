@@ -36,7 +36,7 @@ def top_k(S: NDArray[np.float64], k: int) -> TopK:
     c = S.shape[1]
     found = np.argpartition(S, c - k, axis=1)[:, c - k :]
     last = np.take_along_axis(S, found, axis=1).min(axis=1)
-    # A partition selects arbitrary labels among those that tie for the last place.
+    # A partition selects arbitrary labels among ties for the last place.
     for i in np.flatnonzero((last[:, None] <= S).sum(axis=1) > k):
         found[i] = np.argsort(-S[i], kind="stable")[:k]
     found = np.sort(found, axis=1)
