@@ -60,8 +60,9 @@ _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
     callback=shared.share,
     metavar="SHARE",
     help="Fill as many missing labels as possible, so that the expected error rates of labels "
-    "filled with yes and with no are at most SHARE, such as 5% or 0.05. The others stay missing "
-    "and are marked for checking. If none is filled, the exit code is 0. Do not pass --margin.",
+    "filled with yes and with no, over all columns, are at most SHARE, such as 5% or 0.05. The "
+    "rate of a single column may be higher. The others stay missing and are marked for checking. "
+    "If none is filled, the exit code is 0. Do not pass --margin.",
 )
 @shared.file_option(
     "ANSWERS",
@@ -130,9 +131,16 @@ def complete_command(
         )
         return
     last = "to check" if max_error_rate is None else "missing"
-    names = ("label", "filled", "positive", "look")
-    cells = [["-" if one[name] is None else str(one[name]) for name in names] for one in counts]
-    shared.show_grid((*names[:3], last), cells)
+    names = ("label", "filled", "positive", "look", "expected_wrong")
+    shown = sorted(counts, key=lambda one: -one["filled"] * (one["expected_wrong"] or 0.0))
+    shown = counts if len(counts) <= _SHOWN + 2 else shown[:_SHOWN]
+    cells = [
+        ["-" if x is None else f"{x:.1%}" if isinstance(x, float) else str(x) for x in line]
+        for line in ([one[name] for name in names] for one in shown)
+    ]
+    shared.show_grid((*names[:3], last, "expected errors"), cells)
+    if len(shown) < len(counts):
+        say(f"These {_SHOWN} of {len(counts)} columns have the most expected errors. See --json.")
     shared.say_wrapped(*completion_summary(completion, max_error_rate))
     if completion.n_implied:
         say(f"{completion.n_implied} of the filled labels follow from the rules.")

@@ -342,7 +342,7 @@ def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Tab
     if not labels and suffix_of(path) not in MATRIX_FORMATS:
         raise click.UsageError(
             f"{path.name} does not name its labels. Pass the label columns, for example with "
-            '--labels "tox_*".'
+            '--labels "tox_*" or --labels fever,cough.'
         )
     names = {"kinds", "drop", "groups", "missing_as"} & options.keys()
     columns: dict[str, Any] = {name: options.pop(name) for name in names}

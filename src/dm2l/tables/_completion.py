@@ -12,7 +12,7 @@ from dm2l.io._label_columns import ColumnGroup
 from dm2l.labels._entries import Signs
 from dm2l.model_selection import Interval
 from dm2l.tables._measures import impute
-from dm2l.tables._model import TableModel, constant_warnings, no_positive_warnings
+from dm2l.tables._model import TableModel, constant_warnings, listed, no_positive_warnings
 from dm2l.tables._reading import Table, count_cells
 
 MARGIN = 0.2
@@ -29,7 +29,8 @@ class Completion:
     positive : ndarray of bool of shape (n_rows, n_labels)
         Entries that are filled as positive.
     look : ndarray of bool of shape (n_rows, n_labels)
-        Entries to check: a probability near 0.5 or, with ``max_error_rate``, an unfilled entry.
+        Entries to check: an answer with a probability near or below 0.5 or, with
+        ``max_error_rate``, an unfilled entry.
     probabilities : ndarray of shape (n_rows, n_labels)
         Probability of a positive label; 0 or 1 for observed entries, NaN without an estimate.
     left : ndarray of bool of shape (n_rows, n_labels) or None
@@ -112,7 +113,8 @@ def complete_table(
     table : Table
         A table with the columns and labels of the model, read with the label names of the model.
     margin : float, default=0.2
-        Entries whose probability differs from 0.5 by at most this are marked for checking.
+        Entries whose probability differs from 0.5 by at most this are marked for checking, and
+        cells with several values if the probability of the value is at most 0.5 plus this.
     max_error_rate : float, default=None
         The highest expected error rate, both among entries filled with yes and among entries
         filled with no. As many entries as possible are filled; the others stay missing and are
@@ -154,6 +156,7 @@ def complete_table(
         unsure = np.append(unsure, 1 - likely[open_])
         filled = np.append(filled, found.chosen[open_][:, labels].any(axis=1))
         bounds[group.column] = float(np.min(1 - likely[open_], initial=1.0))
+        near[:, labels] = (open_ & (likely <= 0.5 + margin))[:, None]
     single, expected = missing & alone, found.expected_wrong
     wrong = np.where(found.positive, 1 - found.probabilities, found.probabilities)
     rated = getattr(classifier, "missing_as", None) != "unlabelled"
@@ -161,19 +164,18 @@ def complete_table(
         rates = classifier._completer.correlation.error_rates
         lowest, _ = rates._bounds(1 - wrong, found.positive, answered & alone, (1.0, 1.0))
         bounds |= {names[k]: float(lowest[:, k].min()) for k in np.flatnonzero(alone)}
-        warnings = [*warnings, *_constant_warnings(table.Y[:, alone], max_error_rate)]
     else:
         open_ = single & ~left & ~implied
         sides = [open_ & ~found.positive, open_ & found.positive]
         expected = np.array([wrong[side].sum() if rated else np.nan for side in sides])
-        warnings = [*warnings, *no_positive_warnings(names, ~left & single, positive)]
+    warnings = [*warnings, *no_positive_warnings(names, ~left & single, positive)]
     summary = CompletionSummary.of(single, single & ~left, found.positive, expected, implied)
     prior = getattr(classifier, "class_prior_", np.nan)
     overlooked = np.maximum(prior * (~unread).sum() - (table.Y == 1).sum(axis=0), 0)
     n_values = int(filled.sum()) if rated else 0
     n = summary.n_yes + summary.n_no + summary.n_implied + n_values
     stay = ": {n} missing entries were not filled because {lack} in the training table"
-    return Completion(
+    done = Completion(
         label_names=names,
         missing=missing,
         positive=positive,
@@ -191,10 +193,19 @@ def complete_table(
         lowest_bounds=bounds,
         overlooked=float(overlooked[learnable].sum()),
     )
+    rates = {one["label"]: one["expected_wrong"] or 0.0 for one in counted_columns(done)}
+    over = [name for name, rate in rates.items() if rate > (max_error_rate or 1.0)]
+    words = f"the expected error rate of {listed(over)} is above the limit, which"
+    done.warnings.extend([f"{words} holds over all columns, for yes and for no"] * bool(over))
+    return done
 
 
 def counted_columns(found: Completion) -> list[dict[str, Any]]:
-    """Return counts of the entries of each label, and of cells of columns with several values."""
+    """Return counts and expected error rates of labels, and of columns with several values."""
+    p, positive = found.probabilities, found.positive
+    error, rated = np.where(positive, 1 - p, p), found.expected_wrong == found.expected_wrong
+    for labels, group in found.exclusive:
+        error[:, labels[0]] = 1 - group.probability(p[:, labels], positive[:, labels])
     masks = {"missing": found.missing, "filled": found.filled, "positive": found.positive}
     masks |= {"left": found.missing & ~found.filled, "look": found.look}
     cells = {labels[0]: (group.column, labels) for labels, group in found.exclusive}
@@ -204,7 +215,10 @@ def counted_columns(found: Completion) -> list[dict[str, Any]]:
         if k not in later:
             name, labels = cells.get(k, (label, [k]))
             counts = {what: int(mask[:, labels].any(axis=1).sum()) for what, mask in masks.items()}
-            rows.append({"label": name, **counts} | ({"positive": None} if k in cells else {}))
+            wrong = error[found.filled[:, labels].any(axis=1), k]
+            rate = float(wrong.mean()) if rated and len(wrong) else None
+            row = {"label": name, **counts, "expected_wrong": rate}
+            rows.append(row | ({"positive": None} if k in cells else {}))
     return rows
 
 
@@ -229,7 +243,8 @@ def completion_summary(found: Completion, limit: float | None = None) -> list[st
     rates = {what: getattr(found, f"expected_wrong_{what}") for what in ("yes", "no", "values")}
     parts = ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items() if rate == rate)
     if parts:
-        most, end = "at most " * bounded, "" if limit is None else f" Limit: {100 * limit:.4g}%."
+        most = "at most " * bounded
+        end = "" if limit is None else f" Limit: {100 * limit:.4g}% over all columns."
         lines.append(f"Expected error rate: {most}{found.expected_wrong:.1%} ({parts}).{end}")
     blank = [one["label"] for one in counted_columns(found) if one["left"] and not one["filled"]]
     rates = {name: found.lowest_bounds[name] for name in blank if bounded}
@@ -244,19 +259,6 @@ def completion_summary(found: Completion, limit: float | None = None) -> list[st
 def _percent(bound: float) -> str:
     """Format a limit in percent, rounded up so that the printed limit is sufficient."""
     return f"{np.ceil(1e3 * bound) / 10:g}%"
-
-
-def _constant_warnings(Y: NDArray[np.float64], rate: float) -> list[str]:
-    """Warn if a constant answer has an error rate below the limit."""
-    yes, no = int((Y == 1).sum()), int((Y == 0).sum())
-    wrong, answer = min((yes, "no"), (no, "yes"))
-    if not yes + no or wrong > rate * (yes + no):
-        return []
-    return [
-        f"{1 - wrong / (yes + no):.1%} of the {yes + no} known labels of the table are {answer}, "
-        f"so {answer} for every missing label would be within the limit, too; compare the error "
-        "rates of yes and of no"
-    ]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from dm2l.tables import (
     read_table,
     table_from_frame,
 )
+from dm2l.tables._completion import counted_columns
 from dm2l.tables._measures import Predictions, cell_accuracy
 from dm2l.tables._model import read_for
 from terminal import command_runner
@@ -141,15 +142,82 @@ def test_a_limit_says_at_most_and_why_columns_stay_blank(form):
         assert (left < frame["lesion"].isna().sum()) == filled
 
 
-def test_a_table_without_known_labels_gets_no_warning_about_constant_answers(form):
+@pytest.mark.parametrize("limit", [None, "12%"])
+def test_each_column_has_its_expected_error_rate(form, limit):
     folder, frame, _ = form
-    new = folder / "new.csv"
-    frame.assign(**dict.fromkeys(NAMES, "")).to_csv(new, index=False)
-    command = ("complete", folder / "form.dm2l", new, "-o", folder / "n.csv", "--force")
-    assert "for every missing label" not in run(*command, "--max-error-rate", "5%")
-    frame.assign(fever="no", cough="no", itch=["no"] * 200 + [None] * 40).to_csv(new, index=False)
-    said = run(*command, "--max-error-rate", "5%")
-    assert "100.0% of the 680 known labels of the table are no" in said
+    both, bound = (folder / "form.dm2l", folder / "form.csv"), ("--max-error-rate", limit)
+    command = ("complete", *both, "-o", folder / "e.csv", "--force", *bound[: 2 * bool(limit)])
+    said = run(*command)
+    written = pd.read_csv(folder / "e.csv", dtype=str)
+    result = command_runner().invoke(cli, list(map(str, (*command, "--json"))))
+    found = {one["label"]: one for one in json.loads(result.stdout)["labels"]}
+    for name in NAMES:
+        filled = frame[name].isna() & written[name].notna()
+        if not filled.any():
+            assert found[name]["expected_wrong"] is None
+            continue
+        p = written[f"{name}__probability"][filled].astype(float)
+        wrong = p.where(written[name][filled] == "no", 1 - p) if name in NAMES[:3] else 1 - p
+        assert found[name]["expected_wrong"] == pytest.approx(wrong.mean(), abs=1e-4)
+        assert re.search(rf"{name} {filled.sum()} (\d+|-) \d+ {wrong.mean():.1%}", said)
+    assert ("over all columns" in said) == bool(limit)
+
+
+def test_columns_without_positives_and_with_many_errors_are_named():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 3)).round(3), columns=["a", "b", "c"])
+    names = ["sure", "rare", "few"]
+    frame["sure"] = np.where(frame["a"] > 0, "yes", "no")
+    frame["rare"] = np.where(rng.random(300) < 0.06, "yes", "no")
+    frame["few"] = np.where(frame["b"] + 0.2 * rng.normal(size=300) > 0, "yes", "no")
+    frame[names] = frame[names].mask(rng.random((300, 3)) < 0.3)
+    frame.loc[12:, "few"] = None  # with so few known labels, errors are hardly ever seen
+    table = table_from_frame(frame, names)
+    model = fit_table(table, FitOptions("linear", 0.1, 1.0), estimate_folds=0)
+    found = complete_table(model, table, max_error_rate=0.06)
+    columns = {one["label"]: one for one in counted_columns(found)}
+    assert columns["rare"]["filled"] > 10
+    assert columns["rare"]["positive"] == 0
+    assert any("no predicted positive ('rare')" in line for line in found.warnings)
+    above = [name for name in names if columns[name]["expected_wrong"] > 0.06]
+    assert "few" in above
+    assert "rare" not in above
+    words = f"expected error rate of {', '.join(map(repr, above))} is above the limit, which holds"
+    assert any(words in line for line in found.warnings)
+    assert not any("is above the limit" in line for line in complete_table(model, table).warnings)
+
+
+def test_a_cell_is_to_be_checked_if_its_value_is_not_probable_enough(form):
+    folder, frame, _ = form
+    both = (folder / "form.dm2l", folder / "form.csv")
+    run("complete", *both, "-o", folder / "k.csv", "--force", "--margin", "0.1")
+    written = pd.read_csv(folder / "k.csv", dtype=str)
+    for name in ("severity", "lesion"):
+        blank = frame[name].isna()
+        p = written[f"{name}__probability"][blank].astype(float)
+        assert ((written[f"{name}__look"][blank] == "yes") == (p <= 0.6)).all()
+        assert (p < 0.4).any()
+        assert (p > 0.6).any()
+
+
+def test_the_summary_of_many_columns_shows_those_with_the_most_expected_errors(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 2))
+    frame = pd.DataFrame(x.round(3), columns=["a", "b"])
+    for k in range(14):
+        noise = rng.normal(size=80) * (3 if k >= 4 else 0.1)
+        frame[f"y{k}"] = np.where(x[:, 0] + noise > 0, "yes", "no")
+        frame.loc[rng.random(80) < 0.3, f"y{k}"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    run("fit", tmp_path / "t.csv", "--labels", "y*", *FIXED, "-o", tmp_path / "m.dm2l")
+    command = ("complete", tmp_path / "m.dm2l", tmp_path / "t.csv", "-o", tmp_path / "o.csv")
+    said = run(*command)
+    assert "These 10 of 14 columns have the most expected errors." in said
+    result = command_runner().invoke(cli, list(map(str, (*command, "--json", "--force"))))
+    found = json.loads(result.stdout)["labels"]
+    assert len(found) == 14
+    found.sort(key=lambda one: -one["filled"] * one["expected_wrong"])
+    assert {one["label"] for one in found[:10]} == {*re.findall(r"\b(y\d+) \d+ \d+ \d+ ", said)}
 
 
 # ------------------------------------------------------------------------------- own outputs
