@@ -111,5 +111,5 @@ def test_unsuitable_models_are_refused():
         AutoClassifier(models=[GaussianNB()]).fit(X, Y)
     with pytest.raises(ValueError, match="have the name 'random forest'"):
         AutoClassifier(models=[("random forest", GaussianNB())]).fit(X, Y)
-    with pytest.raises(ValueError, match="has the name 'a'"):
+    with pytest.raises(ValueError, match="have the name 'a'"):
         AutoClassifier(models=[("a", GaussianNB()), ("a", GaussianNB())]).fit(X, Y)
