@@ -80,7 +80,7 @@ class Workspace:
     gram: Any = None  # Gram matrix of the features, cached by a preconditioner
 
     def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
-        """Return the problem for new hyperparameters, which replaces the previous problem."""
+        """Return the problem for these hyperparameters; those returned earlier become invalid."""
         if self.pu is not None:
             self.objective.fill(self.pu.targets(alpha))
         if lambda_d is not None:

@@ -211,7 +211,7 @@ def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
     """Return the number of each molecule's compound, as groups for cross-validation.
 
     Molecules are the same compound if their largest fragments have equal SMILES. This is true for
-    salts, but not for tautomers. Rows are numbered as in :func:`scaffold_groups`.
+    salts, but not for tautomers. Numbers are as in :func:`scaffold_groups`.
 
     Examples
     --------

@@ -1,21 +1,6 @@
-r"""Stacking: calibrated and weighted sums of the scores of the base models.
+"""Stacking: calibrated and weighted sums of the scores of the base models.
 
-With the score :math:`s_{ikm}` of row i, label k and model m, standardized by label,
-
-.. math:: z_{ikm} = b_{km} + \frac{a_{km} s_{ikm}}{\sqrt{1 + \pi v_{km} s_{ikm}^2 / 8}}, \qquad
-          \log\frac{p_{ik}}{1 - p_{ik}} = \beta_k + \sum_m w_{km} z_{ikm}, \qquad a, w \ge 0.
-
-The square root averages over the posterior of the slope, which has a large variance v for
-labels with few positives (MacKay, "The evidence framework applied to classification networks",
-1992). Otherwise, extreme scores of such labels would give probabilities near 1.
-
-Slopes and weights are fitted by logistic regressions on out-of-fold scores of observed labels,
-
-.. math:: \min_{w, b} \sum_{ik} \ell(b_k + w'z_{ik}) + \tfrac{\gamma}{2} \|w - w_0\|^2
-          + \tfrac{\eta}{2} \sum_k (b_k - \beta_k)^2
-
-with weights :math:`w` that all labels share. The weights :math:`w_k` of each label are then shrunk
-towards :math:`w`.
+docs/research/choosing.md has the formulas of the calibration, its variance and the weights.
 """
 
 from dataclasses import dataclass

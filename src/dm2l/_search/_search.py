@@ -257,7 +257,7 @@ verbose
             defined = np.zeros_like(table)  # with constant labels, all candidates are equally good
         if np.isnan(defined).any(axis=1).all():
             what = f"scoring={self.scoring!r} is NaN on some folds for every candidate."
-            raise ValueError(f"{what} Use a metric that is defined for all scores.")
+            raise ValueError(f"{what} Use a metric that is defined on every fold.")
         mean = defined.mean(axis=1)  # a candidate with NaN on a fold ranks last
         losses = np.where(np.isnan(mean), np.inf, -mean)
         results: dict[str, Any] = {"params": grid}

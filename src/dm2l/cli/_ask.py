@@ -351,7 +351,7 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
             "The other suspects are errors that the table already had, or correct labels.",
         )
     if output is not None:
-        say(f"Wrote {len(lines)} labels to {output}.")
+        say(f"Wrote {len(lines)} suspected label errors to {output}.")
 
 
 @click.command("explain")

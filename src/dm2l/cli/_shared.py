@@ -341,7 +341,7 @@ def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Tab
     """Read a table with labels, and return it with the options of its feature columns."""
     if not labels and suffix_of(path) not in MATRIX_FORMATS:
         raise click.UsageError(
-            f"{path.name} does not name its labels. Pass the label columns, for example with "
+            f"The label columns of {path.name} are unknown. Pass them, for example with "
             '--labels "tox_*" or --labels fever,cough.'
         )
     names = {"kinds", "drop", "groups", "missing_as"} & options.keys()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from hashlib import blake2b
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -121,6 +122,9 @@ def row_keys(digests: Digests, T: NDArray[Any]) -> Digests:
 def row_digests(X: Any, *, rounded: bool = False) -> Digests:
     """Return a hash of each row, which is the same for dense and sparse rows."""
     X = X.tocsr() if sp.issparse(X) else X if is_torch_array(X) else to_numpy(X)
+    if getattr(X.dtype, "kind", "f") in "OSU":  # texts, which a pipeline reads
+        rows = (repr(row.tolist()).encode() for row in X.reshape(len(X), -1))
+        return np.frombuffer(b"".join(blake2b(row, digest_size=8).digest() for row in rows), "u8")
     keys = np.random.default_rng(0).integers(1, 2**63, X.shape[1], dtype=np.uint64) * 2 + 1
     keys = keys.view(np.int64)
     if sp.issparse(X):

@@ -254,7 +254,7 @@ class _Coding:
             return ((self.start, value),)
         if text not in self.codes:
             name = self.names[0].partition("=")[0]
-            raise ValueError(f"{name!r} must be in {sorted(self.codes)[:8]}, found {text!r}")
+            raise ValueError(f"{name!r} must be one of {sorted(self.codes)[:8]}, found {text!r}")
         return (self.codes[text],)
 
 

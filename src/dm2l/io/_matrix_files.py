@@ -156,7 +156,7 @@ def _keys(
 
 
 def _guesses(found: dict[str, Any], argument: str) -> list[tuple[str, ...]]:
-    """Return the variables, or pairs of variables, that have usual names."""
+    """Return variables of a file, or pairs of them, with usual names for X or Y."""
     lower = {key.lower(): key for key in sorted(found)}
     usual = [names.split("+") for names in _USUAL[argument].split()]
     return [tuple(lower[k] for k in names) for names in usual if all(k in lower for k in names)]

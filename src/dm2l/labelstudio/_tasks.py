@@ -138,7 +138,7 @@ def _labels(tag: ET.Element, names: set[str]) -> dict[ChoicePath, str]:
             found[path] = words[-1]
     label, count = Counter(found.values()).most_common(1)[0] if found else ("", 0)
     if count > 1:
-        raise ValueError(f"The taxonomy has {count} choices {label!r}. Name labels by full paths.")
+        raise ValueError(f"{count} choices match the label {label!r}. Name labels by full paths.")
     return found
 
 
@@ -203,7 +203,7 @@ def _chosen(result: Mapping[str, Any], kind: str) -> list[ChoicePath]:
     value = result.get("value")
     chosen = value.get(kind) if isinstance(value, Mapping) else None
     if not isinstance(chosen, list):
-        raise ValueError(f"A result of {kind} must have a list of values, got {chosen!r:.40}.")
+        raise ValueError(f"A result of type {kind} must have a list of values, got {chosen!r:.40}.")
     paths = [one if isinstance(one, list) else [one] for one in chosen]
     if not all(isinstance(step, str) for path in paths for step in path):
         raise ValueError(f"Values of {kind} must be text.")

@@ -36,7 +36,7 @@ def mapped_arrays(path: Any, labels: Any = None, **options: Any) -> tuple[Any, A
     else:
         X, Y = map_array(path), map_array(labels)
     if X.ndim != 2:
-        raise ValueError(f"X must be a 2-dimensional array, got {X.ndim} dimensions.")
+        raise ValueError(f"{path}: X must be a 2-D array, got shape {X.shape}.")
     return X, Y
 
 
@@ -51,7 +51,7 @@ def table_reader(path: Any, labels: Any, **options: Any) -> Source:
         if suffix in suffixes:
             return reader(files, labels, **options)
     known = ", ".join((*PARQUET, *TEXT, *SVMLIGHT, ".npy", ".npz"))
-    raise ValueError(f"{files[0]} has no suffix that row blocks can read; use one of {known}.")
+    raise ValueError(f"{files[0]}: files of this type cannot be read. Use one of {known}.")
 
 
 def _columns(tables: Any, files: Any, labels: Any, drop: Any) -> tuple[list[str], list[str]]:

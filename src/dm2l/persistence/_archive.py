@@ -67,7 +67,7 @@ class ModelFileError(ValueError):
     ...         load_model(path)
     ...     except ModelFileError as error:
     ...         print(str(error).removeprefix(folder))
-    /notes.txt cannot be loaded: it is not a zip file, or it is incomplete.
+    /notes.txt cannot be loaded: it is not a zip file, or it is incomplete. Use another copy ...
     """
 
 

@@ -180,7 +180,8 @@ def load_model(
             return _load(Archive(file, size), frozenset(names), like)
     except ModelFileError as error:
         text = textwrap.shorten(str(error)[: 2 * _MAX_MESSAGE], _MAX_MESSAGE, placeholder=" ...")
-        raise ModelFileError(f"{path} cannot be loaded: {text}") from error
+        remedy = "" if ". " in text else " Use another copy of the file, or save the model again."
+        raise ModelFileError(f"{path} cannot be loaded: {text}{remedy}") from error
 
 
 def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
@@ -261,7 +262,7 @@ def _check_manifest(text: bytes) -> None:
     parsed = _PER_VALUE * values + _PER_OBJECT * text.count(b"{")
     if parsed > _MAX_PARSED + 4 * len(text):
         raise ModelFileError(
-            f"its manifest has about {values} values in {len(text)} bytes, which is too many."
+            f"its manifest has about {values} values in {len(text)} bytes, more than dm2l writes."
         )
 
 

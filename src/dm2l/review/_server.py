@@ -313,7 +313,10 @@ class _Handler(Handler):
 
     def post(self, name: str) -> Reply | None:
         if self.headers.get_all("Origin", []) != [f"http://{self.headers['Host']}"]:
-            raise AccessError(403, "Only the page of this server can send answers.")
+            raise AccessError(
+                403,
+                "The request came from another page. Open the printed address.",
+            )
         body, session, output = self.body(), self.server.session, self.server.output
         if name in ("answer", "suppose"):
             fields = ("row", "answers", *(["queue"] if name == "answer" else []))

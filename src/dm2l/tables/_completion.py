@@ -164,6 +164,12 @@ def complete_table(
         rates = classifier._completer.correlation.error_rates
         lowest, _ = rates._bounds(1 - wrong, found.positive, answered & alone, (1.0, 1.0))
         bounds |= {names[k]: float(lowest[:, k].min()) for k in np.flatnonzero(alone)}
+        known = table.Y[~missing & alone]
+        share = float(known.mean()) if len(known) else 0.5
+        if (most := max(share, 1 - share)) >= 1 - max_error_rate:
+            always = f"{most:.1%} of the known labels are {'yes' if share > 0.5 else 'no'}, so this"
+            same = "answer for every missing label would be within the limit, too; compare the"
+            warnings = [*warnings, f"{always} {same} error rates of yes and of no"]
     else:
         open_ = single & ~left & ~implied
         sides = [open_ & ~found.positive, open_ & found.positive]

@@ -142,6 +142,17 @@ def test_a_limit_says_at_most_and_why_columns_stay_blank(form):
         assert (left < frame["lesion"].isna().sum()) == filled
 
 
+def test_a_table_without_known_labels_gets_no_warning_about_constant_answers(form):
+    folder, frame, _ = form
+    new = folder / "new.csv"
+    frame.assign(**dict.fromkeys(NAMES, "")).to_csv(new, index=False)
+    command = ("complete", folder / "form.dm2l", new, "-o", folder / "n.csv", "--force")
+    assert "for every missing label" not in run(*command, "--max-error-rate", "5%")
+    frame.assign(fever="no", cough="no", itch=["no"] * 200 + [None] * 40).to_csv(new, index=False)
+    said = run(*command, "--max-error-rate", "5%")
+    assert "100.0% of the known labels are no" in said
+
+
 @pytest.mark.parametrize("limit", [None, "12%"])
 def test_each_column_has_its_expected_error_rate(form, limit):
     folder, frame, _ = form

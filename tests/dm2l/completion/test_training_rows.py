@@ -1,15 +1,20 @@
 """Training rows are known again, and their known entries scored as if never seen."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from dm2l import DM2LClassifier
+from dm2l.baselines import MaskedOneVsRestClassifier
 from dm2l.completion._completer import TrainingRows, row_digests
 from dm2l.datasets import load_digit_attributes
 from dm2l.persistence import load_model, save_model
@@ -47,6 +52,20 @@ def test_rows_of_texts_are_recognized_although_transform_rounds_them_differently
     assert rows.recognize(later).all()
     found = rows.hold_out(later, T, np.zeros((200, 1)))
     np.testing.assert_allclose(found, held_out, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series, pd.DataFrame])
+def test_texts_for_a_pipeline_inside_of_the_estimator_are_recognized(kind):
+    rng = np.random.default_rng(0)
+    texts = ["yes " * int(n) + f"word{n}" for n in rng.integers(0, 4, 60)]
+    Y = np.where(rng.random((60, 2)) < 0.7, [[float(len(text) > 9)] * 2 for text in texts], np.nan)
+    reader = make_pipeline(FunctionTransformer(np.ravel), TfidfVectorizer(), LogisticRegression())
+    model = MaskedOneVsRestClassifier(reader, coupling="residual")
+    X = kind(texts)
+    assert not np.isnan(model.fit(X, Y).complete(X, Y)).any()
+    rows = model._completer.training_rows
+    assert rows.recognize(X).all()
+    assert not rows.recognize(kind([f"{text}?" for text in texts])).any()
 
 
 def test_entries_that_are_as_they_were_get_their_held_out_scores():
