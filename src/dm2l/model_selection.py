@@ -314,7 +314,7 @@ def label_folds(cv: Any, X: Any, T: Signs) -> list[Split]:
         if not isinstance(getattr(splitter, "groups", ""), str | None):
             splitter.groups = np.asarray(splitter.groups)[seen]
         X, T = X if len(seen) == len(T) else take_rows(X, seen), T[seen]
-        if isinstance(splitter, _LabelSplitter):
+        if type(splitter) in (MultilabelKFold, MultilabelShuffleSplit):  # subclasses may differ
             folds = splitter._split(X, T)
         else:
             folds = splitter.split(X, np.where(T == 0, np.nan, T > 0))

@@ -36,6 +36,7 @@ from dm2l.model_selection import (
     cross_val_decision,
     get_scorer,
     get_scorer_names,
+    label_folds,
 )
 from dm2l.simulate import simulate_uniform
 
@@ -741,3 +742,16 @@ def test_groups_that_make_no_sense_are_refused():
         ValueError, match="3 folds need at least 3 groups of rows, but groups has 2"
     ):
         next(MultilabelKFold(3, groups="duplicates").split(Y, Y))
+
+
+def test_folds_of_a_splitter_of_the_user_are_used():
+    class Halves(MultilabelKFold):
+        def split(self, X, y=None, groups=None, label_mask=None):
+            rows = np.arange(len(X))
+            return iter([(rows[::2], rows[1::2]), (rows[1::2], rows[::2])])
+
+    rng = np.random.default_rng(0)
+    X, T = rng.normal(size=(20, 3)), rng.choice([-1, 1], (20, 2)).astype(np.int8)
+    (train, test), _ = label_folds(Halves(2), X, T)
+    np.testing.assert_array_equal(train, np.arange(0, 20, 2))
+    np.testing.assert_array_equal(test, np.arange(1, 20, 2))

@@ -408,13 +408,13 @@ def test_settings_are_chosen_by_the_folds_that_are_given(data, monkeypatch):
     X, Y = data
     groups = np.arange(len(X)) // 4
     seen = []
-    usual = _base_models.DM2LClassifierCV.fit
+    usual = _base_models.DM2LClassifierCV._search
 
-    def fit(self, X, Y):
+    def search(self, X, labels):
         seen.extend(self.cv)
-        return usual(self, X, Y)
+        return usual(self, X, labels)
 
-    monkeypatch.setattr(_base_models.DM2LClassifierCV, "fit", fit)
+    monkeypatch.setattr(_base_models.DM2LClassifierCV, "_search", search)
     AutoClassifier("quick", cv=MultilabelKFold(5, groups=groups, random_state=0)).fit(X, Y)
     assert seen
     known = groups[(~np.isnan(Y)).any(axis=1)]
