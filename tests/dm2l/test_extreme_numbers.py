@@ -165,5 +165,5 @@ def test_columns_that_no_memory_has_space_for_are_refused_at_once(estimator):
     Y = np.random.default_rng(0).integers(0, 2, (n, 3))
     if not estimator.__sklearn_tags__().input_tags.sparse:
         return
-    with pytest.raises(ValueError, match=r"2147483647 columns, of which 24 have an entry.*GiB"):
+    with pytest.raises(ValueError, match=r"Only 24 of the 2147483647 columns of X have.*GiB"):
         clone(estimator).fit(X, Y)

@@ -172,16 +172,17 @@ class AutoClassifier(MissingLabelClassifier):
         if sp.issparse(X) and not X.has_sorted_indices:  # sorted once, instead of once per label
             X = X.sorted_indices()
         if reset:
+            if sp.issparse(X):  # before arrays with a value for each column
+                check_magnitude(X, getattr(self, "feature_names_in_", None))
             self._home = "numpy"
             self._columns = CategoryEncoder.of(X, self.categorical_features)
         coded = self._columns.encode(X)
         if coded is not X:
             with explain_unsuitable(coded, nan_allowed=True):
                 coded = check_array(coded, **finite)
-        if reset:
-            gaps = not sp.issparse(coded) and bool(np.isnan(coded).any())
-            names = getattr(self, "feature_names_in_", None)
-            check_magnitude(np.nan_to_num(coded) if gaps else coded, names)
+        if reset and not sp.issparse(X):
+            coded_or_zero = np.nan_to_num(coded) if np.isnan(coded).any() else coded
+            check_magnitude(coded_or_zero, getattr(self, "feature_names_in_", None))
         return coded
 
     def _learn(self, X: Any, labels: LabelMatrix, budget: TimeBudget | None = None) -> FitResult:

@@ -1,7 +1,4 @@
-"""Stacking: calibrated and weighted sums of the scores of the base models.
-
-docs/research/choosing.md has the formulas of the calibration, its variance and the weights.
-"""
+"""Stacking: calibrated and weighted sums of scores (formulas: docs/research/choosing.md)."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self

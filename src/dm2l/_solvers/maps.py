@@ -214,8 +214,7 @@ def pivoted_cholesky(
     """Return the Nystroem factor of a kernel matrix by randomly pivoted Cholesky."""
     # With D the diagonal of the residual K - Phi Phi', the next pivot is row i with probability
     # D_i / trace(D) (Chen et al., arXiv:2207.06503). Candidates are drawn in blocks and accepted
-    # with probability D_i now / D_i when drawn, which gives the same distribution (Epperly et al.,
-    # arXiv:2410.03969).
+    # with probability D_i now / D_i when drawn: the distribution is the same (arXiv:2410.03969).
     random = check_random_state(random_state)
     matrix = _KernelMatrix(kernel, X)
     diagonal = matrix.diagonal()

@@ -202,8 +202,7 @@ class Preconditioner:
         sizes = xp.where(diagonal > 0, diagonal, largest)
         # Any nonsingular R is valid, so a small multiple of the diagonal can be added to a
         # rank-deficient Gram matrix. Its scale is per column, because features may differ in scale.
-        # Sparse columns with large means need larger multiples because of rounding. These only cost
-        # iterations.
+        # Sparse columns with large means need larger multiples, which only cost iterations.
         usual = 10 * gram.shape[0] * float(xp.finfo(problem.example.dtype).eps)
         for trace in (usual, 1e-8, 1e-4):
             C = add_diagonal(self.rho * gram, problem.penalty[:, 0] + trace * sizes)

@@ -154,8 +154,7 @@ class Combiner:
 
     # The weights of scores are shrunk to the weights of one model for all labels. Signs are not
     # used if labels=False or with more than 2,000 labels. All methods take three ``inputs`` (n, c):
-    # the scores from the features, conditional means and conditional variances of entries that are
-    # treated as missing (docs/research/imputing.md).
+    # scores from features, conditional means and conditional variances (docs/research/imputing.md).
 
     weights_: Floats
     with_labels_: bool

@@ -68,8 +68,7 @@ class RuleLogic:
 
     # ``columns`` are the m label columns that occur in rules. Literal k means that label k of them
     # is positive, and literal k + m that it is negative. Row k of ``closure`` marks the literals
-    # that literal k implies, including itself. Each row of ``groups`` marks the members of an
-    # exactly-one group.
+    # that literal k implies, and itself. Rows of ``groups`` mark members of exactly-one groups.
 
     def __init__(self, rules: Sequence[RuleText], label_names: Sequence[str]) -> None:
         place = {name: k for k, name in enumerate(label_names)}

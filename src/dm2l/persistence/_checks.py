@@ -164,6 +164,13 @@ def _imputer(record: Record) -> None:
     record.sizes["e"] = record.sizes["d"] + extra
 
 
+@_check("StandardScaler", "ClippedScaler")
+def _scaler(record: Record) -> None:
+    for used, part in (("with_mean", "mean_"), ("with_std", "scale_")):
+        lacks = record.state[used] and record.state[part] is None
+        _refuse(lacks, f"has {used}=True, but no {part}")
+
+
 @_check("MissingIndicator")
 def _indicator(record: Record) -> None:
     inside = _inside(record.state["features_"], record.sizes["d"])

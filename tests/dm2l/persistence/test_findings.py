@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from crafted_models import save_unchecked
@@ -167,4 +167,16 @@ def test_weights_of_scores_that_do_not_fit(name, value, reason, tmp_path):
         setattr(model, name, value)
     save_unchecked(model, tmp_path / "m.dm2l")
     with pytest.raises(ModelFileError, match=reason):
+        load_model(tmp_path / "m.dm2l")
+
+
+@pytest.mark.parametrize(("name", "part"), [("with_mean", "mean_"), ("with_std", "scale_")])
+def test_a_scaler_without_the_values_that_it_uses(name, part, tmp_path):
+    """It loaded, and raised an AttributeError in transform."""
+    pipe = make_pipeline(StandardScaler(), DM2LClassifier()).fit(X, Y)
+    save_unchecked(pipe, tmp_path / "m.dm2l")
+    load_model(tmp_path / "m.dm2l")
+    setattr(pipe[0], part, None)
+    save_unchecked(pipe, tmp_path / "m.dm2l")
+    with pytest.raises(ModelFileError, match=f"has {name}=True, but no {part}"):
         load_model(tmp_path / "m.dm2l")
