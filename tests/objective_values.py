@@ -11,4 +11,6 @@ def objective_at(
 ) -> Evaluation:
     """Value and gradient in the scores ``F``, as the problem adds them up."""
     value, gradient = objective.loss(F)
+    if not objective.lambda_d:  # without positives
+        return Evaluation(float(value), float(value), gradient)
     return objective.add_norms(F, float(value), gradient, norm, linear, curvature=curvature)

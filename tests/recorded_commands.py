@@ -319,6 +319,9 @@ def run_journey(name: str) -> Result:
     blocks, numbers = [], {}
     for step in journey.steps:
         before = _stamps()
+        # A command keeps the help option of its first call, which had no -h if cli was not called.
+        for name in COMMANDS:
+            cli.get_command(None, name)._help_option = None
         done = command_runner().invoke(cli, _split(step.line), prog_name="dm2l", env=_ENVIRONMENT)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception

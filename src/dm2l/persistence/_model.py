@@ -262,7 +262,7 @@ def _check_manifest(text: bytes) -> None:
     parsed = _PER_VALUE * values + _PER_OBJECT * text.count(b"{")
     if parsed > _MAX_PARSED + 4 * len(text):
         raise ModelFileError(
-            f"its manifest has about {values} values in {len(text)} bytes, more than dm2l writes."
+            f"its manifest has about {values} values in {len(text)} bytes, too many for a model."
         )
 
 

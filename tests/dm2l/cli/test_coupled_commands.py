@@ -67,7 +67,7 @@ def test_holes_are_filled_up_to_the_share_asked_for(moods, tmp_path, bound):
     np.testing.assert_array_equal(look, left)
     shown = run("complete", *both, "--force").stdout
     assert f"{found['filled']} of {(~seen).sum()} missing labels were filled." in shown
-    assert re.search(r"\(yes [0-9.]+%, no [0-9.]+%\)\. Limit: 10%\.", shown)
+    assert re.search(r"\(yes [0-9.]+%, no [0-9.]+%\)\. Limit: 10% over all columns\.", shown)
     assert max(found["expected_wrong_yes"], found["expected_wrong_no"]) <= 0.1
 
 

@@ -36,7 +36,7 @@ def test_from_smiles_to_predictions(path):
     )
     assert fitted.exit_code == 0, (fitted.stderr, fitted.exception)
     assert "column 'smiles': 8 rows have invalid SMILES" in fitted.stderr
-    assert "features from 1 columns" in fitted.stdout
+    assert "features from 1 column." in fitted.stdout
     told = invoke(predict_command, model, path, "-o", scores, "--keep", "mol_id")
     assert told.exit_code == 0, (told.stderr, told.exception)
     assert "8 rows have invalid SMILES" in told.stderr

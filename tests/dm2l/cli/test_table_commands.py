@@ -151,7 +151,7 @@ def test_inspect_and_fit_name_columns_that_are_left_out_with_the_reason(journey)
     assert "'ticket' is left out: a different single word" in inspected.stdout.replace("\n", " ")
     assert "date (year, month, weekday, days)" in inspected.stdout
     assert "topic_refund => topic_billing" in inspected.stdout
-    assert "linear kernel, cross-validated ranking_and_discrimination 0." in fitted.stdout
+    assert "linear kernel, cross-validated ranking and discrimination 0." in fitted.stdout
     assert "lambda_d" not in fitted.stdout
     assert "Cross-validation: 2 folds" in fitted.stdout
     assert "to check" in completed.stdout

@@ -224,7 +224,7 @@ def test_xml_that_is_hostile_or_wrong_is_refused(write, xml, message):
         (DENSE.replace("0.5,", ","), "line 8: attribute 'pressure' must be numeric, found ''"),
         (
             DENSE.replace("grey,winter", "pink,winter"),
-            "line 8: .sky. must be in .*found 'pink'",
+            "line 8: .sky. must be one of .*found 'pink'",
         ),
         (DENSE + "1,2\n", "line 10: expected 5 values, found 2"),
         (DENSE + "1,grey,winter,1,0,{3}\n", "line 10: .*row weights are not supported"),

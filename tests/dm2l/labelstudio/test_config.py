@@ -90,7 +90,7 @@ def test_what_is_no_configuration_for_the_model_is_refused(text, reason):
 
 
 def test_a_label_in_two_places_of_a_taxonomy_is_refused():
-    with pytest.raises(ValueError, match="The taxonomy has 2 choices 'cats'"):
+    with pytest.raises(ValueError, match="2 choices match the label 'cats'"):
         read_config(TAXONOMY, ("cats",))
 
 

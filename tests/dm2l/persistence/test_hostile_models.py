@@ -152,7 +152,7 @@ def test_a_manifest_of_very_many_small_things_is_refused(piece, tmp_path):
     many = "[" + ",".join([piece] * (30_000_000 // len(piece))) + "]"
     root = json.dumps(estimator(cv=0)).replace('"cv": 0', '"cv": ' + many)
     write(tmp_path / "bomb.dm2l", root, {})
-    refused_quickly(tmp_path / "bomb.dm2l", "which is too many|far more memory|more than")
+    refused_quickly(tmp_path / "bomb.dm2l", "too many for a model|far more memory|more than")
 
 
 def test_many_texts_are_read_at_once(tmp_path):
