@@ -190,7 +190,7 @@ class _Handler(Handler):
 
 
 class BackendServer(LocalServer):
-    """Web server of a :class:`Backend`; it rejects requests without the token.
+    """Web server of a :class:`~dm2l.labelstudio.Backend`; it rejects requests without the token.
 
     Requests send the token in the path (as in ``url``), in a header ``Authorization: Token TOKEN``,
     or as the password of basic authentication.
