@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Switch the garbage collector off during the collection, of whose time it took a third."""
+    """Switch the garbage collector off while tests are collected: it took a third of that time."""
     gc.disable()
     try:
         return (yield)

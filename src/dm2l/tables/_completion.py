@@ -199,10 +199,10 @@ def complete_table(
         lowest_bounds=bounds,
         overlooked=float(overlooked[learnable].sum()),
     )
-    rates = {one["label"]: one["expected_wrong"] or 0.0 for one in counted_columns(done)}
-    over = [name for name, rate in rates.items() if rate > (max_error_rate or 1.0)]
-    words = f"the expected error rate of {listed(over)} is above the limit, which"
-    done.warnings.extend([f"{words} holds over all columns, for yes and for no"] * bool(over))
+    limit, columns = 1.0 if max_error_rate is None else max_error_rate, counted_columns(done)
+    if over := [one["label"] for one in columns if (one["expected_wrong"] or 0.0) > limit]:
+        words = f"the expected error rate of {listed(over)} is above the limit, which holds"
+        done.warnings.append(f"{words} over all columns, for yes and for no")
     return done
 
 
