@@ -1,12 +1,12 @@
 """Multi-label classification when labels are missing.
 
-Packages and modules by topic (names with an underscore are private, all are loaded on demand):
+Names with an underscore are private, and modules are loaded on demand. By topic, they are:
 
 - estimators: :class:`AutoClassifier` and :class:`ScoreClassifier` (``_auto``),
   :class:`DM2LClassifier` (``_classifier``, ``_fitting``), :class:`DM2LClassifierCV` (``_search``),
-  ``baselines``, ``extreme`` (thousands of labels), ``outofcore`` (more rows than memory); their
-  base class is in ``_base``
-- the method: ``_solvers``: ``features``, ``kernels``, ``nuclear`` norms, ``objective``, ``lbfgs``
+  ``baselines``, ``extreme`` (thousands of labels), ``outofcore`` (more rows than memory), and their
+  base class (``_base``)
+- the method: ``features``, ``kernels``, ``nuclear`` norms, ``objective``, ``lbfgs`` in ``_solvers``
 - labels: ``labels`` (:class:`~dm2l.labels.LabelMatrix`), ``simulate`` (missing labels)
 - from scores to results: ``completion`` (calibration, label correlation, imputation, error-rate
   control, label errors), ``pu`` (positive-unlabelled labels)

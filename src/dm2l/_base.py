@@ -26,7 +26,7 @@ _ENOUGH_ROWS = 20  # minimum number of rows for folds if leave-one-out scores ar
 
 @dataclass(frozen=True, kw_only=True)
 class FitResult:
-    """Results of training a score model that predictions do not need."""
+    """Results of a fit that are not needed for predictions."""
 
     # Scores (n, c) of known entries by models that were not trained on their row; NaN if undefined.
     leave_one_out_scores: NDArray[np.float64] | None = None
@@ -122,15 +122,15 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         sample_weight: Any = None,
         label_weight: Any = None,
     ) -> Self:
-        """Fit to labels with missing entries.
+        """Fit the model to labels with missing entries.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features without missing values.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where they are
-            missing; or one class per row.
+            Labels ``0/1``, ``bool`` or ``-1/+1``, with NaN (or ``missing_label``) where a label is
+            missing. A 1-D ``y`` has one class per row.
         label_mask, sample_weight, label_weight
             As in :meth:`dm2l.DM2LClassifier.fit`.
 
@@ -144,7 +144,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def _fit_arrays(
         self, X: Any, y: Any, label_mask: Any = None, weights: Any = (None, None), **learning: Any
     ) -> Self:
-        """Fit with row and entry weights; pass ``learning`` to :meth:`_learn`."""
+        """Fit the model with row and entry weights; ``learning`` is passed to :meth:`_learn`."""
         self._check_parameters()
         X, labels = self._read(X, y, label_mask, *weights)
         if self.rules is not None:
@@ -178,7 +178,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return X, labels
 
     def _without_unlabelled(self, labels: LabelMatrix) -> LabelMatrix:
-        """Return labels in which unlabelled entries are negatives, if this class supports them."""
+        """Return labels with unlabelled entries as negatives, or raise an error."""
         what = f"{type(self).__name__} does not support missing_as='unlabelled'."
         raise ValueError(f"{what} Use DM2LClassifier, DM2LClassifierCV or MaskedRidgeClassifier.")
 
@@ -199,7 +199,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         self.label_names_ = np.asarray(names, dtype=object)
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
-        """Fit the labels with both classes observed; other labels get constant scores."""
+        """Fit the model to labels with both classes observed; other labels get constant scores."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
         if not mask.learnable.any():
@@ -313,8 +313,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Scores on the scale of ``-1/+1``; one column per class for a 1-D ``y`` with more than
-            two classes, and shape (n_samples,) for two.
+            Scores on the scale of ``-1/+1``. For a 1-D ``y``, there is one column per class, or
+            with two classes an array of shape (n_samples,).
         """
         scores = self._all_scores(self._check_X(X))
         return scores[:, 0] if self._labels.kind == "binary" else scores
@@ -322,13 +322,13 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict every label.
 
-        With ``threshold=None``, a label is predicted if its score is above 0 or, with
-        ``calibration``, if its probability is above one half; use this for the Hamming loss. A
-        number is a cutoff for the scores. ``"f1"`` gives each label the cutoff with the best F1
-        on out-of-fold scores, or 0 if it has fewer than five positives. ``"f1_samples"`` and
-        ``"subset_accuracy"`` use one cutoff for all labels: on observed entries, it gives the best
-        mean F1 of rows, or the most rows without errors. For a multiclass ``y``, the class with the
-        highest score is predicted.
+        With ``threshold=None``, a label is predicted as positive if its score is above 0 or, with
+        ``calibration``, if its probability is above one half. This suits the Hamming loss. A number
+        is a cutoff for all scores. ``"f1"`` selects for each label the cutoff with the best F1 on
+        out-of-fold scores, or 0 for labels with fewer than five positives. ``"f1_samples"`` and
+        ``"subset_accuracy"`` select one cutoff for all labels, with the best mean F1 of rows or the
+        most rows without errors. For a multiclass ``y``, the class with the highest score is
+        predicted.
 
         Parameters
         ----------
@@ -361,10 +361,10 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of every label.
 
-        With ``calibration``, each label has a calibration map fitted to out-of-fold scores, which
-        :meth:`predict` also uses. With only ``coupling``, each label has a sigmoid fitted to
-        leave-one-out scores. Without both, and for a 1-D ``y``, probabilities are
-        ``(1 + tanh(score)) / 2`` and not calibrated.
+        With ``calibration``, each label has a calibration map that is fitted to out-of-fold scores.
+        :meth:`predict` also uses this map. With ``coupling`` alone, each label has a sigmoid that
+        is fitted to leave-one-out scores. Without both parameters, and for a 1-D ``y``,
+        probabilities are ``(1 + tanh(score)) / 2`` and are not calibrated.
 
         Parameters
         ----------
@@ -374,8 +374,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Probability that the label is positive. For a 1-D ``y``, one column per class, and
-            rows sum to one.
+            Probability that the label is positive. For a 1-D ``y``, there is one column per class,
+            and rows sum to one.
         """
         X = self._check_X(X)
         p = self._answers(X)[1]

@@ -67,24 +67,24 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     .. math:: \tfrac12 \|R_\Omega(F) - \tilde Y\|_F^2 + \tfrac{\alpha}{2} \|W\|_F^2
               + \lambda_d \Bigl(\sum_k \|F_k\|_* - \|F_C\|_*\Bigr)
 
-    where ``R_Omega`` keeps the observed entries, ``F_k`` are the scores of the rows whose label
-    ``k`` is an observed positive, and ``F_C`` the scores of all rows with an observed positive. The
-    norms of ``F_k`` lower the rank of the scores of rows that share a label (local shrinking). The
-    norm of ``F_C`` keeps the rank of all scores together high (global expanding).
+    Here ``R_Omega`` keeps the observed entries, ``F_k`` are the scores of the rows whose label
+    ``k`` is an observed positive, and ``F_C`` are the scores of all rows with an observed positive.
+    The norms of ``F_k`` lower the rank of the scores of rows that share a label (local shrinking).
+    The norm of ``F_C`` keeps the rank of all these scores high (global expanding).
 
     Parameters
     ----------
     lambda_d : float, default=0.3
         Weight of the nuclear norms. 0 gives masked ridge.
     alpha : float or "scale", default="scale"
-        Weight of the ridge penalty. "scale" adapts it to the features: it is
-        ``4 (sum_j s_j)^2 / d`` with the standard deviations ``s_j`` of the columns, or the variance
-        in the feature space of a kernel.
+        Weight of the ridge penalty. For linear models, "scale" means ``4 (sum_j s_j)^2 / d`` with
+        the standard deviations ``s_j`` of the ``d`` columns. For kernels, it means the variance in
+        the feature space.
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "tanimoto", \
 "precomputed"} or callable, default="linear"
-        Kernel. "tanimoto" is for columns of 0 and 1. With "precomputed", ``X`` is the kernel
-        matrix. A callable gets two arrays of rows and returns their kernel matrix, which must be
-        positive semidefinite.
+        Kernel function. "tanimoto" is for columns of 0 and 1. With "precomputed", ``X`` is the
+        kernel matrix. A callable gets two arrays of rows and returns their kernel matrix, which
+        must be positive semidefinite.
     gamma : {"scale", "auto"} or float, default="scale"
         Parameter of the rbf kernel (``1 / (2 sigma^2)`` of the paper), and of poly, sigmoid,
         laplacian and tanimoto. "scale" is ``1 / (n_features * X.var())`` and "auto" is
@@ -106,8 +106,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     discriminant : bool, default=True
         False removes the global norm, which gives the convex DM2L-Lo of the paper.
     solver : {"lbfgs", "cccp", "published"}, default="lbfgs"
-        "lbfgs" is a preconditioned quasi-Newton method. "cccp" is the concave-convex procedure
-        (Algorithm 1). "published" takes the few steps of the published results (:meth:`published`).
+        "lbfgs" is a preconditioned quasi-Newton method. "cccp" is the concave-convex procedure of
+        the paper. "published" is the solver of the published results, see :meth:`published`.
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-5
@@ -118,33 +118,33 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     calibration : {None, "sigmoid", "isotonic"}, default=None
         Calibration of :meth:`predict_proba` on out-of-fold scores.
     coupling : {None, "residual", "joint"}, default="residual"
-        How :meth:`complete` uses the known labels of a row. None does not use them. "residual" uses
-        label correlation, learned from leave-one-out scores after the fit; fits by blocks learn it
-        from a sample of up to 20,000 rows. "joint" learns label correlation together with the
-        weights. It needs all rows in memory, and also improves predictions for new rows. See
+        How :meth:`complete` uses the known labels of a row. None does not use these labels.
+        "residual" estimates label correlations from leave-one-out scores after the fit. Fits by
+        blocks use a sample of up to 20,000 rows. "joint" estimates label correlations together with
+        the weights. It needs all rows in memory, and also improves predictions for new rows. See
         :doc:`/guide/imputing`.
     rules : LabelRules, default=None
         Rules that the labels obey, such as "snake implies reptile". Probabilities and predictions
-        then obey them, and :meth:`complete` fills in labels that follow from known labels. Rules
-        refer to the columns of a data frame; for other arrays, pass ``label_names`` to
+        then obey the rules, and :meth:`complete` fills in labels that follow from known labels.
+        Rules contain column names of a data frame; for arrays, pass ``label_names`` to
         :class:`dm2l.LabelRules`. See :doc:`/guide/rules`.
     cv : int or splitter, default=5
         Folds for ``calibration``, ``threshold="f1"`` and :meth:`find_label_errors`.
     missing_label : scalar, default=nan
         Value that marks a missing label.
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
-        Meaning of entries that are not stored, in a sparse ``Y`` that only stores positives.
-        "unlabelled" means positive-unlabelled data and can also be used for a dense ``Y``; see
+        Meaning of the entries that are not stored in a sparse ``Y`` of positives. "unlabelled"
+        means positive-unlabelled data and can also be used for a dense ``Y``; see
         :doc:`/guide/positive-unlabelled`.
     class_prior : float or array-like of shape (n_labels,), default=None
-        Share of positives of the labels, with ``missing_as="unlabelled"``. If None, it is estimated
+        Share of positives of each label for ``missing_as="unlabelled"``. If None, it is estimated
         by :func:`dm2l.pu.estimate_class_prior`.
     warm_start : bool, default=False
         Whether to start from the previous solution if it has the right shape.
     strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
         "memory" keeps all rows in memory. "statistics" reads rows once for sufficient statistics.
-        "passes" reads them twice for every evaluation. "auto" is the cheapest of these strategies
-        that fits into memory. Results agree up to rounding.
+        "passes" reads rows twice for every evaluation of the objective. "auto" selects the fastest
+        strategy that fits into memory. All strategies have equal results up to rounding.
     max_memory : float, default=None
         Bytes that ``strategy="auto"`` may use. The default is half of the free memory.
     random_state : int, RandomState or None, default=None
@@ -160,7 +160,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Weights of the kernel model on the rows ``X_fit_``, or on random Fourier features.
     approximation_error_ : float
         For "nystroem", the share of the trace of the kernel matrix that is lost. For "fourier", the
-        root mean square error of its entries.
+        root mean square error of the matrix entries.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts.
     classes_ : ndarray of shape (n_labels, 2) or (n_classes,)
@@ -230,9 +230,9 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         """Return DM2L-l or DM2L-nl with the hyperparameters of the published experiments.
 
         The model has no ridge and no intercept, starts at the identity, and has a global term over
-        all rows. It takes 24 steepest-descent steps (linear) or at most 9 rounds of conjugate
-        gradients (kernel) with the subgradients of Algorithm 2. Unlike the released code, it never
-        reads hidden labels.
+        all rows. The linear model takes 24 steepest-descent steps, and the kernel model at most 9
+        rounds of conjugate gradients, with the subgradients of Algorithm 2. Unlike the released
+        code, both never read hidden labels.
 
         Parameters
         ----------
@@ -304,24 +304,24 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         sample_weight: Any = None,
         label_weight: Any = None,
     ) -> Self:
-        """Fit to labels with missing entries.
+        """Fit the model to labels with missing entries.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or RowBlocks
-            Features without missing values; or blocks of rows with their labels, if the data do
-            not fit into memory: see :class:`dm2l.outofcore.RowBlocks`.
+            Features without missing values. For data that do not fit into memory, pass blocks of
+            rows with labels, see :class:`dm2l.outofcore.RowBlocks`.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels: ``0/1``, ``bool`` or ``-1/+1`` with NaN (or ``missing_label``) where they are
-            missing; or one class per row. None if ``X`` is RowBlocks.
+            Labels ``0/1``, ``bool`` or ``-1/+1``, with NaN (or ``missing_label``) where a label is
+            missing. A 1-D ``y`` has one class per row. None if ``X`` is RowBlocks.
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. Other entries are never read.
         sample_weight : array-like of shape (n_samples,), default=None
             Nonnegative weights of the rows. A weight of 2 has the effect of repeating the row. See
             :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
-            Nonnegative weights of the entries, which are multiplied by the weights of their rows.
-            An entry of weight 0 counts as missing.
+            Nonnegative weights of the entries. They are multiplied by the weights of the rows. An
+            entry of weight 0 counts as missing.
 
         Returns
         -------

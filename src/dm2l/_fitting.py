@@ -80,7 +80,7 @@ class Workspace:
     gram: Any = None  # Gram matrix of the features, cached by a preconditioner
 
     def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
-        """Return the problem for these hyperparameters; those returned earlier become invalid."""
+        """Return the problem for these values; problems returned earlier become invalid."""
         if self.pu is not None:
             self.objective.fill(self.pu.targets(alpha))
         if lambda_d is not None:
@@ -150,7 +150,7 @@ class Trainer:
         return arrays.one_blas_thread() if size < worth else nullcontext()
 
     def fit(self, X: Any, labels: LabelMatrix, last: WarmStart | None = None) -> SolverResult:
-        """Fit the labels with both classes observed, starting from ``last`` if its shape fits."""
+        """Fit a model to labels with both classes, starting from ``last`` if its shape is valid."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         if not mask.learnable.any():
             return self.nothing(X, mask)
@@ -225,7 +225,7 @@ class Trainer:
     def _solve_jointly(
         self, problem: Problem, work: Workspace, T: Signs, entries: EntryWeights | None
     ) -> tuple[Solution, NDArray[np.float64]]:
-        """Impute missing targets by ridge and label correlation, then fit with the norms."""
+        """Impute missing targets by ridge and label correlation, then fit with nuclear norms."""
         factor, feature_map = work.preconditioner(problem), work.feature_map
         start = factor.to_weights(conjugate_gradients(problem, factor, tol=0.1))
         norms = None
@@ -322,7 +322,7 @@ class Trainer:
         safe: bool = False,
         alphas: Sequence[float] | None = None,
     ) -> Workspace:
-        """Return features and objective; ``alphas`` are the only values used with exact kernels."""
+        """Return features and objective; with exact kernels, later fits may only use ``alphas``."""
         # If `scratch`, X may be overwritten. If `safe`, the kernel matrix is not checked.
         published = self.solver == "published"
         workers = 1 if arrays.blas_limit.users else arrays.blas_thread_count()
@@ -390,7 +390,7 @@ class Trainer:
         start: Any,
         preconditioner: Preconditioner | None = None,
     ) -> Solution:
-        """Minimize the objective; ``ridge`` is a function that solves it without nuclear norms."""
+        """Minimize the objective; the function ``ridge`` returns the solution without norms."""
         if not problem.lambda_d:
             W = ridge()
             value = problem.exact(W)
@@ -449,7 +449,7 @@ class Trainer:
             sys.stderr.write(f"[DM2L] iteration {iteration:4d}  objective {value:.6g}\n")
 
     def weights(self, X: Any, W: Any, feature_map: FeatureMap, mask: LearnableMask) -> Weights:
-        """Return the weights of all labels from ``W`` (size, c) for a map fitted to ``X``."""
+        """Return weights for predictions from the weights ``W`` (size, c) of a training problem."""
         xp, learnable = arrays.namespace(X), mask.learnable
         intercept = mask.constant.copy()
         intercept[learnable] = arrays.to_numpy(W[-1, :]) if self.fit_intercept else 0.0

@@ -58,13 +58,13 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         forgetting: float = 1.0,
         solve: bool = True,
     ) -> Self:
-        """Add a block of rows to the earlier blocks and fit to all of them.
+        """Add a block of rows to the earlier blocks, and fit the model to all blocks.
 
-        The result equals the result of :meth:`fit` on all rows, in any order (with ``warm_start``,
-        up to ``tol``). Labels with only one class so far get a constant score, without a warning.
-        An earlier fit in memory has no effect, because it keeps no statistics; a fit with
-        ``strategy="statistics"`` keeps them. With ``approximation``, the first block determines the
-        features, so it should be a representative sample. Exact kernels are not supported.
+        The result equals a :meth:`fit` to all rows in any order; with ``warm_start``, it is equal
+        up to ``tol``. Labels with only one class so far get a constant score, without a warning. An
+        earlier fit in memory has no effect, because only fits with ``strategy="statistics"`` keep
+        statistics. With ``approximation``, the first block determines the features, so it should be
+        a representative sample. Exact kernels are not supported.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used.
         classes : array-like, default=None
-            All classes of a 1-D ``y``, required in the first call; or optional names of the labels.
+            All classes of a 1-D ``y``, which the first call requires, or optional names of labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Nonnegative weights of the rows. A weight of 2 has the effect of repeating the row.
         forgetting : float, default=1.0
@@ -140,14 +140,14 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def fit_statistics(self, statistics: GramStatistics) -> Self:
-        """Fit to sufficient statistics that were gathered before.
+        """Fit the model to sufficient statistics that were gathered before.
 
-        Names and coding of an earlier fit are kept if the number of labels is the same.
+        Label names and coding of an earlier fit are kept if the number of labels is unchanged.
 
         Parameters
         ----------
         statistics : GramStatistics
-            Statistics of the rows to fit to. They are copied.
+            Statistics of the training rows. They are copied.
 
         Examples
         --------
@@ -224,7 +224,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return X, T, form, stream, None if entries is None else entries.rows
 
     def _block_trainer(self, labels: LabelMatrix) -> Trainer:
-        """Return the trainer for blocks of rows; for a 1-D ``y``, without label correlation."""
+        """Return the trainer for blocks of rows, without label correlation for a 1-D ``y``."""
         trainer = Trainer.of(self)
         return trainer if labels.kind == "multilabel" else replace(trainer, coupling=None)
 

@@ -1,4 +1,4 @@
-"""Base models of the ensemble: construction, estimated costs and out-of-fold scores."""
+"""Base models of AutoClassifier: construction, estimated fitting times, out-of-fold scores."""
 
 import time
 import warnings
@@ -26,7 +26,6 @@ from dm2l.model_selection import selection_score
 
 SILENCE = 5.0  # seconds between two progress reports while labels are fitted one by one
 
-
 # Errors that base models raise for unsuitable data. LinAlgError is a ValueError.
 FAILURES = (ValueError, ArithmeticError, MemoryError)
 
@@ -37,7 +36,7 @@ class OutOfTimeError(Exception):
 
 @dataclass(frozen=True)
 class Effort:
-    """Limits on the sizes and costs of the base models."""
+    """Limits on the sizes and fitting times of the base models."""
 
     folds: int
     sample: int  # number of rows for selecting hyperparameters
@@ -61,14 +60,14 @@ EFFORTS = {
 
 
 class ProgressLine(str):
-    """A step of a fit, with a function that estimates the remaining seconds."""
+    """Progress report of a fit, with a function that estimates the remaining seconds."""
 
     step: str  # without times
     left: Callable[[], float]
 
 
 class TimeBudget:
-    """Time limit and progress of a fit; ``report`` is called with a line for each step."""
+    """Time limit and progress of a fit, which calls ``report`` with a text at each step."""
 
     def __init__(self, limit: float | None, report: Callable[[str], None] | None) -> None:
         self.start = time.monotonic()
@@ -121,14 +120,14 @@ class TimeBudget:
         return min(max(found, 0.0), max(self.limit - self.passed, 0.0))
 
     def allows(self, seconds: float) -> bool:
-        """Return whether ``seconds`` more and the reserved work fit into the time limit."""
+        """Return whether the time limit allows ``seconds`` more, besides the reserved time."""
         # The first candidate is small and not typical, so a tenth of the plan is added to the work.
         known = 0.1 * self.planned
         pace = (self.passed + known) / (self._done + known) if known else 1.0
         return self.passed + (seconds + self.reserved) * pace <= self.limit
 
     def check(self) -> None:
-        """Raise an error if the current base model uses reserved time, unless it is the first."""
+        """Raise an error if a base model other than the first uses reserved time."""
         if self.binding and not self.allows(0.0):
             raise OutOfTimeError
 
@@ -141,7 +140,7 @@ class TimeBudget:
             self._report(told)
 
     def after_label(self, line: str, stops: bool, done: int, of: int) -> None:
-        """Report the progress every few seconds, and check the time limit if ``stops``."""
+        """Report progress every ``SILENCE`` seconds; if ``stops`` is true, check the time limit."""
         self.part = done / of
         if done < of and self.passed >= self._reported + SILENCE:
             self.report(f"{line}, label {done} of {of}")
@@ -152,9 +151,9 @@ class TimeBudget:
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 Sample = tuple[Any, LabelMatrix, Any]
 
-# Seconds on one core (benchmarks/wide_table.py): for a tree on n rows per n log2(n) sqrt(d), for a
-# boosting round per n d, a matrix product or factor per n^3, a tree or round on few rows, and for
-# a label with its own missing entries per n d. SEARCHED is the number of fits in a search.
+# Seconds on one core (benchmarks/wide_table.py): of a tree on n rows per n log2(n) sqrt(d), of a
+# boosting round per n d, of a matrix product per n^3, of the smallest tree, and of a label with
+# missing entries per n d. SEARCHED is the number of fits in a search.
 TREE, ROUND, CUBE, LEAST, LABEL = 1.25e-8, 6e-9, 1.5e-11, 1.5e-3, 7e-10
 SEARCHED = 24
 # Seconds on one core per nonzero entry and label, for ridge and for logistic regression on
@@ -194,7 +193,7 @@ class EnsembleContext:
     max_memory: float
     seed: int
     n_jobs: int | None
-    models: Sequence["Candidate"] = ()  # random_state of the user
+    models: Sequence["Candidate"] = ()  # candidates from the user's estimators
 
     @property
     def wide(self) -> bool:
@@ -203,7 +202,7 @@ class EnsembleContext:
 
     @property
     def fold(self) -> NDArray[np.intp]:
-        """Return the fold in which each row is held out, or -1."""
+        """Return the fold in which each row is held out; -1 for rows without a fold."""
         fold = np.full(len(self.T), -1)
         for number, (_, test) in enumerate(self.folds):
             fold[test] = number
@@ -246,7 +245,7 @@ class EnsembleContext:
 
 @dataclass(eq=False)
 class BaseModel:
-    """A model of the ensemble, which is fitted in folds and then to all rows."""
+    """Base model of the ensemble; the model is fitted in folds and then to all rows."""
 
     name: str
     settings: str  # hyperparameters as text for the leaderboard
@@ -259,7 +258,7 @@ class BaseModel:
     def held_out(
         self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
     ) -> Floats | None:
-        """Return out-of-fold scores (NaN: no fold), or None if ``helps`` rejects the model."""
+        """Return out-of-fold scores (NaN: undefined), or None if ``helps`` rejects the model."""
         X = rows_for(self.inputs, context.X, context.F, context.numbers)
         model = self.model
         if self.in_folds is not None:
@@ -299,7 +298,7 @@ class BaseModel:
 
 
 def _progress(model: Any, budget: TimeBudget, line: str, *, stops: bool) -> dict[str, Any]:
-    """Return fit arguments that report progress, for models that fit labels one by one."""
+    """Return fit arguments that report progress, if the model fits labels one by one."""
     labelwise = isinstance(model, MaskedOneVsRestClassifier)
     return {"after_label": partial(budget.after_label, line, stops)} if labelwise else {}
 
@@ -315,16 +314,16 @@ def rows_for(inputs: str, X: Any, F: Any, numbers: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Base models that are tried together, with estimated costs in seconds on one core."""
+    """Base models that are tried together, with estimated times in seconds on one core."""
 
     name: str
-    choosing: float  # cost of selecting hyperparameters
-    seconds: float  # total cost of selecting hyperparameters and of all fits
+    choosing: float  # time for selecting hyperparameters
+    seconds: float  # total time for selecting hyperparameters and for all fits
     make: Callable[[], list[BaseModel]]
 
 
 def candidates(context: EnsembleContext) -> Iterator[Candidate]:
-    """Yield the candidate models in descending order of expected benefit per cost."""
+    """Yield the candidate models in descending order of expected benefit per second."""
     n, d = context.F.shape
     c = context.T.shape[1]
     size = min(n, context.effort.sample)
@@ -347,7 +346,7 @@ def candidates(context: EnsembleContext) -> Iterator[Candidate]:
     yield Candidate("kernel", choosing, choosing + cost + 1.0, lambda: _kernels(context, exact))
     if not context.effort.trees or context.wide:
         return
-    # Each candidate below gets a third of the seconds, which grow with the square root of the data.
+    # Each candidate below gets a third of ``work``, scaled by the square root of the data's size.
     size_of_data = np.clip(np.sqrt(n * c / TYPICAL), 0.3, 3.0)
     work = context.effort.work / 3 * float(size_of_data)
     seen = (context.T != 0).sum(axis=0).astype(np.float64)
@@ -389,7 +388,7 @@ class _SkillSearch(DM2LClassifierCV):
 def choose(
     sample: Sample, kernel: str, gammas: Any = None, ridge: DM2LClassifierCV | None = None
 ) -> DM2LClassifierCV:
-    """Select alpha and gamma without nuclear norms, or lambda_d for a given ``ridge``."""
+    """Search for alpha and gamma without nuclear norms, or for lambda_d after ``ridge``."""
     X, labels, cv = sample
     search = _SkillSearch(LAMBDAS, None, gammas, kernel=kernel, cv=cv, refit=False, coupling=None)
     # If norms improve scores, a larger alpha usually does, too. A smaller alpha has no benefit
@@ -440,7 +439,7 @@ def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
 def _tuned(
     context: EnsembleContext, sample: Sample, found: DM2LClassifierCV, exact: bool = True
 ) -> BaseModel:
-    """Return the kernel model with the selected alpha, and with norms if labels are few."""
+    """Return the base model of a search; lambda_d is 0 above ``effort.labels`` labels."""
     n, c = context.T.shape
     if c <= context.effort.labels:
         found = choose(sample, found.kernel, ridge=found)
@@ -462,7 +461,7 @@ def _tuned(
 
 
 def _widths(context: EnsembleContext) -> Iterator[tuple[str, list[float]]]:
-    """Yield the kernels to try and their parameters ``gamma``."""
+    """Yield the name of each kernel to try, with the values of ``gamma`` to try."""
     F = context.F
     n, d = F.shape
     variance = float(F.multiply(F).mean() - F.mean() ** 2 if sp.issparse(F) else np.var(F))
@@ -516,7 +515,7 @@ def _boosted(context: EnsembleContext, rounds: int) -> BaseModel:
 
 
 def _without_values(context: EnsembleContext) -> bool:
-    """Return whether a column is empty in the training rows of a label in a fold."""
+    """Return whether a column has no values in the observed training rows of a label in a fold."""
     X = context.X
     if sp.issparse(X):
         return False
@@ -532,7 +531,7 @@ _NAMES |= {"extra trees", "random forest", "boosted trees"}
 
 
 def user_candidates(models: Any, learnable: Bools, n_jobs: int | None) -> list[Candidate]:
-    """Return candidates for the ``learnable`` labels from pairs of name and estimator."""
+    """Return a candidate for each (name, estimator) pair, fitted to the ``learnable`` labels."""
     found: dict[str, Candidate] = {}
     for pair in models or ():
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], str)):

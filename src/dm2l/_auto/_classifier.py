@@ -39,36 +39,36 @@ FEWEST_ROWS = 6
 class AutoClassifier(MissingLabelClassifier):
     r"""Ensemble of the library's models, selected and weighted by cross-validation.
 
-    Linear and kernel DM2L models, forests and boosted trees are fitted in folds. Their out-of-fold
-    scores are calibrated and added with non-negative weights, which calibrates
-    :meth:`predict_proba`. Label correlations for :meth:`complete` are estimated from residuals.
+    Linear and kernel DM2L models, forests and boosted trees are cross-fitted. Their scores are
+    calibrated and added with non-negative weights, which are fitted to out-of-fold scores. Label
+    correlations for :meth:`complete` are estimated from residuals of out-of-fold probabilities.
 
     Parameters
     ----------
     effort : {"quick", "normal", "best"}, default="normal"
-        "quick" fits the linear model and one kernel model; "normal" adds trees, and takes about 5
-        minutes on two cores for 10,000 rows and 30 labels, less for smaller data; "best" tries more
-        kernels and uses more rows and trees. For wide sparse data, such as TF-IDF of texts,
-        logistic regression replaces trees.
+        "quick" fits the linear model and one kernel model. "normal" adds forests and boosted trees.
+        It takes about 5 minutes on two cores for 10,000 rows and 30 labels. "best" fits more trees,
+        and uses more rows for hyperparameters and kernels. For wide sparse data, such as TF-IDF of
+        texts, logistic regression replaces trees.
     time_limit : float, default=None
-        Time limit in seconds. Models that would exceed it are left out, except the linear model.
+        Time limit in seconds. Models that would exceed it are skipped, except the linear model.
     max_memory : float, default=None
-        Memory limit in bytes, above which kernels are approximated; default: 3/4 of free memory.
+        Memory limit in bytes; larger kernels are approximated. The default is 3/4 of free memory.
     categorical_features : array-like of str, int or bool, default=None
         Numeric columns to treat as categories. Columns of text are always categories.
     models : list of (str, estimator), default=None
-        Further base models by name, which are cross-fitted on the columns of ``X``; see
-        :doc:`/guide/own-models`. An estimator of another library is fitted once per label, to
-        the rows where the label is observed. A :class:`dm2l.ScoreClassifier` adds out-of-fold
-        scores, which ``X`` contains in the ``columns`` of the ScoreClassifier.
+        Further base models, which are cross-fitted on ``X``; see :doc:`/guide/own-models`. An
+        estimator of another library is fitted once per label, to the rows where the label is
+        observed. A :class:`dm2l.ScoreClassifier` uses out-of-fold scores of another model in
+        ``columns`` of ``X``.
     coupling : {"residual", None}, default="residual"
-        Whether :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
+        "residual": :meth:`complete` uses the known labels of a row, see :doc:`/guide/imputing`.
     rules : LabelRules, default=None
         Rules that the labels obey, as in :class:`dm2l.DM2LClassifier`.
     threshold : None, float, "f1", "f1_samples" or "subset_accuracy", default=None
         Decision threshold of :meth:`predict` for scores ``2 p - 1``.
     cv : int, splitter or iterable of splits, default=None
-        Folds for out-of-fold scores; None means 3 for "quick", else 5. With groups, as in
+        Folds for out-of-fold scores; None means 3 for "quick", else 5. With ``groups`` of a
         :class:`dm2l.model_selection.MultilabelKFold`, rows of large groups have smaller weights.
     n_jobs : int, default=None
         Number of processes that fit the labels of forests, as in joblib.
@@ -80,8 +80,8 @@ class AutoClassifier(MissingLabelClassifier):
     Attributes
     ----------
     leaderboard_ : dict of list
-        Columns of a table with a row for each model and for the stack: out-of-fold quality, weight,
-        gain of the stack due to the model, seconds, and a note.
+        Table of the models and their stack by column: out-of-fold quality, weight, gain of the
+        stack due to the model, seconds, and a note.
     estimate_ : dict of Interval
         Out-of-fold ``label_auc``, ``log_loss`` and ``brier`` of the stack, with a 95 % prediction
         interval for as many new rows as a fold has.
@@ -103,10 +103,11 @@ class AutoClassifier(MissingLabelClassifier):
 
     Notes
     -----
-    Linear and kernel models replace NaN in ``X`` by the median and an indicator column. Columns of
-    0 and 1 are not changed; others are standardized, and clipped at 10 robust standard deviations.
-    Sparse columns with values above 10 are divided by their largest value. If a sparse ``X`` has 20
-    or more dense columns besides columns of 0 and 1, trees use only the dense columns.
+    For linear and kernel models, NaN in ``X`` is imputed by the median, and indicator columns are
+    added. Columns of 0 and 1 are not scaled. Other columns are standardized, and clipped at 10
+    robust standard deviations. Sparse columns with values above 10 are divided by their largest
+    value. If a sparse ``X`` of mostly 0 and 1 has 20 or more dense columns, trees use only these
+    columns.
 
     Examples
     --------
@@ -242,7 +243,7 @@ class AutoClassifier(MissingLabelClassifier):
         return FitResult(leave_one_out_scores=mask.spread(unseen), out_of_fold=True)
 
     def _fit_ensemble(self, context: EnsembleContext) -> tuple[Floats, Bools]:
-        """Fit models and their stack; return out-of-fold log-odds, and a mask of their entries."""
+        """Fit base models and their stack; return out-of-fold log-odds and a mask of scores."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
         budget.planned += stacking + correlating
@@ -312,7 +313,7 @@ class AutoClassifier(MissingLabelClassifier):
         return own if rows is None else rows.hold_out(X, labels.signs, own)
 
     def _repr_html_inner(self) -> str:
-        """Return scikit-learn's diagram, with the leaderboard and label quality after a fit."""
+        """Return scikit-learn's diagram and, after a fit, the leaderboard and the label quality."""
         diagram = super()._repr_html_inner()
         board = getattr(self, "leaderboard_", {})
         if "weight" not in board:

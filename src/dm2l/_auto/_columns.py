@@ -28,7 +28,7 @@ MANY = 20
 
 @dataclass(frozen=True)
 class CategoryEncoder:
-    """Codes of the categories in each column."""
+    """Encoder of categorical columns as integer codes."""
 
     # For each column, None if it is numeric, otherwise its values: code j means value j, and NaN
     # means a missing or unknown value.
@@ -141,7 +141,7 @@ def without_far_values(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class FeatureEncoder:
-    """Imputed and standardized numbers, missing-value indicators and one-hot categories."""
+    """Encoder of columns as standardized numbers, missing-value indicators and categories."""
 
     # Columns of 0 and 1 are not scaled: with unit variance a rare 1 would outweigh all others
     # (benchmarks/study.py, Tox21). Sparse columns stay sparse: if their largest value is large,

@@ -33,7 +33,7 @@ def cross_fitted(
     weights: Floats | None = None,
     prior: Floats | None = None,
 ) -> Floats:
-    """Return out-of-fold log-odds, for each fold by a stack fitted to the other folds."""
+    """Return out-of-fold log-odds; the stack for each fold is fitted to the other folds."""
     result = rate_log_odds(T, fold)
     for number in range(int(fold.max()) + 1):
         here = fold == number
@@ -47,7 +47,7 @@ def cross_fitted(
 
 
 def rate_log_odds(T: Signs, fold: Index) -> Floats:
-    """Return log-odds of the observed rates in the other folds; NaN for rows without a fold."""
+    """Return for each row the log-odds of label rates in the other folds; NaN without a fold."""
     result = np.full(T.shape, np.nan)
     for number in range(int(fold.max(initial=-1)) + 1):
         rest = (fold != number) & (fold >= 0)
@@ -68,7 +68,7 @@ def _losses(eta: Floats, T: Signs) -> tuple[Bools, Floats]:
 
 
 def label_auc(eta: Floats, T: Signs, fold: Index | None = None) -> tuple[Interval, Floats, Floats]:
-    """Return the mean AUC with a confidence interval, and AUC and standard error by label."""
+    """Return the mean AUC with a confidence interval, and AUC and standard error of each label."""
     value, pulls = _auc_by_label(eta, T, fold)
     defined = np.isfinite(value)
     error = np.where(defined, np.sqrt((pulls**2).sum(axis=0)), np.nan)
@@ -79,7 +79,7 @@ def label_auc(eta: Floats, T: Signs, fold: Index | None = None) -> tuple[Interva
 
 
 def _auc_by_label(eta: Floats, T: Signs, fold: Index | None) -> tuple[Floats, Floats]:
-    """Return the AUC of each label, and the contribution (n, c) of each row to its error."""
+    """Return the AUC of each label, and the contributions (n, c) of rows to the AUC's error."""
     # Standard errors follow DeLong, DeLong and Clarke-Pearson (1988), with rows as units. Rows are
     # compared only within folds, because scores of different models may differ in level.
     value, pulls = np.full(T.shape[1], np.nan), np.zeros(T.shape)
@@ -103,9 +103,9 @@ def _auc_by_label(eta: Floats, T: Signs, fold: Index | None) -> tuple[Floats, Fl
 def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
     """Return the expected mean AUC of labels on new rows, with a confidence interval.
 
-    Each label is weighted by the probability that new rows have both of its classes. A label with
-    one class cannot be ranked, so its AUC is 1/2. A label that no model of a fold could learn, but
-    the final model can, gets the AUC of the rarest other label.
+    Each label is weighted by the probability that new rows have both of its classes. The undefined
+    AUC of a label with one class counts as 1/2. A label with both classes that is not learnable in
+    any fold gets the AUC of the rarest learnable label.
     """
     value, pulls = _auc_by_label(eta, T, fold)
     counts = np.stack([(T[fold >= 0] == sign).sum(axis=0) for sign in (1, -1)])
@@ -127,7 +127,7 @@ def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
 
 
 def _wins(s: Floats, positive: Bools) -> Floats:
-    """Return for each row the share of the other class that is ranked correctly, or NaN."""
+    """Return for each row the share of correctly ordered pairs with the other class, or NaN."""
     if positive.all() or not positive.any():
         return np.full(len(s), np.nan)
     below = rankdata(s)
@@ -173,7 +173,7 @@ def _mean_loss(known: Bools, loss: Floats) -> Interval:
 
 
 def on_new_rows(found: Interval, folds: int, most: float = np.inf) -> Interval:
-    """Return the prediction interval of a mean for as many new rows as a fold has."""
+    """Return the prediction interval of the mean over as many new rows as a fold has."""
     # With K folds and variance v of the mean, the difference to the mean of new rows has variance
     # v (1 + K + K / (K - 1)). The last term is due to shared training rows (Nadeau and Bengio).
     half = max(found.mean - found.low, found.high - found.mean)

@@ -34,16 +34,15 @@ RATIO, ERRORS, FEWEST = 1.6, 2.5, 20
 class ScoreClassifier(MissingLabelClassifier):
     r"""Classifier whose inputs are the out-of-fold scores of another model.
 
-    The scores of each label are calibrated, with slopes shrunk to a common slope. A penalized
-    logistic regression adds the calibrated scores of the other labels. Label correlations for
-    :meth:`complete` and :meth:`find_label_errors` are estimated from the residuals.
+    The scores of each label are calibrated with a slope that is shrunk to the common slope of all
+    labels. A penalized logistic regression adds effects of other labels' scores. Label correlations
+    for :meth:`complete` and :meth:`find_label_errors` are estimated from its residuals.
 
     Parameters
     ----------
     scale : {"auto", "probability", "logit", "rank"}, default="auto"
-        Type of the scores: probabilities; logits or any other numbers that increase with the
-        probability; or ranks (only their order is used). "auto" reads scores that are all
-        from 0 to 1 as probabilities, and others as logits.
+        Type of the scores. "logit" accepts any numbers that increase with the probability, and
+        "rank" uses only their order. "auto" is "probability" if all are from 0 to 1, else "logit".
     columns : array-like of int, default=None
         Positions of the scores in ``X``, one for each label. None means all columns.
     threshold, coupling, rules, cv, missing_label, missing_as
@@ -52,7 +51,7 @@ class ScoreClassifier(MissingLabelClassifier):
     Attributes
     ----------
     scale_ : str
-        The given or, with "auto", the detected scale of the scores.
+        The parameter ``scale`` or, with "auto", the detected type of the scores.
     stack_ : Stack
         Calibration of the scores.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_
@@ -60,9 +59,10 @@ class ScoreClassifier(MissingLabelClassifier):
 
     Notes
     -----
-    A missing score is NaN, and is replaced by the observed rate of the label. Scores of training
-    rows must be out-of-fold, for example from :func:`dm2l.model_selection.cross_val_decision`: fit
-    warns if they look in-sample. Scores of new rows come from a model of all training rows.
+    Missing scores are NaN, and are replaced by the observed rate of the label. Scores of training
+    rows must be out-of-fold, for example from :func:`dm2l.model_selection.cross_val_decision`.
+    :meth:`fit` warns if the scores look in-sample. Scores of new rows come from a model of all
+    training rows.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class ScoreClassifier(MissingLabelClassifier):
         return np.tanh(0.5 * eta), expit(eta)
 
     def _own_odds(self, X: Any) -> Floats:
-        """Return the log-odds of each label from its own scores."""
+        """Return the log-odds of each label, computed only from the scores of this label."""
         eta = self.stack_.log_odds(self._linked(X))
         return np.where(np.isnan(eta), self._rate, eta)
 
@@ -208,7 +208,7 @@ class ScoreClassifier(MissingLabelClassifier):
 
 
 def uncertainty_ratio(T: Signs, P: Floats) -> tuple[float, float]:
-    """Return mean ``p (1 - p)`` of missing over known entries, and the error of its log."""
+    """Return the ratio of mean ``p (1 - p)``, missing to known, and the error of its log."""
     # Out-of-fold probabilities are equally uncertain for missing and known entries. In-sample
     # scores separate the known classes, so calibration makes only known entries certain.
     parts = [(T == 0) & np.isfinite(P), (T != 0) & np.isfinite(P)]

@@ -32,7 +32,7 @@ TOLERANCE = 1e-9
 
 
 def row_weights(groups: Any) -> Floats:
-    """Return row weights (mean 1) that adapt the stack to predictions for new groups."""
+    """Return row weights with mean 1 that give smaller weights to rows of large groups."""
     # By Kish's design effect, n rows of a group count as n / (1 + (n - 1) rho) independent rows.
     _, number, size = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
     if (size == size[0]).all():
@@ -64,9 +64,9 @@ class Stack:
         weights: Floats | None = None,
         prior: Floats | None = None,
     ) -> Self:
-        """Fit to out-of-fold scores (m, n, c; NaN if undefined), signs (n, c) and weights (n, c).
+        """Fit a stack to scores (m, n, c; NaN if undefined), signs (n, c) and weights (n, c).
 
-        Common weights are shrunk to the ``prior`` (m,); by default, it has equal weights.
+        Common weights are shrunk to the ``prior`` (m,), by default to equal weights.
         """
         scored: Bools = np.asarray(np.isfinite(scores).all(axis=0))
         known = (T != 0) & scored.any(axis=1, keepdims=True)
@@ -133,7 +133,7 @@ def _calibrated(Z: Floats, offset: Floats, slope: Floats, variance: Floats) -> F
 
 
 class ShrunkWeights(NamedTuple):
-    """Fitted weights (m, c), intercepts (c,), common weights (m,), variances of weights."""
+    """Fitted weights (m, c), intercepts (c,), common weights (m,) and variances of the weights."""
 
     own: Floats
     intercept: Floats
@@ -144,7 +144,7 @@ class ShrunkWeights(NamedTuple):
 def fit_shrunk(
     Z: Floats, t: Floats, weights: Floats, prior: Floats, rate: Floats, *held: float
 ) -> ShrunkWeights:
-    """Fit the weights of inputs (m, c, N) to signs (c, N) and entry weights (c, N)."""
+    """Fit weights of inputs ``Z`` (m, c, N) to signs ``t`` (c, N) with entry ``weights`` (c, N)."""
     # Penalties shrink common weights to ``prior``, weights of a label to common weights, and
     # intercepts to ``rate``.
     held_common, held_own, held_intercept = held

@@ -1,1 +1,1 @@
-"""Search for ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation; fits share work."""
+"""Search for ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation with shared work."""

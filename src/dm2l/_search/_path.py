@@ -1,4 +1,4 @@
-"""Compute scores of a grid on one fold, with shared features and a lambda_d path per alpha."""
+"""Scores of a hyperparameter grid on one fold, with a path over lambda_d for each alpha."""
 
 import itertools
 import time
@@ -43,7 +43,7 @@ def score_paths(
     *grid: list[float],
     safe: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return scores and seconds of a grid on one fold; ``safe`` skips the check of ``X``."""
+    """Return scores and seconds of a grid on one fold; ``safe`` skips the check of the kernel."""
     (X, X_test), (labels, labels_test), (alphas, lambdas) = inputs, both, grid
     if labels_test.entries is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=labels_test.entries.rows)
@@ -81,7 +81,7 @@ def _threads(count: int, **errors: Any) -> ThreadPoolExecutor:
 
 
 class _Weights(NamedTuple):
-    """Weights of one candidate, the indices of its ``alpha`` and ``lambda_d``, and seconds."""
+    """Weights of one candidate, indices of its ``alpha`` and ``lambda_d``, and fitting time."""
 
     alpha: int
     place: int
@@ -129,7 +129,7 @@ class Grid(NamedTuple):
             return list(pool.map(one, factor.members(len(group)), group))
 
     def path(self, preconditioner: Preconditioner, a: int) -> Iterator[_Weights]:
-        """Yield the weights for increasing ``lambda_d``."""
+        """Yield the weights of one alpha for increasing ``lambda_d``."""
         # For larger lambda_d, a solution is reused, as the same object, while it is within the
         # tolerance of the minimum. This check reweights the norms of the last lambda_d and needs no
         # evaluation.

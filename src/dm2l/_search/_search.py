@@ -1,4 +1,4 @@
-"""DM2LClassifierCV: selection of hyperparameters by cross-validation; fits share computations."""
+"""DM2LClassifierCV: selection of hyperparameters by cross-validation."""
 
 import itertools
 import sys
@@ -39,8 +39,8 @@ Scores = NDArray[np.float64]
 class DM2LClassifierCV(DM2LParameters):
     """DM2L with ``lambda_d``, ``alpha`` and ``gamma`` chosen by cross-validation.
 
-    Fits on the same rows share features and factorizations, and each fit of a path over
-    ``lambda_d`` starts from the previous one. Folds and scores use observed labels only.
+    Fits on the same rows share features and factorizations, and start from the solution for the
+    previous ``lambda_d``. Folds and scores use observed labels only.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class DM2LClassifierCV(DM2LParameters):
         Weights of the nuclear norms to try. By default, 0 (masked ridge) and ten values from 0.01
         to 10.
     alphas : sequence of float, default=None
-        Ridge penalties to try. By default, 1/30, 1/10, 1/3, 1 and 3; for the linear model, these
-        numbers times the value of ``alpha="scale"``.
+        Ridge penalties to try. By default, 1/30, 1/10, 1/3, 1 and 3. For the linear model, these
+        defaults are multiplied by the value of ``alpha="scale"``.
     gammas : sequence of float or "scale", default=None
         Kernel parameters to try. By default, "scale". Ignored for linear and precomputed kernels.
     kernel, degree, coef0, approximation, n_components, fit_intercept, discriminant, max_iter, tol
@@ -57,7 +57,7 @@ class DM2LClassifierCV(DM2LParameters):
     search_tol : float, default=1e-3
         Relative tolerance of the objective for fits during the search.
     search_iter : int, default=5
-        Maximum number of iterations of fits during the search, per factor of ten in ``lambda_d``.
+        Maximum number of iterations of a fit in the search, for each factor of 10 in ``lambda_d``.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
         missing) and scores that returns larger values for better scores. The default is
@@ -67,7 +67,7 @@ class DM2LClassifierCV(DM2LParameters):
     cv : int, splitter or iterable of splits, default=5
         Folds. A number is the number of folds of :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
-        Number of processes for folds and gammas, as in joblib. Arrays on a device use one process.
+        Number of processes for folds and gammas, as in joblib. Ignored for arrays on a device.
     refit : bool, default=True
         Whether to fit a model with the best hyperparameters to all rows.
     threshold, calibration, coupling, rules, missing_label, missing_as, class_prior, random_state, \
@@ -307,7 +307,7 @@ def search_stage(
     ridge: DM2LClassifierCV | None = None,
     alphas: Sequence[float] | None = None,
 ) -> DM2LClassifierCV:
-    """Return the first stage of a search (masked ridge), or the second (norms) after ``ridge``."""
+    """Return stage 1 of a search (masked ridge) or, given its result ``ridge``, stage 2 (norms)."""
     if ridge is None:
         stage: dict[str, Any] = {"lambda_ds": (0.0,), "refit": False}
     else:

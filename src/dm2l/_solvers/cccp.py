@@ -2,8 +2,8 @@
 
 The published runs take a few descent steps from the identity. The linear model takes at most 24
 line searches along the negative subgradient of the surrogate. The kernel model takes at most 9
-rounds of Polak-Ribiere conjugate gradients, restarted every 20 steps until J hardly changes.
-Neither converges. The objective has no regularizer, but the limited number of steps acts as one.
+rounds of Polak-Ribiere conjugate gradients, restarted every 20 steps until J converges. Neither
+converges. The objective has no regularizer, but the limited number of steps acts as one.
 """
 
 import warnings
@@ -85,7 +85,7 @@ def solve_published(
 
 
 class _Surrogate:
-    """Return value and gradient of the surrogate at flat weights, cached for the line search."""
+    """Value and gradient of the surrogate at flattened weights, cached for the line search."""
 
     def __init__(self, problem: Problem, linear: Any, weights: Callable[[Array], Any]) -> None:
         self._problem, self._linear, self._weights = problem, linear, weights
@@ -122,7 +122,7 @@ def _descend(surrogate: _Surrogate, w: Array) -> Array | None:
 
 
 def _conjugate_gradients(surrogate: _Surrogate, w: Array) -> Array:
-    """Run conjugate gradients, restarted every ``RESTART`` steps, until the objective settles."""
+    """Run conjugate gradients, restarted every ``RESTART`` steps, until the objective converges."""
     values: list[float] = []  # objective before the block and after each of its steps
 
     def small() -> bool:

@@ -1,7 +1,7 @@
 """Features and feature maps of linear and kernel models, and the default alpha.
 
-Scores are ``F = Phi W + 1 b'``. For a linear model, ``Phi`` is ``X``. For a kernel model, it is a
-factor of the kernel matrix, ``K = Phi Phi'``. Then ``||W||_F^2 = tr(A'KA)``, and the kernel
+Scores are ``F = Phi W + 1 b'``. For a linear model, ``Phi`` is ``X``. For a kernel model, ``Phi``
+is a factor of the kernel matrix, ``K = Phi Phi'``. Then ``||W||_F^2 = tr(A'KA)``, and the kernel
 model is a linear model on ``Phi``; see :mod:`dm2l._solvers.maps`.
 """
 
@@ -247,7 +247,7 @@ def ridge_value(alpha: float | str, X: Any, weights: Floats | None = None) -> fl
 
 
 class FeatureMap:
-    """A map from inputs to features; scores are ``basis(x) A`` with ``A = coefficients(W)``."""
+    """A map from inputs to features, which converts feature weights ``W`` to coefficients ``A``."""
 
     # Attributes have no defaults, because model files store only attributes of instances.
     error: float  # error of an approximate kernel; 0 for exact maps
@@ -260,11 +260,11 @@ class FeatureMap:
     transform: Callable[[Any], Any]  # function of a fixed map that returns the features of any rows
 
     def coefficients(self, W: Any) -> Any:
-        """Return ``A`` for given feature weights ``W``."""
+        """Return the coefficients ``A`` for feature weights ``W``."""
         return W
 
     def weights(self, coefficients: Any) -> Any:
-        """Return the feature weights for given ``A``, for warm starts."""
+        """Return the feature weights for coefficients ``A`` of an earlier fit, for warm starts."""
         return coefficients
 
     def identity(self, n_labels: int) -> Any:
@@ -286,7 +286,7 @@ class FeatureMap:
 
 @dataclass(eq=False)
 class LinearMap(FeatureMap):
-    """``Phi = X``, or a factor of ``XX'`` if ``X`` has more columns than rows."""
+    """Map to ``Phi = X``, or to a factor of ``XX'`` if ``X`` has more columns than rows."""
 
     reduce: bool = True
     intercept: bool = False
@@ -334,7 +334,7 @@ class LinearMap(FeatureMap):
         return coef, b if self.offset is None else b - self.offset @ coef
 
     def weights(self, coefficients: Any) -> Any:
-        """Return feature weights with the same scores of training rows as ``A``."""
+        """Return feature weights for which training rows have the same scores as for ``A``."""
         if self._factor is None:
             return coefficients
         F = self._X @ coefficients
@@ -342,7 +342,7 @@ class LinearMap(FeatureMap):
 
 
 def _dense_gram(X: Any) -> Floats:
-    """Return ``XX'`` of a sparse ``X`` as a dense matrix, which takes less memory than sparse."""
+    """Return ``XX'`` of a sparse ``X`` as a dense matrix, which needs less memory."""
     n, others = X.shape[0], X.T.tocsr()
     K = np.empty((n, n))
     step = 2**24 // n + 1

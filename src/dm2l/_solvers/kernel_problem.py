@@ -175,7 +175,7 @@ class KernelPreconditioner(Preconditioner):
 
 
 class BatchedSolver:
-    """Solves the systems of several threads together once all active threads have one."""
+    """Solver that waits for a linear system of each active thread, and solves all at once."""
 
     # The set of active threads depends only on convergence, so results are deterministic.
     def __init__(self, factor: KernelPreconditioner, count: int) -> None:

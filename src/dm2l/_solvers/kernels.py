@@ -108,7 +108,7 @@ class KernelFactor:
     error: float = 0.0  # trace(K - Phi Phi') / trace(K)
 
     def square(self) -> Any:
-        """Return ``Phi'Phi``; if all rows of ``Phi`` are rows of ``L``, ``L`` suffices."""
+        """Return ``Phi'Phi``, computed from ``L`` if all rows of ``Phi`` are rows of ``L``."""
         if self.counts is None:
             return self.Phi.T @ self.Phi
         xp, n = array_namespace(self.L), self.L.shape[0]

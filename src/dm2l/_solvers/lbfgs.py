@@ -118,7 +118,7 @@ class _Memory:
     _products: NDArray[np.float64] = field(default_factory=partial(np.zeros, (MEMORY, MEMORY)))
 
     def add(self, step: Any, change: Any) -> None:
-        """Store a pair if the curvature along the step is positive."""
+        """Store a step and its gradient change if the curvature along the step is positive."""
         xp = array_namespace(step)
         s, y = xp.reshape(step, (-1,)), xp.reshape(change, (-1,))
         met = s[: y.shape[0]]
@@ -143,7 +143,7 @@ class _Memory:
         self._products[: len(products), slot] = products
 
     def direction(self, gradient: Any, precondition: Any) -> Any:
-        """Return ``-H g``, where ``precondition`` is the initial inverse Hessian of ``H``."""
+        """Return ``-H g``; the inverse Hessian ``H`` of L-BFGS starts from ``precondition``."""
         if not self.order:
             return -precondition(gradient)
         xp = array_namespace(gradient)
@@ -302,6 +302,6 @@ class _Descent:
         return self.preconditioner.step(turned)
 
     def inner(self, A: Any, B: Any) -> float:
-        """Return the inner product of a gradient and a step; kernel steps may have more rows."""
+        """Return the inner product of a gradient and a step, without extra rows of kernel steps."""
         flat = self.problem.xp.reshape
         return float(self.problem.xp.vecdot(flat(A, (-1,)), flat(B[: A.shape[0], :], (-1,))))

@@ -44,12 +44,12 @@ def nuclear_norm(Z: Any) -> float:
 
 @dataclass(frozen=True)
 class SmoothNorm:
-    """The smoothed norm for a given ``mu``, of matrices or from their Gram matrices."""
+    """The smoothed nuclear norm for a given ``mu``, computed from matrices or Gram matrices."""
 
     mu: float
 
     def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
-        """Return norm and smoothed gradient; ``heights`` are numbers of rows without padding.
+        """Return norm and gradient; ``heights`` are the numbers of rows of ``Z`` without padding.
 
         Heights are one number for each matrix of a stack, or one number for all.
         """
@@ -91,7 +91,7 @@ class SmoothNorm:
     def of_gram(
         self, S: Any, *, heights: Any, ranks: Any = None, curvature: bool = False
     ) -> Evaluation:
-        """Return the sum of the norms; multiplying ``Z`` by ``gradient`` gives the gradient."""
+        """Return the sum of the norms; the gradient with respect to ``Z`` is ``Z @ gradient``."""
         norm, _, vectors, roots = self._norm(S, ranks)
         if not curvature:
             return norm

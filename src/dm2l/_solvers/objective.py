@@ -3,16 +3,16 @@ r"""The objective of DM2L as a function of the scores.
 .. math:: J(F) = \tfrac12 \|O \circ F - T\|_F^2
           + \lambda_d \Bigl(\sum_k \|F_k\|_* - \|F_C\|_*\Bigr)
 
-``T`` holds the signs of the observed labels (0 = missing) and ``O = (T != 0)``; ``F_k`` are the
-rows whose label ``k`` is an *observed* positive, ``F_C`` the rows that lie in at least one
-``F_k``. This is the paper's (3) and (4) with one change: the global term covers ``F_C`` instead
-of all rows. Theorem 1 then holds for every mask and the bracket is never negative. With all rows,
-the objective has no lower bound if the scores of a row without an observed positive can change.
+``T`` holds the signs of the observed labels (0 = missing), and ``O = (T != 0)``. ``F_k`` are the
+rows whose label ``k`` is an *observed* positive. ``F_C`` are the rows in at least one ``F_k``. The
+objective of the paper, (3) and (4), has a global term of all rows instead of ``F_C``. With ``F_C``,
+Theorem 1 holds for every mask, and the bracket is never negative. With all rows, the objective has
+no lower bound if the scores of a row without an observed positive can change.
 
 With real targets and weights ``M`` (:class:`dm2l.labels.EntryWeights`) the loss is
 :math:`\tfrac12 \sum_{ij} M_{ij} (F_{ij} - T_{ij})^2`. Rows of ``F_k`` are multiplied by
-:math:`M_{ik}^{1/2}`, which equals repeating them, and rows of ``F_C`` by the largest of these
-factors, so that Theorem 1 holds for all weights.
+:math:`M_{ik}^{1/2}`, as if they were repeated. Rows of ``F_C`` are multiplied by the largest of
+these factors, so that Theorem 1 holds for all weights.
 """
 
 from functools import partial

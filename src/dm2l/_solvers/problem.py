@@ -357,7 +357,7 @@ def ridge_by_steps(problem: SmoothProblem) -> tuple[Any, bool]:
 def _direct(
     features: Features, T: Array, observed: Array, alpha: float, which: Array, weights: Array | None
 ) -> Array:
-    """Solve masked ridge by a factorization per set of labels with equal rows and weights."""
+    """Solve masked ridge by one factorization for all labels with equal rows and weights."""
     right = features.adjoint(T.astype(features.Phi.dtype))
     penalty = np.diag(alpha * features.penalized)
     full = features.gram() if weights is None else None
