@@ -19,8 +19,11 @@ def completion() -> str:
         )
     tox = sorted((row["auc"], row["method"]) for row in record["means"] if row["data"] == "Tox21")
     top = ", ".join(f"{value:.3f} ({name})" for value, name in reversed(tox[-4:]))
-    lost = ", ".join(f"{data} ({name})" for data, name in ranked["not_first"].items())
-    lines += ["", f"Ours has the best AP, except on {lost or 'none'}. On Tox21, AUCs are {top}."]
+    lost = " and ".join(f'{data} (best: "{name}")' for data, name in ranked["not_first"].items())
+    lines += [
+        f"\nOne of our methods has the best AP on all data sets{lost and f' except {lost}'}.",
+        f"The four highest AUCs on Tox21 are {top}.",
+    ]
     return "\n".join(lines)
 
 

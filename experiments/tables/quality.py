@@ -73,12 +73,13 @@ def newcomer() -> str:
         f"We ran `dm2l fit` on the fingerprints of Tox21, with {ours['splits']} random splits "
         f"into 80 %\ntraining and 20 % test rows (`python benchmarks/newcomer.py`). Its label AUC "
         f"is {ours['auc']:.3f}.\nWith fixed hyperparameters, `DM2LClassifier` has a label AUC of "
-        f"{others}.\nA fit took at most {ours['slowest_fit']:.0f} s on one core. The interval "
-        f"of `estimate_` contained\nthe test value in {ours['covered']} of {ours['splits']} "
-        f"splits. On new scaffolds, `dm2l fit` has a label AUC of\n"
-        f"{new['AutoClassifier', None]:.3f}, and {new['AutoClassifier', 'scaffold']:.3f} with "
-        f'`--groups scaffold`. `DM2LClassifier(kernel="tanimoto")` has\n'
-        f"{new['DM2LClassifier', None]:.3f} there (`python benchmarks/chemistry.py`)."
+        f"{others}.\nA fit of `dm2l fit` took at most {ours['slowest_fit']:.0f} s on one core. The "
+        "interval of `estimate_` contained\nthe label AUC of the test rows in "
+        f"{ours['covered']} of {ours['splits']} splits.\n\nIf the test rows have new scaffolds, "
+        f"`dm2l fit` has a label AUC of {new['AutoClassifier', None]:.3f}, and\n"
+        f"{new['AutoClassifier', 'scaffold']:.3f} with `--groups scaffold`. On this split, "
+        f'`DM2LClassifier(kernel="tanimoto")` has a\nlabel AUC of '
+        f"{new['DM2LClassifier', None]:.3f} (`python benchmarks/chemistry.py`)."
     )
 
 
@@ -115,8 +116,9 @@ def cells() -> str:
     sets = ", ".join(dict.fromkeys(data for data, *_ in record["lost"]))
     return (
         f"`AutoClassifier()` is at least as good as the best published figure in {record['won']} "
-        f"of {record['cells']} cells.\nThe remaining {len(record['lost'])} cells belong to "
-        f"{sets} (`python benchmarks/cells.py`, one repetition,\n200 s per fit on one core)."
+        f"of {record['cells']} cells.\nThe other {len(record['lost'])} cells are from {sets}. "
+        "Each cell has one repetition, with 200 s per fit on one core\n"
+        "(`python benchmarks/cells.py`)."
     )
 
 
