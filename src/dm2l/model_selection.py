@@ -56,7 +56,7 @@ def _strata(T: Signs) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
 
 
 def _deal(T: Signs, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
-    """Return a fold for each row that spreads positives and negatives of labels over k folds."""
+    """Assign rows to k folds with equal shares of the positives and negatives of every label."""
     # As in iterative stratification, rows are sorted by their rarest stratum. But k rows are placed
     # at a time, one in each fold, by solving an assignment problem, whose costs are half the
     # derivatives of the sum that MultilabelKFold reduces.
@@ -88,7 +88,7 @@ def _deal(T: Signs, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
 
 
 def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
-    """Return a fold for each row that keeps groups of rows together; large groups come first."""
+    """Assign whole groups of rows to k folds, as :func:`_deal` does; large groups come first."""
     # The cost is defined as in _deal, where all rows form an additional stratum.
     member, size = _strata(T)
     number = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -241,10 +241,10 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
 class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
     """Random splits with equal shares of every label's observed positives and negatives.
 
-    Each split distributes rows over folds like :class:`MultilabelKFold`. Some folds form the test
-    set and some the training set. The number of folds follows from the requested sizes, for example
-    5 for a test share of 0.4. Every row is in the test set with the same probability. The values of
-    missing labels cannot change the splits.
+    Each split distributes rows over folds like :class:`MultilabelKFold`, and then selects folds for
+    the test set and other folds for the training set. The number of folds follows from the
+    requested sizes, for example 5 for a test share of 0.4. Every row is in the test set with the
+    same probability. The values of missing labels cannot change the splits.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
 
 
 def label_folds(cv: Any, X: Any, T: Signs) -> list[Split]:
-    """Return training and test rows of each fold of ``cv``, which only gets observed labels."""
+    """Return the training and test rows of each fold; ``cv`` receives only observed labels."""
     if isinstance(cv, Integral):
         cv = MultilabelKFold(int(cv), random_state=0)
     if hasattr(cv, "split"):
@@ -342,15 +342,14 @@ def cross_val_decision(
     Parameters
     ----------
     estimator : estimator
-        Estimator that is cloned for each fold. It is not fitted itself.
+        Estimator. In each fold, a clone of the estimator is fitted.
     X, Y : array-like, data frame or sparse matrix of shape (n, d) and (n, c)
         Features, and labels with NaN where missing. ``Y`` may be a LabelMatrix.
     cv : int, splitter or iterable of (train, test), default=5
         An integer means ``MultilabelKFold(cv, shuffle=False)``. Every row must be in exactly one
         test set.
     label_mask : array-like of bool of the shape of Y, default=None
-        True for entries that may be used. In each fold, ``fit`` receives the mask of the training
-        rows.
+        True for entries to use. In each fold, ``fit`` receives the mask of the training rows.
     n_jobs : int or None, default=None
         Number of folds that are fitted in parallel; -1 means one per core.
     method : str, default="decision_function"
@@ -402,7 +401,7 @@ def cross_val_decision(
 
 
 def _default_cv(cv: Any, estimator: Any) -> Any:
-    """Return a splitter that reads labels like the estimator, or like an estimator inside it."""
+    """Return a splitter with the label options of the estimator, or of an estimator inside it."""
     if not isinstance(cv, Integral):
         return cv
     marks: dict[str, Any] = {"missing_label": np.nan, "missing_as": None}

@@ -1,9 +1,9 @@
 """Positive-unlabelled learning: some positives are labelled, all other entries are unlabelled.
 
 Positives are labelled at the rate ``c``; negatives are never labelled. For the squared loss, the
-unbiased risk is the risk of the targets ``2 s / c - 1``, where ``s`` is 1 for labelled positives.
-These targets are very noisy, so the labels are first smoothed over the features
-(docs/research/positive-unlabelled.md).
+unbiased risk is the risk of the targets ``2 s / c - 1``, where ``s`` is 1 for labelled positives
+and 0 for other entries. These targets are very noisy, so the labels are first smoothed over the
+features (docs/research/positive-unlabelled.md).
 """
 
 import warnings
@@ -66,7 +66,7 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
     positives. Frequencies below the mean are set to the mean, because a label may have no rows that
     are certainly positive. If no row has two positives, all labels have the same frequency. With
     observed negatives, the rates :math:`1/u` of labelled positives s and :math:`1/v` of labelled
-    negatives z solve :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for the scores.
+    negatives z solve :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for scores :math:`g`.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def check_class_prior(given: Any, signs: Signs) -> ClassPrior:
 
 
 def where_certain(labelled: NDArray[np.bool_], scores: Floats) -> tuple[float, float]:
-    """Return the share of labelled rows among the best scores, and the error of its logarithm."""
+    """Return the share of labelled rows with the best scores, and the standard error of its log."""
     ok = np.isfinite(scores)
     labelled, scores = labelled[ok], scores[ok]
     if not labelled.any():
@@ -156,7 +156,7 @@ def where_certain(labelled: NDArray[np.bool_], scores: Floats) -> tuple[float, f
 
 
 def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
-    """Return the log-frequency and its standard error from two moments; None without solution."""
+    """Return the log-frequency and its standard error from two moments; None if unsolvable."""
     ok = np.isfinite(scores)
     s, z, g = (signs[ok] > 0) * 1.0, (signs[ok] < 0) * 1.0, scores[ok] - scores[ok].mean()
     moments = np.array([[s.mean(), z.mean()], [(s * g).mean(), (z * g).mean()]])
@@ -175,7 +175,7 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 def shrink(
     value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
-    """Shrink log-frequencies towards their mean (DerSimonian and Laird); bounds get the mean."""
+    """Shrink log-frequencies towards the mean (DerSimonian and Laird); raise bounds to the mean."""
     # Labels are weighted by their positives, because labels with many positives are more likely to
     # have rows that are certainly positive. The mean is over frequencies, not over logarithms.
     error = np.clip(error, 1e-6, 1e6)  # zero if all positives are labelled, infinite if unknown
@@ -371,7 +371,7 @@ def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
 
 
 def _leave_one_out(R: Floats, Q: Floats) -> Floats:
-    """Return leave-one-out residuals of each column of R given the rest; Q = inv(R'R + alpha)."""
+    """Return leave-one-out residuals of columns of R given the others; Q = inv(R'R + alpha)."""
     RQ, own = R @ Q, np.diag(Q)
     leverage = (RQ * R).sum(axis=1)[:, None] - RQ**2 / own
     return RQ / own / (1 - leverage)
@@ -401,7 +401,7 @@ class PUCompleter(LabelCompleter):
     def _impute(
         self, X: Any, T: Signs, missing: Any, scores: Floats, probabilities: Any, _: Any
     ) -> _completer.Imputation:
-        """Impute missing labels without rules, if missing entries are unlabelled."""
+        """Impute missing labels as unlabelled entries, without rules."""
         if self.training_rows is not None and len(self.training_rows.scores):
             scores = self.training_rows.hold_out(X, np.where(T > 0, 1, -1), scores)
             probabilities = None

@@ -51,7 +51,7 @@ class MissingLabelCheck:
     _run: Callable[[Any], None] = field(repr=False)
 
     def __call__(self, estimator: Any) -> None:
-        """Check an estimator; raise AssertionError on failure, SkipTest if it does not apply."""
+        """Check an estimator; raise AssertionError on failure, SkipTest if it is not applicable."""
         if isinstance(estimator, type) or not hasattr(estimator, "fit"):
             raise TypeError(f"estimator must be an instance with fit, got {estimator!r}.")
         try:
@@ -72,7 +72,7 @@ def check_missing_label_estimator(
     Parameters
     ----------
     estimator : estimator
-        Estimator with ``fit(X, Y)`` and ``predict(X)``. Checks fit clones of it.
+        Estimator with ``fit(X, Y)`` and ``predict(X)``. Checks fit clones of the estimator.
     on_fail : {"raise", "return"}, default="raise"
         "raise" stops at the first failed check with an AssertionError that contains the expected
         and the actual value. "return" runs all checks and returns their results.
@@ -404,7 +404,7 @@ class _Trial:
         self._require_completed(filled)
 
     def check_refit_forgets(self) -> None:
-        """An earlier fit to other features, labels and coding does not affect a later one."""
+        """An earlier fit to other features, labels and coding does not affect a later fit."""
         other = _Trial(self.estimator, d=4, c=3, seed=1)
         model, expected = self.fitted(2 * self.Y - 1), other.outputs()
         model.fit(other.X.copy(), other.Y)

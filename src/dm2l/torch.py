@@ -40,7 +40,7 @@ def masked_loss(
     Returns
     -------
     torch.Tensor
-        The sum, a scalar. If batches differ in size, divide it by the number of rows.
+        The sum, a scalar. If batches differ in size, divide the sum by the number of rows.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _read(scores: Any, y: Any, weights: Any) -> tuple[Any, Signs, EntryWeights]:
 
 @cache
 def _bracket() -> Any:
-    """Define the differentiable difference of norms, which requires that torch is installed."""
+    """Define the differentiable difference of norms; torch must be installed."""
     torch = require("torch", "torch")
     function: Any = torch.autograd.Function
 

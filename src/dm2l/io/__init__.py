@@ -1,4 +1,4 @@
-"""Readers of files with features and labels, and their error :class:`DataFileError`."""
+"""Readers of files with features and labels; faulty files raise :class:`DataFileError`."""
 
 from dm2l._utils.files import DataFileError
 from dm2l.io._arff import read_arff

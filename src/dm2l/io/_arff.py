@@ -61,10 +61,10 @@ def read_arff(
 ) -> Bunch:
     """Read a multi-label ARFF file of Mulan or MEKA.
 
-    Rows may be dense or sparse (``{index value, ...}``). Values that a sparse row does not list are
-    0 or the first declared value. A nominal feature becomes one 0/1 column per value, named
-    ``name=value``. A feature with two values becomes one 0/1 column, in which the alphabetically
-    later value is 1. A feature ``{0,1}`` is numeric. ``?`` is read as NaN.
+    Rows may be dense or sparse (``{index value, ...}``). In a sparse row, an attribute that is not
+    listed is 0 or, if it is nominal, has its first declared value. A nominal feature becomes one
+    0/1 column per value, named ``name=value``. A feature with two values becomes one 0/1 column, in
+    which the alphabetically later value is 1. A feature ``{0,1}`` is numeric. ``?`` is read as NaN.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def read_arff(
         The label attributes, as in :func:`read_csv`. If None, they are taken from ``xml``, from
         MEKA's option ``-C k`` in the relation, or from the ``.xml`` file of the same name.
     xml : str or Path, default=None
-        Mulan's list of labels. Documents with a DOCTYPE are rejected.
+        Mulan's XML list of labels. Files with a DOCTYPE are rejected.
     drop, encoding
         As in :func:`read_csv`.
     features_only : bool, default=False
@@ -237,7 +237,7 @@ def _read_label_names(path: str | Path) -> list[str]:
 
 @dataclass(frozen=True)
 class _Coding:
-    """Encoding of an attribute in columns from ``start`` on, with one column per name."""
+    """Columns that encode an attribute; ``start`` is the number of the first column."""
 
     start: int
     names: tuple[str, ...]

@@ -28,7 +28,7 @@ class LabelNames(tuple[str, ...]):
 
 
 def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) -> list[int]:
-    """Return the positions of columns selected by name, glob pattern, prefix or list of these."""
+    """Return the positions of the columns that names, glob patterns or prefixes select."""
     places: dict[str, list[int]] = {}
     for j, name in enumerate(names):
         places.setdefault(name, []).append(j)
@@ -61,7 +61,7 @@ def matches_pattern(name: str, pattern: str) -> bool:
 
 
 def added_columns(names: Iterable[str]) -> set[str]:
-    """Return the columns that dm2l added: probabilities of labels, with a look or score column."""
+    """Return the columns that dm2l added: probability columns with a look or score column."""
     known = set(names)
     found: set[str] = set()
     for name in known:
@@ -81,7 +81,7 @@ def check_distinct(names: Iterable[str], where: str, what: str = "columns") -> N
 
 
 def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
-    """Return the positions of the label columns: the last ``labels`` columns, or named columns."""
+    """Return the positions of the label columns; an integer ``labels`` selects the last columns."""
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
         if not 1 <= labels < len(names):
             raise ColumnRequestError(
@@ -284,18 +284,18 @@ BOUND = re.compile(rf"(?P<side>>=|<=|>|<)?\s*(?P<value>{_NUMBER})")
 
 @dataclass(frozen=True)
 class Cutoff:
-    """Cutoff by which numbers on one ``side`` (``>=``, ``>``, ``<=``, ``<``) are positive."""
+    """Condition under which a number is a positive label: a sign such as ``>=``, and a value."""
 
     side: str
     value: str
 
     @property
     def words(self) -> tuple[str, str]:
-        """Texts for positive and negative labels whose number is unknown, such as >=2 and <2."""
+        """Texts for a positive and a negative label without a known number, such as >=2 and <2."""
         return f"{self.side}{self.value}", f"{_OTHER[self.side]}{self.value}"
 
     def parse(self, text: str, decimal: str = ".") -> float | None:
-        """Return the label of a cell, 1 or 0; None for text, or a bound that allows both."""
+        """Return the label of a cell, 1 or 0; None for a text or a bound that allows 1 and 0."""
         cell = BOUND.fullmatch(text.strip().replace(decimal, "."))
         if cell is None:
             return None
@@ -310,7 +310,7 @@ class Cutoff:
 
 
 def cutoffs_of(names: Sequence[str], asked: Iterable[str], where: str) -> dict[int, Cutoff]:
-    """Return requested cutoffs, such as ``column>=2``, by the position of their label."""
+    """Parse cutoffs such as ``column>=2``, and return a mapping from label positions to cutoffs."""
     found: dict[int, Cutoff] = {}
     for one in asked:
         parts = _REQUEST.fullmatch(str(one))

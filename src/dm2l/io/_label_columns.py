@@ -48,12 +48,11 @@ _POINT_ZERO = re.compile(r"([-+]?\d+)\.0+")
 
 @dataclass(frozen=True)
 class ColumnGroup:
-    """A label column with a label for each value, each step of an order, or each tag.
+    """A label column with several labels: one for each value, step of an order, or tag.
 
     ``kind`` is "values" (exactly one label is positive), "ordered" (labels such as "stage>=2") or
     "tags". ``separator`` splits tags, and ``joint``, such as ", ", joins them; both are blank for
-    JSON lists. In a cell with tags, the labels of all other tags are ``absent``: "missing" or
-    "negative".
+    JSON lists. ``absent`` is the meaning of a tag that is not in a cell: "missing" or "negative".
     """
 
     column: str
@@ -65,7 +64,7 @@ class ColumnGroup:
 
     @property
     def labels(self) -> list[str]:
-        """The names of the labels."""
+        """The names of the labels of the column."""
         if self.kind == "ordered":
             return [f"{self.column}>={value}" for value in self.values[1:]]
         return [f"{self.column}={value}" for value in self.values]
@@ -115,14 +114,14 @@ class ColumnGroup:
         return np.maximum(-np.diff(p, prepend=1.0, append=0.0), 0) if self.kind == "ordered" else p
 
     def probability(self, p: NDArray[np.float64], positive: NDArray[np.bool_]) -> Any:
-        """Return the probability of each cell's value; for tags, of the least probable tag."""
+        """Return the probability of each cell's value, or the lowest probability of its tags."""
         if self.kind == "tags":
             return np.where(positive, p, np.inf).min(axis=-1)
         place = self.place(positive, p)
         return np.take_along_axis(self.shares(p), np.asarray(place)[..., None], axis=-1)[..., 0]
 
     def place(self, positive: NDArray[np.bool_], p: Any = 0.0) -> Any:
-        """Return the position of the value of each cell, given its labels; not for tags."""
+        """Return the position of the value of each cell, given its labels; undefined for tags."""
         if self.kind == "ordered":
             return np.cumprod(positive, axis=-1).sum(axis=-1)
         # A model without rules may predict no positive label; the most probable one is used then.
@@ -130,7 +129,7 @@ class ColumnGroup:
 
 
 def label_columns(table: Any) -> dict[str, tuple[list[int], ColumnGroup | None]]:
-    """Return the positions of the labels, and the group or None, of each label column."""
+    """Return for each label column the positions of its labels, and its group if it has one."""
     owners = {label: group for group in table.words.groups for label in group.labels}
     found: dict[str, tuple[list[int], ColumnGroup | None]] = {}
     for k, name in enumerate(table.label_names):
@@ -170,7 +169,7 @@ def json_list(text: str) -> list[Any] | None:
 
 
 def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the declared values by column or pattern; an empty tuple declares no order."""
+    """Return the declared order of values by column or pattern; () if the values have no order."""
     found: dict[str, tuple[str, ...]] = {}
     for text in [values] if isinstance(values, str) else values:
         column, equals, order = text.partition("=")
@@ -197,7 +196,7 @@ class LabelVocabulary:
 
 
 class LabelReader:
-    """Reads the label columns of a table; an earlier table may give ``written`` and ``groups``.
+    """Reads the label columns of a table; ``written`` and ``groups`` may come from another table.
 
     With ``single``, every column is one label. This is required if rows are read in several calls.
     """
@@ -261,7 +260,7 @@ class LabelReader:
 
 
 def by_column(names: Sequence[str], asked: Mapping[str, Any], where: str) -> dict[int, Any]:
-    """Return the options of labels by the position of the label; exact names override patterns."""
+    """Return a mapping from label positions to options; exact names override patterns."""
     found: dict[int, Any] = {}
     for label in sorted(asked, key=lambda label: (label in names, label != "*")):
         found.update(dict.fromkeys(match_columns(names, label, where + AMONG_LABELS), asked[label]))

@@ -1,7 +1,7 @@
 """Read a MATLAB file and write its numbers to standard output, in a child process.
 
-The arguments are the file, limits on memory in bytes and on time in seconds, and the wanted names
-as JSON. The output is one line of JSON, followed by the bytes of the arrays.
+The arguments are the file, the memory limit in bytes, the time limit in seconds, and the names of
+the wanted variables as JSON. The output is one line of JSON, followed by the bytes of the arrays.
 """
 
 import json

@@ -75,10 +75,10 @@ def read_mat(
     path : str or Path
         The MATLAB file. Version 7.3 (HDF5) is not supported.
     X, Y : str or pair of str, default=None
-        Variables with the features and the labels (0/1 or -1/+1, dense or sparse). A pair is
-        stacked, training rows first. If None, variables with usual names are used: ``X``,
-        ``data``, ``features``, or ``train_data`` with ``test_data``; ``Y``, ``target``,
-        ``labels``, or ``train_target`` with ``test_target``, in upper or lower case.
+        Variables with the features and the labels (0/1 or -1/+1, dense or sparse). A pair of
+        training and test variables is stacked in this order. If None, variables with usual names
+        are used: ``X``, ``data``, ``features``, or ``train_data`` with ``test_data``; ``Y``,
+        ``target``, ``labels``, or ``train_target`` with ``test_target``, in upper or lower case.
     missing : float, default=nan
         The value of a missing label, such as ``0`` in files with -1, 0 and +1.
     features_only : bool, default=False
@@ -156,14 +156,14 @@ def _keys(
 
 
 def _guesses(found: dict[str, Any], argument: str) -> list[tuple[str, ...]]:
-    """Return variables of a file, or pairs of them, with usual names for X or Y."""
+    """Return the variables, and the pairs of variables, that have usual names for X or Y."""
     lower = {key.lower(): key for key in sorted(found)}
     usual = [names.split("+") for names in _USUAL[argument].split()]
     return [tuple(lower[k] for k in names) for names in usual if all(k in lower for k in names)]
 
 
 def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -> tuple[Any, Any]:
-    """Return features and labels with one row per sample, transposed only if necessary."""
+    """Return features and labels with one row per sample; transpose a matrix only if necessary."""
     for key in (x_key, y_key):
         if isinstance(found[key], str):
             raise DataFileError(path, f"{key!r} must be a matrix of numbers, got {found[key]}")
@@ -181,7 +181,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
 
 
 def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
-    """Return variables by name: wanted ones as matrices, others as short descriptions."""
+    """Return wanted variables as matrices, and other variables as short descriptions, by name."""
     size = check_regular(path)
     Path(path).open("rb").close()  # raises an OSError if the file is not readable
     memory = int(min(available_memory() / 3, _SPARE + _RATIO * size))

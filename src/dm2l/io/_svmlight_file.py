@@ -49,9 +49,9 @@ def read_svmlight(
         Number of features. If None, the largest index in the file determines it. Pass
         ``n_features`` and ``zero_based`` to read several files with the same columns.
     zero_based : bool or "auto", default="auto"
-        Whether the first feature has index 0; "auto" means that it does if index 0 occurs.
+        Whether the first feature has index 0; "auto" means True if the file contains index 0.
     labels : sequence of float, default=None
-        The numbers of the labels, one per column of ``target``. By default, the numbers are sorted.
+        Numbers of the labels, in column order. The default is all numbers in the file, sorted.
     missing_as : {"negative", "missing"}, default="negative"
         Whether labels that a row does not list are negative or missing.
     features_only : bool, default=False
@@ -158,7 +158,7 @@ class SvmlightRows(io.RawIOBase):
                     yield line
 
     def _from_zero(self, indices: NDArray[Any], indptr: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-        """Return feature indices from 0, and whether the indices in the file start at 0."""
+        """Return feature indices counted from 0, and whether the indices in the file start at 0."""
         zero_based = self._zero_based
         if zero_based == "auto":
             zero_based = len(indices) > 0 and bool(indices.min() == 0)

@@ -114,7 +114,7 @@ class _RecordCutter:
 
 
 def records(text: str, separator: str) -> Iterator[Record]:
-    """Split a text into records; joined again, they give exactly the same text."""
+    """Yield the records of a text; the joined records are equal to the text."""
     cutter, begin = _RecordCutter(separator), 1
     for number, line in enumerate(io.StringIO(text, newline=""), 1):
         begin = begin if cutter.open else number
@@ -282,7 +282,7 @@ class LineReader:
         self.found = False
 
     def read(self, size: int = -1) -> str:
-        """Return the next lines, together about ``size`` characters."""
+        """Return the next lines, with about ``size`` characters in total."""
         found, length = [], 0
         for line in self._lines:
             found.append(line)
@@ -347,8 +347,8 @@ def read_csv(
         The file. Files that end in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` are unpacked.
     labels : int, str or list of str
         The label columns: the number of columns at the end of the table, names, patterns such as
-        ``"tox_*"``, prefixes that end in a punctuation mark such as ``"tox_"``, or a
-        comma-separated list of these: ``"NR-*,SR-*"``.
+        ``"tox_*"``, or prefixes that end in a punctuation mark such as ``"tox_"``. Commas separate
+        several names or patterns: ``"NR-*,SR-*"``.
     missing : scalar or list, default=None
         Additional values of missing labels, such as ``-1`` or ``"unknown"``. Blanks, ``?``, NA,
         NaN, null and none always mean missing labels.
@@ -357,7 +357,8 @@ def read_csv(
         mapping gives the positive values of labels by name or pattern: ``{"dx_*": "found"}``.
     cutoffs : str or list of str, default=()
         Conditions under which numeric labels are positive, such as ``"fold_*>=2"``, with ``>=``,
-        ``>``, ``<=`` or ``<``. A cell may be a bound such as ``>10`` that decides the condition.
+        ``>``, ``<=`` or ``<``. A cell may hold a bound, such as ``>10``, that decides the
+        condition.
     drop : str or list of str, default=()
         Columns to ignore, in the same syntax as ``labels``.
     separator, decimal : str, default=None
@@ -449,9 +450,9 @@ def read_labels(
     missing, positive, cutoffs
         As in :func:`read_csv`.
     values : str or list of str, default=()
-        Names or patterns of label columns in which each value becomes a label, even if the column
-        could be read differently. ``"pain=low<mid<high"`` declares an order and gives the labels
-        ``"pain>=mid"`` and ``"pain>=high"``.
+        Names or patterns of label columns in which each value becomes a label, even if dm2l would
+        otherwise read the column as one label. ``"pain=low<mid<high"`` declares an order and gives
+        the labels ``"pain>=mid"`` and ``"pain>=high"``.
     split : str or mapping, default=None
         The text between two tags, such as ``","``, for all label columns or, as a mapping, for some
         columns. Each tag becomes a label, which is missing in cells without this tag. Columns of
@@ -534,7 +535,7 @@ def _no_numbers(column: Any) -> str:
 
 
 def translate_arrow_errors(path: AnyPath) -> Any:
-    """Return a context that turns errors of pyarrow into :class:`DataFileError`."""
+    """Return a context manager that turns errors of pyarrow into :class:`DataFileError`."""
     arrow = require("pyarrow", "io")
     return translate_errors(path, "a Parquet file", arrow.lib.ArrowException)
 

@@ -238,7 +238,7 @@ class _Sheet:
 
 
 def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
-    """Return the name of the first sheet's part, part names by kind, and the epoch of dates."""
+    """Return the part of the first sheet, the names of other parts by kind, and the date epoch."""
     book = _relations(parts, "")[1].get("officeDocument", "")
     by_id, by_kind = _relations(parts, book)
     sheets: list[str] = []
@@ -261,7 +261,7 @@ def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
 
 
 def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
-    """Return the related parts of a part: their kinds and names by id, and their names by kind."""
+    """Return the parts that a part refers to: kinds and names by id, and names by kind."""
     folder, file = posixpath.split(name)
     found: dict[str, tuple[str, str]] = {}
 
@@ -303,7 +303,7 @@ def _collector() -> tuple[list[str], set[str], Callable[[str], None]]:
 
 
 def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
-    """Return the numbers of all date styles, and for each whether it is a style for durations."""
+    """Return a mapping from each date style to whether it is a style for durations."""
     numbers = require("openpyxl.styles.numbers", "excel")
     formats = {str(key): code for key, code in numbers.BUILTIN_FORMATS.items()}
     styles: list[str] = []

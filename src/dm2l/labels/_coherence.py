@@ -7,7 +7,7 @@ Probabilities :math:`p` are projected onto the set of probabilities that obey al
 
 and with :math:`x_j = 0` or :math:`1` for known labels. All rows are projected at once. There are
 exact projections for a group G and for a forest, in which each label has at most one parent.
-Dykstra's method combines them into the projection onto the intersection.
+Dykstra's method combines these projections into the projection for all rules.
 """
 
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ class Group(NamedTuple):
     exact: bool
 
     def project(self, P: Floats) -> Floats:
-        """Project all columns of ``P`` on the simplex: on sum = 1 if exact, otherwise sum <= 1."""
+        """Project columns of ``P`` on nonnegative values with sum 1 (``exact``) or at most 1."""
         falling = -np.sort(-P, axis=0)
         shift = (np.cumsum(falling, axis=0) - 1) / np.arange(1, len(P) + 1)[:, None]
         last = (falling > shift).sum(axis=0) - 1
@@ -101,7 +101,7 @@ class Coherence:
         self.sets: list[Group | Forest] = [*groups, *_forests(implications, reach)]
 
     def violations(self, positive: NDArray[Any], missing: Mask | None = None) -> NDArray[np.intp]:
-        """Return how many constraints each row violates, whatever its missing entries are."""
+        """Return how many constraints each row violates for all values of its missing entries."""
         low = high = positive.astype(np.float64) @ self.A.T
         if missing is not None:
             low = low + missing @ self.A.minimum(0).T
@@ -138,7 +138,7 @@ class Coherence:
         return result
 
     def best(self, p: Floats, known: Signs) -> Mask | None:
-        """Return the most probable decisions of one row that obey all rules; None if not found."""
+        """Return the most probable decisions of one row that obey all rules, or None on failure."""
         from scipy.optimize import Bounds, LinearConstraint, milp  # this import is slow
 
         rules, bounds = LinearConstraint(self.A, self.low, self.high), Bounds(known > 0, known >= 0)

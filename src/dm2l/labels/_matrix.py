@@ -58,8 +58,8 @@ class LabelMatrix:
     dtype : dtype
         Data type of predictions.
     entries : EntryWeights or None
-        Targets and weights of the entries. None means that the signs are the targets, and that all
-        weights are one.
+        Targets and weights of the entries. If None, the signs are the targets, and all weights are
+        one.
     missing_as : {"missing", "unlabelled"}
         Meaning of a zero sign: unknown, or unlabelled in positive-unlabelled data.
 
@@ -117,7 +117,7 @@ class LabelMatrix:
 
     @classmethod
     def of_signs(cls, signs: Signs, *, negative: int = 0) -> Self:
-        """Make a label matrix from signs, without names; its predictions are integers."""
+        """Make a label matrix without names from signs; :meth:`decode` then returns integers."""
         return cls(signs, "multilabel", None, None, negative, np.dtype(np.int64))
 
     @classmethod
@@ -182,7 +182,7 @@ class LabelMatrix:
         return replace(self, signs=signs, entries=entries)
 
     def apply_weights(self, sample_weight: Any, label_weight: Any) -> Self:
-        """Return labels with weights multiplied; entries of weight zero become missing."""
+        """Multiply the weights of entries by given weights; weight zero makes an entry missing."""
         T = self.signs
         weights: Any = np.ones((1, 1))
         if sample_weight is not None:
@@ -338,7 +338,7 @@ def parse_new_rows(
 def fill_with_labels(
     given: LabelMatrix, positive: Any, left: Mask, missing_label: Any
 ) -> NDArray[Any]:
-    """Return labels with decisions at missing entries, except for entries in ``left``."""
+    """Return labels with decisions in missing entries; entries in ``left`` stay missing."""
     filled = given.decode(np.where(given.signs == 0, positive, given.signs > 0))
     if left.any():
         if not isinstance(missing_label, Real):  # numpy would convert numbers to text
@@ -375,7 +375,7 @@ class LearnableMask(NamedTuple):
 
     @classmethod
     def of(cls, T: Signs, entries: EntryWeights | None = None) -> Self:
-        """Compute the mask for a matrix of signs; ``entries`` weight the observed rates."""
+        """Compute the mask for a matrix of signs; ``entries`` are weights for observed rates."""
         parts: Any = T > 0, T < 0
         if entries is not None and entries.weights is not None:
             parts = parts[0] * entries.weights, parts[1] * entries.weights
@@ -389,7 +389,7 @@ class LearnableMask(NamedTuple):
     ) -> tuple[Any, LabelMatrix]:
         """Return the kept rows of ``X``, and the learnable labels of these rows.
 
-        ``pairwise`` means that ``X`` is a kernel matrix, of which columns are also selected.
+        If ``pairwise``, ``X`` is a kernel matrix, and its columns are also selected.
         """
         if pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
@@ -422,7 +422,7 @@ class LabelForm:
 
     @classmethod
     def resumed(cls, labels: LabelMatrix, negatives: int, marks: tuple[Any, Any]) -> Self:
-        """Return a form for blocks after ``labels``; ``negatives`` is their number of negatives."""
+        """Return a form that continues after ``labels`` with ``negatives`` negative entries."""
         form = cls(*marks, labels.classes)
         form.labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):
@@ -446,7 +446,7 @@ class LabelForm:
         return found.signs
 
     def join(self, other: Self) -> None:
-        """Check that blocks read by a copy of this form have the format of this form's blocks."""
+        """Check that blocks read by ``other``, a copy of this form, have the same format."""
         self._take(other.labels, other._coding)
 
     def _by_classes(self, Y: Any, label_mask: Any) -> LabelMatrix:

@@ -356,7 +356,7 @@ class SparseLabelMatrix:
 
 
 def _entries(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
-    """Return the entries of a sparse matrix at pairs of a row and a column."""
+    """Return the entries of a sparse matrix at given pairs of rows and columns."""
     if not len(rows):  # for no pairs, scipy would return a sparse array
         return np.zeros(0, dtype=matrix.dtype)
     return np.asarray(matrix[rows, columns]).ravel()

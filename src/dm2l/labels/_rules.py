@@ -43,10 +43,10 @@ class LabelRules:
     at_most_one, exactly_one : sequence of sequences of str, default=()
         Groups in which at most one label, or exactly one label, is positive.
     label_names : sequence of str, default=None
-        Names of all label columns in their order, used if labels are plain arrays. The column names
-        of a data frame take precedence. By default, columns are called "y0", "y1", ...
+        Names of all label columns in order, for labels that are plain arrays. The column names of a
+        data frame take precedence. By default, columns are called "y0", "y1", ...
     places : mapping of str to str, default=None
-        For rules in text form, the place in a file, which messages mention. :meth:`read` sets it.
+        Place of each rule in a file, by the text of the rule, for messages. :meth:`read` sets it.
 
     Examples
     --------
@@ -225,7 +225,7 @@ class LabelRules:
         return labels, self._named(labels, label_names)._logic
 
     def _named(self, labels: Any, label_names: Iterable[Any] | None = None) -> Self:
-        """Return the same rules with the ``label_names`` of a label matrix."""
+        """Return a copy of the rules with the label names of a label matrix."""
         plain = [f"y{k}" for k in range(labels.n_labels)]
         names = label_names, labels.names, self.label_names, plain
         found = next(list(some) for some in names if some is not None)
@@ -237,7 +237,7 @@ class LabelRules:
         return self._of(self._rules(), found)
 
     def _rules(self) -> Iterator[RuleText]:
-        """Return all rules with their places."""
+        """Yield all rules, each with its place in a file."""
         for kind in FIELDS:
             for names in getattr(self, kind):
                 rule = RuleText(kind, names)

@@ -41,7 +41,7 @@ class Cooccurrence:
         return cls(share, np.rint(count).astype(np.int64), base)
 
     def told(self, min_rows: int = 10) -> Numbers:
-        """Return the probabilities of pairs with enough rows; others and the diagonal are NaN."""
+        """Return ``probability`` with NaN on the diagonal and for pairs with too few rows."""
         P = np.where(self.count >= max(min_rows, 1), self.probability, np.nan)
         np.fill_diagonal(P, np.nan)
         return P
@@ -49,13 +49,13 @@ class Cooccurrence:
     def implied(
         self, min_rows: int = 10, min_probability: float = 0.9, min_gain: float = 0.2
     ) -> NDArray[np.bool_]:
-        """Return a mask of pairs whose high probability exceeds the base rate by ``min_gain``."""
+        """Return a mask of pairs (j, k) in which label j implies label k with few exceptions."""
         P = self.told(min_rows)
         with np.errstate(invalid="ignore"):  # comparisons with NaN are False
             return (min_probability <= P) & (self.base + min_gain <= P)
 
     def implication(self, names: Sequence[str], j: int, k: int) -> Implication:
-        """Return the implication of label k by label j."""
+        """Return the implication from label j to label k."""
         probability, base = float(self.probability[j, k]), float(self.base[k])
         return Implication(names[j], names[k], probability, int(self.count[j, k]), base)
 
@@ -81,6 +81,6 @@ class Spectrum:
 
     @property
     def effective_rank(self) -> float:
-        """Squared ratio of nuclear and Frobenius norm; equals the rank if all values are equal."""
+        """Squared ratio of nuclear and Frobenius norm: the rank if all nonzero values are equal."""
         s = self.singular_values
         return float(s.sum()) ** 2 / float((s**2).sum()) if s.any() else 0.0

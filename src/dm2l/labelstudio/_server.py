@@ -18,7 +18,7 @@ TRAIN = "START_TRAINING"
 
 
 class Backend:
-    """Backend that predicts labels for Label Studio and learns from its annotations.
+    """Label Studio backend, which predicts labels and learns from annotations.
 
     Parameters
     ----------

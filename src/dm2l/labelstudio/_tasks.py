@@ -38,11 +38,12 @@ class AnnotationSession(ReviewSession):
             return [i + 1 for i in self._predictions.rank_rows(self.journal.left())]
 
     def annotate(self, row: int, answers: Mapping[str, str], *, again: bool = True) -> int:
-        """Save the new answers of an annotation, given by label; return their number.
+        """Save the new answers (by label) of an annotation; return the number of new answers.
 
         Rows are counted from 1. Answers to observed labels confirm or correct these labels. "skip"
-        does not replace an earlier answer; with ``again=False``, no answer does. By label rules, a
-        yes also answers the labels that it implies, and a group needs a yes to be answered.
+        never replaces an earlier answer. With ``again=False``, no answer replaces an earlier one. A
+        yes also answers the labels that it implies by rules. Answers to an exactly-one group are
+        not saved if all are no.
         """
         with self._lock:
             made, new = self.journal.made, dict[str, str]()
@@ -57,7 +58,7 @@ class AnnotationSession(ReviewSession):
             return len(new)
 
     def _implied(self, answers: Mapping[str, str]) -> Mapping[str, str]:
-        """Replace no by yes where a yes implies it; drop exactly-one groups that are all no."""
+        """Replace no by an implied yes; drop the answers to an exactly-one group if all are no."""
         if (logic := self.journal._logic) is None:
             return answers
         names = self.table.label_names
@@ -85,7 +86,7 @@ ChoicePath = tuple[str, ...]
 
 
 class Control(NamedTuple):
-    """A tag of a labelling configuration, with the label of each choice by the choice's path."""
+    """A tag of a labelling configuration; ``labels`` maps the path of each choice to its label."""
 
     name: str
     to_name: str
@@ -213,7 +214,7 @@ def _chosen(result: Mapping[str, Any], kind: str) -> list[ChoicePath]:
 def prediction_of(
     row: tuple[Any, Mask], names: list[str], controls: Controls, version: str, logic: Any = None
 ) -> dict[str, Any]:
-    """Return a prediction: choices of probability >= 0.5 that obey rules, and a mean confidence."""
+    """Return a prediction for Label Studio: likely choices that obey rules, and mean confidence."""
     probabilities, known = row
     positive = probabilities >= 0.5
     if logic is not None:

@@ -1,4 +1,4 @@
-"""Metrics of the ``k`` labels with the highest scores, for all scores or a list of best labels."""
+"""Metrics of the ``k`` labels with the highest scores, from scores or from lists of top labels."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -110,14 +110,14 @@ def propensity_scored_precision_at_k(
     .. math:: \mathrm{PSP@}k = \frac1p \sum_i \frac1{k_i}
               \sum_{l=1}^{k} \frac{[y_{i, r_l} = 1]}{p_{r_l}}
 
-    where ``k_i = min(k, observed labels)``. Rows without observed labels are dropped. Higher is
-    better.
+    where ``k_i`` is the smaller of ``k`` and the number of observed labels of row ``i``. Rows
+    without observed labels are dropped. Higher is better.
 
     Parameters
     ----------
     y_true, y_score, k, **options
-        As in :func:`precision_at_k`, but only observed labels are evaluated. If ``undefined`` is a
-        number, it is the result if no row has an observed positive.
+        As in :func:`precision_at_k`, but only observed labels are evaluated. A number as
+        ``undefined`` is the result if no row has an observed positive.
     propensities : array-like of shape (c,)
         For each label, the probability that a positive is observed, for example from
         :func:`propensities` of the *training* labels.
@@ -172,7 +172,7 @@ def _discounts(k: int) -> Array:
 def _propensity_scored(
     given: Given, k: int, propensities: Any, normalize: bool, discount: Callable[[int], Array]
 ) -> float | MetricValue:
-    """Return the mean gain of the first ``k`` labels, divided by the best mean if ``normalize``."""
+    """Return the mean gain of the first ``k`` labels; ``normalize`` divides it by the best mean."""
     places = _find_places(given, k)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     discounts = discount(places.labels.shape[1])

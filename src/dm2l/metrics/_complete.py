@@ -141,7 +141,7 @@ def _given(rates: Any, T: Signs) -> Array:
 
 
 def _from_mask(seen: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return a rate per label, with a factor per row if rows differ by more than chance."""
+    """Estimate the observed rate of each entry from the mask; also return row weights."""
     # The rate of an entry is conditional on the entries of earlier labels in its row: it is
     # rho_j (kappa + s) / (kappa + e) if s of them are observed and e were expected. With such
     # rates, products over a row stay unbiased. Rows without observed entries get lower weights,
@@ -241,7 +241,7 @@ class CompleteRows:
 
     @cached_property
     def labels(self) -> Array:
-        """Estimates ``q`` of labels, which are unbiased over masks."""
+        """Estimates ``q`` of the complete labels, which are unbiased over random masks."""
         P = self._probabilities
         return np.where(self.T != 0, P + ((self.T > 0) - P) / self.rates, P)
 
@@ -266,7 +266,7 @@ class CompleteRows:
 
     @cached_property
     def ties(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """For each place, the first and last place of labels with the same score."""
+        """For each place, the first and last place of labels with an equal score."""
         return tie_runs(np.take_along_axis(self.S, self.order, axis=1), self.break_ties)
 
     @cached_property
@@ -274,7 +274,7 @@ class CompleteRows:
         return bool((self.ties[0] != self.ties[1]).any())
 
     def from_(self, values: Array) -> Array:
-        """Return for each label the sum of ``values`` over labels with at least the same score."""
+        """Return for each label the sum of ``values`` over labels with an equal or higher score."""
         sums = _running(values)
         return np.take_along_axis(sums, self.ties[1], axis=1) if self._tied else sums
 
@@ -285,12 +285,12 @@ class CompleteRows:
 
     @cached_property
     def positives(self) -> Inverse:
-        """Nodes and weights that approximate 1 / number of positives."""
+        """Quadrature nodes and weights that approximate 1 / (number of positives of a row)."""
         return self._one_over(self.T > 0, positive=True)
 
     @cached_property
     def negatives(self) -> Inverse:
-        """Nodes and weights that approximate 1 / number of negatives."""
+        """Quadrature nodes and weights that approximate 1 / (number of negatives of a row)."""
         return self._one_over(self.T < 0, positive=False)
 
     def _one_over(self, side: NDArray[np.bool_], *, positive: bool) -> Inverse:
@@ -302,7 +302,7 @@ class CompleteRows:
         return self._inverse(positive, 1 / np.arange(1, c + 1), _one_of)
 
     def _inverse(self, positive: bool, target: Array, added: Callable[..., Array]) -> Inverse:
-        """Return nodes and weights that balance bias and variance for the rows of ``self``."""
+        """Return quadrature nodes and weights that balance bias and variance for these rows."""
         q, plain, side = self.q, self.plain, self.T > 0
         if not positive:
             q, plain, side = 1 - q, 1 - plain, self.T < 0
@@ -331,7 +331,7 @@ class CompleteRows:
 
     @cached_property
     def some_positive(self) -> Any:
-        """Estimates of the indicator of rows with positives: 1 with positives, otherwise 0."""
+        """Estimate for each row whether it has positives: 1 if it has, otherwise 0."""
         return sum(w * _one_of(self.q, t) for t, w in self.positives)
 
     def precision(self) -> Array:
@@ -347,7 +347,7 @@ class CompleteRows:
         return total
 
     def pairs(self, ties: float) -> tuple[Array, Array]:
-        """Return shares of wrong pairs (a tie counts ``1 - ties``), and 1 for rows with pairs."""
+        """Return shares of wrong pairs (a tie counts ``1 - ties``), and 1 if a row has pairs."""
         # For P positives and N negatives, 1 / (P N) = (1 / P + 1 / N) / c.
         wrong, both = np.zeros(len(self.q)), np.zeros(len(self.q))
         for inverse, labels in ((self.positives, self.q), (self.negatives, 1 - self.q)):
@@ -372,7 +372,7 @@ class CompleteRows:
         return total
 
     def gains(self, discounts: Array) -> Any:
-        """Return the normalized discounted gain at the first places; 0 without positives."""
+        """Return the normalized gain of the first labels of each row; 0 without positives."""
         c, k = self.q.shape[1], len(discounts)
 
         def gained(q: Array, t: float) -> Array:
@@ -401,7 +401,7 @@ def _nonzero(f: Array) -> Array:
 
 
 def _factors(q: Array, t: float) -> tuple[Array, Array]:
-    """Return the product of the factors of each row, and each label divided by its factor."""
+    """Return the product of ``f = 1 - (1 - t) q`` over each row, and the quotients ``q / f``."""
     f = _nonzero(1 - (1 - t) * q)
     return np.prod(f, axis=1), q / f
 

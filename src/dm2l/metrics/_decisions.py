@@ -26,7 +26,7 @@ def hamming_loss(y_true: Any, y_pred: Any, **options: Unpack[MetricOptions]) -> 
     y_pred : array-like of shape (n, c)
         Predicted labels 0/1 or -1/+1.
     **options : dict
-        As in :func:`ranking_loss`; the metric is defined on every entry. Lower is better.
+        As in :func:`ranking_loss`. The metric is defined on every entry. Lower is better.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def evaluate(
     y_pred : array-like of shape (n, c), default=None
         Predicted labels; by default ``y_score > 0``.
     convention : {None, "paper", "published", "sklearn"}, default=None
-        Convention of the ranking metrics; None is the default of each metric.
+        Convention of the ranking metrics; None means the default of each metric.
     k : sequence of int, default=(1, 3, 5)
         Values of ``k`` for ``precision_at_k``. Values above the number of labels are ignored.
     only : sequence of str, default=None
@@ -49,8 +49,7 @@ def evaluate(
     Returns
     -------
     dict of str to MetricValue
-        The value of each metric by name. A metric that is undefined on all rows or labels is NaN,
-        without a warning.
+        The value of each metric by name. Undefined metrics are NaN, without a warning.
 
     Examples
     --------

@@ -252,7 +252,7 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 
 
 def label_discrimination(y_true: Any, y_score: Any, **options: Any) -> float | MetricValue:
-    """Return the weighted mean over labels of (correlation + 2 AUC - 1) / 2; 0 for chance."""
+    """Return the weighted mean over labels of (correlation + 2 AUC - 1) / 2; 0 by chance."""
     # Neither term is squared, because squares would give rare and difficult labels no influence.
     options["estimate"] = False
     given = read(y_true, y_score, **options)
@@ -294,7 +294,7 @@ def _correlation(T: Signs, S: Array, weights: Array) -> Array:
 
 
 class _Order:
-    """Rows sorted by descending score, with counts of positives and negatives that respect ties."""
+    """Labels of each row by descending score, and counts of positives and negatives by score."""
 
     # positives_from[i, p] counts the observed positives of row i with at least the score of
     # position p; negatives_above[i, p] counts the negatives with strictly higher scores.

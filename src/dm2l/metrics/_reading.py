@@ -24,7 +24,7 @@ _Metric = TypeVar("_Metric", bound=Callable[..., Any])
 
 
 class MetricOptions(TypedDict, total=False):
-    """Options of every metric, which :func:`dm2l.metrics.ranking_loss` explains."""
+    """Options of every metric; :func:`dm2l.metrics.ranking_loss` explains them."""
 
     undefined: Undefined
     return_counts: bool

@@ -115,7 +115,7 @@ def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = N
 
 
 def _portions(metadata: Any, rows: int) -> Iterator[tuple[list[int], int]]:
-    """Yield row groups to read together, and the number of rows of the blocks cut from them."""
+    """Yield lists of row groups to read together, and the number of rows of their blocks."""
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     groups: list[int] = []
     total = 0

@@ -40,7 +40,7 @@ def fit_sums(
     X: Any,
     last: WarmStart | None,
 ) -> SolverResult:
-    """Fit all learnable labels, with a model in the dtype of ``X``."""
+    """Fit all learnable labels to sums over rows; the model has the dtype of ``X``."""
     constant = constant_scores(*statistics.weights)
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
@@ -142,7 +142,7 @@ class Stream:
         whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
 
     def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
-        """Fit to all rows so far, with a model in the dtype of ``X``."""
+        """Fit to all rows so far; the model has the dtype of ``X``."""
         statistics = self.statistics
         make = partial(StatisticsProblem, statistics)
         fit = fit_sums(self.config, statistics, make, self.feature_map, X, last)
@@ -152,7 +152,7 @@ class Stream:
 def fit_source(
     fitting: Trainer, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
 ) -> SolverResult:
-    """Fit a model to row blocks by statistics or by passes."""
+    """Fit a model to row blocks by Gram statistics or by passes over the rows."""
     # The first block determines the feature map; Nystroem landmarks may need more blocks.
     wanted = CANDIDATES * fitting.n_components if fitting.approximation == "nystroem" else 0
     found: list[Any] = []
@@ -168,7 +168,7 @@ def fit_source(
 def fit_arrays(
     fitting: Trainer, X: Any, T: Signs, strategy: str, last: WarmStart | None, weights: Any
 ) -> SolverResult:
-    """Fit a model to rows in memory by statistics or by passes."""
+    """Fit a model to rows in memory by Gram statistics or by passes over the rows."""
     if is_non_numpy(X):
         raise TypeError("Gram statistics need numpy arrays. Convert X to numpy.")
     refuse(fitting.needs_rows)
@@ -259,7 +259,7 @@ def _add_block(
     learnable: NDArray[np.bool_] | None = None,
     n_rows: int = 0,
 ) -> tuple[RowStatistics]:
-    """Add a block to the statistics; ``n_rows``, the total number of rows, limits the sample."""
+    """Add a block to the statistics; the total number of rows, ``n_rows``, limits the sample."""
     Phi = _features_of(feature_map, None, block).X
     if statistics is None:
         statistics = kind(Phi.shape[1], block.T.shape[1], sample)
@@ -278,8 +278,7 @@ def choose_strategy(
 ) -> Strategy:
     """Return the cheapest strategy that fits into memory.
 
-    ``at_hand`` means that the rows are already in memory; ``remote`` means that they cannot be read
-    into memory.
+    If ``at_hand``, the rows are already in memory. If ``remote``, they cannot be read into memory.
     """
     budget = 0.5 * available_memory(UNKNOWN) if max_memory is None else max_memory
     n, m, c = 1_000_000 if n_rows is None else n_rows, n_features + 1, n_labels
@@ -311,7 +310,7 @@ def choose_strategy(
 def source_strategy(
     config: Trainer, source: RowBlocks, strategy: str, max_memory: float | None, needs_rows: str
 ) -> str:
-    """Return the strategy for row blocks; ``needs_rows`` says why all rows are needed, or is ""."""
+    """Return the strategy for row blocks; ``needs_rows`` is "" or a reason to need all rows."""
     if strategy == "memory" or (strategy == "auto" and needs_rows):
         return "memory"
     if strategy != "auto":
@@ -325,7 +324,7 @@ def source_strategy(
 
 
 def refuse(reason: str) -> None:
-    """Raise an error if ``reason`` says why a model cannot be fitted block by block."""
+    """Raise an error if there is a ``reason`` not to fit a model block by block."""
     if reason:
         what = f"This model cannot be fitted block by block: {reason}."
         raise ValueError(f"{what} To read all rows into memory, use strategy='memory'.")

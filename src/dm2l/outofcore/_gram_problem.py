@@ -24,7 +24,7 @@ Reducer = Callable[[Callable[[Any], Part]], Part]
 
 
 class ScoreGrams(NamedTuple):
-    """Loss, Gram matrices of the scores (per label and in total), and a cache."""
+    """Loss, Gram matrices of the scores (per label and in total), and terms of the gradient."""
 
     loss: float
     grams: Array
@@ -86,7 +86,7 @@ class GramProblem:
         return np.asarray(W)
 
     def gram(self, of: Array | None = None) -> Array:
-        """Return ``of`` (default ``Phi'Phi``), without the offset if there is no intercept."""
+        """Return ``of`` (default ``Phi'Phi``), for original features if there is no intercept."""
         gram = self._total if of is None else of
         return gram if self.intercept else moved(gram, self.offset)[:-1, :-1]
 
@@ -125,7 +125,7 @@ class GramProblem:
         return Evaluation(value, exact, gradient, local.curvature)
 
     def _local(self, grams: Array, norm: Any, curvature: bool) -> Evaluation:
-        """Return the norms of all groups, computed in threads; ``gradient`` is a list of stacks."""
+        """Return the norms of all groups, computed in threads; ``gradient`` is a list of arrays."""
         heights, ranks = self.heights, self.ranks
         parts: list[Any] = [slice(None)]
         if self._workers > 1 and 10.0 * len(heights) * self.n_labels**3 > WORTH_SHARING:
@@ -160,7 +160,7 @@ class GramProblem:
 
 
 class StatisticsProblem(GramProblem):
-    """The problem for Gram statistics, with about ``2 c^2 d^2`` operations per evaluation."""
+    """Optimization with Gram statistics; an evaluation takes about ``2 c^2 d^2`` operations."""
 
     def __init__(self, statistics: GramStatistics, *parameters: float, **options: Any) -> None:
         chosen, groups = statistics.learnable, statistics.groups
@@ -244,7 +244,7 @@ def sum_over_blocks(blocks: Iterable[Any], change: Any, function: Callable[[Any]
 
 
 def _open_block(block: Block, W: Array, intercept: bool) -> tuple[Any, Array, Any, Any]:
-    """Return features, scores and targets, each times the roots of the weights, and the roots."""
+    """Return features, weighted scores and targets, and the square roots of the row weights."""
     Phi, T, weights = block
     Phi = Phi if sp.issparse(Phi) else np.asarray(Phi, dtype=np.float64)
     F = np.asarray(Phi @ W[:-1] + W[-1] if intercept else Phi @ W)
@@ -297,7 +297,7 @@ def gradient_sums(
 
 
 class PassProblem(GramProblem):
-    """The problem for passes over row blocks; ``reduce`` computes sums over the blocks."""
+    """Optimization by passes over row blocks; ``reduce`` computes sums over the blocks."""
 
     def __init__(
         self, reduce: Reducer, statistics: RowStatistics, *parameters: float, **options: Any

@@ -1,4 +1,4 @@
-"""Gram matrices of the observed rows of every label, with products shared by labels."""
+"""Gram matrices of the rows in which each label is observed, computed for all labels together."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -28,7 +28,7 @@ def square(Phi: Any) -> Array:
 
 
 def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
-    """Return the Gram matrix of some rows."""
+    """Return the Gram matrix of the given rows."""
     if sp.issparse(Phi):
         return square(Phi[rows])
     # Pieces are small enough to be in the processor's cache when they are multiplied.
@@ -45,7 +45,7 @@ def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
 
 
 def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int) -> tuple[Array, Array]:
-    """Add a block to ``H`` and ``G``; return the Gram matrices of all rows and of positive rows.
+    """Add a block to ``H`` and ``G``; return Gram matrices of all rows and of rows with positives.
 
     Rows with the same signs in two or three labels form a cell. The Gram matrix of each cell is
     computed once; the Gram matrix of the largest cell follows from the total.
@@ -134,7 +134,7 @@ class LearnableRows:
         self.settle(learnable)
 
     def settle(self, learnable: Mask) -> None:
-        """Include the waiting rows whose labels have become learnable."""
+        """Include pending rows with a learnable label, or all rows if there are many patterns."""
         self.counted |= learnable
         crowded = len(self.pending) > MAX_PENDING
         for pattern in list(self.pending):
@@ -156,5 +156,5 @@ class LearnableRows:
         self.settle(learnable)
 
     def each(self) -> list[Array]:
-        """Return all Gram matrices of included and of waiting rows."""
+        """Return all Gram matrices of included and of pending rows."""
         return [self.gram, *self.pending.values()]

@@ -82,7 +82,7 @@ class RowSample:
         ]
 
     def combine(self, other: Self, sign: int) -> bool:
-        """Add or subtract a sample; if a row is missing, empty this sample and return False."""
+        """Add or subtract a sample; to subtract a missing row, drop all rows and return False."""
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)
         if sign > 0:
@@ -130,7 +130,7 @@ class RowSample:
     def rows(self, width: int = 0) -> tuple[Any, Signs] | None:
         """Return inputs and signs with each row repeated by its weight; None if there are no rows.
 
-        ``width`` is the number of values that the caller computes per row, and limits the rows.
+        The number of rows is limited, because the caller computes ``width`` values per row.
         """
         self._settle()
         if not self._parts:

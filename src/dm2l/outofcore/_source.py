@@ -107,7 +107,7 @@ class RowBlocks:
     n_rows : int, default=None
         Number of rows, if it is known in advance.
     ahead : bool, default=True
-        Whether a thread reads the next block while the current one is processed.
+        Whether a thread reads the next block while the current block is processed.
 
     See Also
     --------
@@ -211,8 +211,8 @@ class RowBlocks:
             The file, or several tables or svmlight files with the same columns.
         labels : int, str, sequence or path-like, default=None
             For tables, the label columns, as in :func:`dm2l.io.read_csv`. For svmlight files, the
-            numbers of the labels in the order of the columns of ``Y``. For ``.npy``, the file of
-            the labels.
+            numbers of the labels in the order of the columns of ``Y``. For ``.npy``, the label
+            file.
         rows : int, default=None
             Number of rows per block; None means about 30 MB, or 10,000 rows of svmlight files.
         missing_label, classes, ahead

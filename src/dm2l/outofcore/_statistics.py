@@ -173,7 +173,7 @@ class RowStatistics:
         return np.asarray(sum(np.diagonal(gram) for gram in self.rows.each()))
 
     def _check_squares(self, other: Self) -> None:
-        """Raise an error for rows that were never added or whose removal leaves rounding errors."""
+        """Raise an error if subtracted rows were never added, or leave only rounding errors."""
         before = self._squares()
         left = before - other._squares()
         excess = -left - 1e-9 * before  # far larger than rounding errors
@@ -239,8 +239,7 @@ class GramStatistics(RowStatistics):
 
     They contain about ``2 n_labels (n_features + 1)^2`` numbers, independent of the number of rows.
     A fit to them (:meth:`dm2l.DM2LClassifier.fit_statistics`) equals a fit to the rows. Statistics
-    of different rows can be added, and statistics of some rows can be subtracted to unlearn these
-    rows.
+    of different rows can be added, and can be subtracted to unlearn rows.
 
     Gram matrices square the condition number of the features. Scale features of very different
     magnitudes, and do not subtract rows that are a million times larger than the others.
@@ -307,13 +306,13 @@ class GramStatistics(RowStatistics):
 
     @property
     def groups(self) -> NDArray[np.bool_]:
-        """Mask of labels with a local norm: learnable, or with positives in included rows."""
+        """Mask of labels with a local norm: learnable labels, and labels of included positives."""
         # Without local norms for all included positives, the objective would have no lower bound.
         left = self.positive_rows.counted & (self.positives > 0)
         return np.asarray(self.learnable | left)
 
     def state(self) -> dict[str, Any]:
-        """Return the statistics as a dictionary of arrays and numbers without copies."""
+        """Return a dictionary of the arrays and numbers of the statistics, without copies."""
         state = {"begun": self._begun} | {name: getattr(self, name) for name in _NAMES}
         for name, rows in zip(_ROWS, self._rows, strict=True):
             patterns = [np.frombuffer(pattern, dtype=bool) for pattern in rows.pending]

@@ -88,7 +88,7 @@ class DaskBlocks(RemoteBlocks):
         )
 
     def _tasks(self) -> list[Any]:
-        """Return tasks for checked blocks; the first call runs the checks on the workers."""
+        """Return dask tasks for checked blocks; the first call checks all blocks on the workers."""
         if self._blocks is None:
             n_features = self.n_features
             parts, read = enumerate(self._parts), delayed(_read)
@@ -161,7 +161,7 @@ def _current(client: Any) -> Any:
 
 
 def _partitions(X: Any, Y: Any, label_mask: Any) -> list[list[Any]]:
-    """Return tasks for the rows, labels and mask of each block."""
+    """Return dask tasks for the rows, labels and mask of each block."""
     chunks = X.chunks[0] if hasattr(X, "chunks") else ()
     lists = {}
     for name, part in {"X": X, "Y": Y, "label_mask": label_mask}.items():

@@ -77,7 +77,7 @@ class Builder:
 
 
 def class_of(entry: Entry) -> Any:
-    """Import and return the class of an entry."""
+    """Import and return the class that an entry of the table names."""
     return getattr(import_module(entry.module), entry.name)
 
 
@@ -133,7 +133,7 @@ def _tree_state(value: Any) -> State:
 
 
 def _node_state(nodes: Any) -> State:
-    """Return nodes as bytes; padding between fields is zero, so that files are reproducible."""
+    """Return the nodes of a tree as bytes; padding is zero, so that files are reproducible."""
     clean = np.zeros(nodes.shape, dtype=nodes.dtype)
     for name in nodes.dtype.names:
         clean[name] = nodes[name]
@@ -154,7 +154,7 @@ def _vectorizer(cls: Any, state: State) -> Any:
 
 
 def _vectoriser_state(value: Any) -> State:
-    """Return attributes with the vocabulary as a list of terms in the order of their columns."""
+    """Return the attributes of a vectorizer; its vocabulary is a list of terms in column order."""
     state = _attributes(value)
     if "vocabulary_" in state:
         words = sorted(state["vocabulary_"], key=state["vocabulary_"].__getitem__)

@@ -29,7 +29,7 @@ CHECKS: dict[str, list[_Check]] = {}
 
 
 class Wrong(Exception):  # noqa: N818 - its text is the predicate of a longer message
-    """The attributes of a record are inconsistent."""
+    """Error for a record whose attributes are inconsistent."""
 
 
 def _check(*names: str) -> Callable[[_Check], _Check]:
@@ -247,7 +247,7 @@ def _pipeline(record: Record) -> None:
 
 
 def widths(record: Any) -> tuple[int | None, int | None]:
-    """Return the numbers of input and output columns of a step, or None where unknown."""
+    """Return the numbers of input and output columns of a pipeline step; None where unknown."""
     sizes = getattr(record, "sizes", {})
     same = ("StandardScaler", "ClippedScaler", "MaxAbsScaler", "FunctionTransformer")
     name = record.entry.name if hasattr(record, "entry") else ""

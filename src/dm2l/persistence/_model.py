@@ -60,7 +60,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     model : estimator
         An estimator of dm2l, fitted or not, or an estimator of scikit-learn that contains one, such
         as a pipeline. Functions cannot be saved, for example a callable as ``kernel``. Classes that
-        the user guide does not list can be saved, but load only with ``trusted``.
+        the user guide does not list can be saved, but can be loaded only with ``trusted``.
     path : path-like
         The file.
 
@@ -130,10 +130,10 @@ def load_model(
         The file.
     trusted : iterable of str, default=()
         Qualified names of further classes and functions that the file may contain. The error
-        message lists the names to add. Objects of these classes are not checked: trusting one is as
-        unsafe as loading a pickle, so trust only files whose author you know.
+        message lists the names to add. Objects of these classes are not checked. Trusting a class
+        is as unsafe as loading a pickle, so trust only files whose author you know.
     max_bytes : int, default=4 GiB
-        Maximum size of the file in bytes. Loading takes memory in proportion to the size.
+        Maximum size of the file in bytes. The memory for loading is proportional to this size.
     like : array, default=None
         A model that was saved with arrays of another library, such as torch or cupy, is loaded with
         arrays of the library and device of ``like``. If None, it is loaded with numpy arrays, and

@@ -49,7 +49,7 @@ class Trusted:
 
 
 class _MismatchError(Exception):
-    """Signal that a value does not have a form, so that the next allowed form is tried."""
+    """Error for a value that does not have an allowed form; the next allowed form is then tried."""
 
 
 # These functions are elementwise. They cannot write to memory of the caller: ``kw_args`` must be
@@ -61,7 +61,7 @@ FUNCTIONS = {
 
 
 class Reader:
-    """Read and check values of a manifest; ``array`` returns an array by the name of its member."""
+    """Reads and checks values of a manifest; ``array`` returns the array of an archive member."""
 
     # A short manifest could cause much work by referring to the same array many times. ``budget``
     # therefore limits the total bytes of values and objects created and of arrays checked.
@@ -84,7 +84,7 @@ class Reader:
         self.foreign: set[int] = set()  # ids of arrays that belonged to another library
 
     def read(self, node: Json, spec: Spec, place: str, sizes: dict[str, int]) -> Any:
-        """Return the value at a place, which must have one of the forms of ``spec``."""
+        """Read the value at ``place`` in the manifest, in one of the forms that ``spec`` allows."""
         self.pay(_VALUE)
         self._depth += 1
         if self._depth > 2 * MAX_DEPTH:
@@ -106,7 +106,7 @@ class Reader:
         raise ModelFileError(f"{place} is {_described(node)}, which is not allowed there.")
 
     def pay(self, size: int) -> None:
-        """Charge bytes of work to the budget."""
+        """Subtract a number of bytes from the budget; raise an error if it is exceeded."""
         self._budget -= size
         if self._budget < 0:
             raise ModelFileError("its contents would need far more memory than its file size.")

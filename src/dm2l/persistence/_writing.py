@@ -130,7 +130,7 @@ class Writer:
         raise _unable(value, place)
 
     def _trusted(self, value: Any, place: str) -> Json:
-        """Describe an object like pickle; loading it requires that its class is trusted."""
+        """Describe an object as pickle does; it can be loaded only if its class is trusted."""
         if callable(value) and hasattr(value, "__qualname__"):
             return self._keep(value, {"kind": "trusted", "name": _name(value, place)})
         node: Json = {"kind": "trusted"}

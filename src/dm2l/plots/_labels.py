@@ -270,10 +270,10 @@ class CooccurrenceDisplay(Display):
 class SingularValuesDisplay(Display):
     """Singular values of scores or labels: of all rows, and of the rows with each label.
 
-    The objective of DM2L makes the nuclear norm (the sum of the singular values) small for the
-    scores ``F_k`` of the rows in which label k is an observed positive, and large for all rows
-    together. The singular values of the groups (thin lines) should therefore decrease faster than
-    the singular values of all rows (thick line).
+    DM2L makes the nuclear norm, which is the sum of the singular values, large for the scores of
+    all rows. It makes the norm small for the scores ``F_k`` of each group: the rows in which label
+    k is an observed positive. The singular values of the groups (thin lines) should therefore
+    decrease faster than the singular values of all rows (thick line).
 
     Parameters
     ----------
@@ -331,8 +331,8 @@ class SingularValuesDisplay(Display):
     ) -> Self:
         """Draw the singular values of scores, grouped by the observed positives in ``Y``.
 
-        ``scores`` are the result of ``decision_function``. The other parameters are described in
-        :meth:`from_labels`.
+        ``scores`` are the result of ``decision_function``. See :meth:`from_labels` for other
+        parameters.
         """
         T, names = canvas.read_labels(Y, label_names)
         scores = check_scores(LabelMatrix.of_signs(T), scores, "scores")
@@ -351,7 +351,7 @@ class SingularValuesDisplay(Display):
         return cls.from_predictions(labels, scores, ax=ax, **options)
 
     def effective_ranks(self) -> dict[str, float]:
-        """Return ``(||F_k||_* / ||F_k||_F)^2`` of each group, which is 0 if all scores are 0."""
+        """Return ``(||F_k||_* / ||F_k||_F)^2`` of each group; 0 if all its scores are 0."""
         return {name: self._spectrum(name).effective_rank for name in self.groups}
 
     def _spectrum(self, name: str | None) -> Spectrum:
@@ -360,7 +360,7 @@ class SingularValuesDisplay(Display):
         return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
 
     def plot(self, ax: Ax = None, *, highlight: Sequence[str] = ()) -> Self:
-        """Draw a line for each group and a thick line for all rows, up to the rank of each.
+        """Draw a thin line for each group and a thick line for all rows; each ends at its rank.
 
         Each line is divided by its largest singular value. Labels in ``highlight`` get their own
         colour and marker.

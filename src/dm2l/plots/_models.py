@@ -71,7 +71,7 @@ class ConvergenceDisplay(Display):
     def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Ax = None) -> Self:
         """Draw the convergence of several fitted estimators that have ``objective_history_``.
 
-        The estimators must minimize the same objective, whose lowest value is subtracted.
+        The estimators must minimize the same objective. Its lowest value is subtracted.
         """
         if not hasattr(estimators, "items") or not estimators:
             what = f"a dict of names to fitted estimators, got {estimators!r}"
@@ -386,7 +386,7 @@ class ReliabilityDisplay(Display):
         )
 
     def plot(self, ax: Ax = None) -> Self:
-        """Draw shares with intervals and the diagonal, below a histogram of probabilities.
+        """Draw the shares with intervals, the diagonal, and a histogram of probabilities.
 
         If the axes already show a model, the histogram is kept and the new model gets another
         colour and marker.

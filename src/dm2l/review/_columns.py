@@ -1,4 +1,4 @@
-"""Columns that questions ask for: labels, tags, and columns with several values."""
+"""Columns that questions are about: labels, tags, and columns with several values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 
 
 class AskedColumn(NamedTuple):
-    """The column that a question asks for: a label, or a column with several values."""
+    """The column that a question is about: a label, or a column with several values."""
 
     name: str
     labels: list[int]
@@ -54,7 +54,7 @@ class AskedColumn(NamedTuple):
 
 
 def asked_columns(table: Table) -> dict[str, AskedColumn]:
-    """Return the columns that questions ask for, by their name and by the names of their labels."""
+    """Return the columns that questions are about, by the names of columns and of labels."""
     found: dict[str, AskedColumn] = {}
     for name, (labels, group) in label_columns(table).items():
         if group is None or group.kind == "tags":

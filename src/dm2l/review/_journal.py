@@ -108,7 +108,7 @@ class Decision(NamedTuple):
 
 
 class Journal(AbstractContextManager["Journal"]):
-    """Answers about one table, in a file of JSON lines that is only appended to.
+    """Answers about one table, in a file of JSON lines; lines are added and never changed.
 
     Opening the file drops an incomplete last line, which a crash may leave. It raises a ValueError
     if a line was changed or removed, or if the file belongs to another table, and a BlockingIOError
@@ -130,7 +130,7 @@ class Journal(AbstractContextManager["Journal"]):
     outputs : set of str
         Full paths of the files that the review writes.
     columns : dict of str to AskedColumn
-        The columns that questions ask for, by their names and by the names of their labels.
+        The columns that questions are about, by the names of columns and of labels.
     sample : Sample or None
         The random sample from which error rates are estimated.
     dropped : str
@@ -215,7 +215,7 @@ class Journal(AbstractContextManager["Journal"]):
         return str(Path(path).resolve()) in self.outputs
 
     def own(self, path: str | Path) -> None:
-        """Record a file as an output of the review, which may overwrite it."""
+        """Record a file as an output of the review, so that the review may overwrite the file."""
         if not self.owns(path):
             self._append({"output": str(Path(path).resolve())})
 
@@ -252,11 +252,11 @@ class Journal(AbstractContextManager["Journal"]):
 
     @property
     def implied(self) -> NDArray[np.bool_]:
-        """Return a mask of labels that are implied by other labels, not observed or answered."""
+        """Return a mask of the labels that rules imply and that are not observed or answered."""
         return np.isnan(self._said) & ~np.isnan(self._labels)
 
     def obey(self, rules: LabelRules | None) -> None:
-        """Use rules from now on: fill in labels that observed labels and answers imply."""
+        """Apply rules from now on: fill in labels that observed labels and answers imply."""
         if rules is not None:
             self._logic = RuleLogic(list(rules._rules()), self.table.label_names)
             self._labels = self._closed(self._said)

@@ -14,7 +14,7 @@ from dm2l.tables._suggestion import one_per_cell, row_values, table_values
 
 
 class Prediction(NamedTuple):
-    """Predicted probability of an entry given known labels of its row, and value of an answer."""
+    """Probability of an entry, given the known labels of its row, and the value of an answer."""
 
     probability: float
     value: float  # expected number of errors that an answer avoids: own + row + others
@@ -67,7 +67,7 @@ class TablePredictions:
         return [int(i) for i in rows[np.argsort(-value[rows], kind="stable")]]
 
     def column_weights(self, row: int, labels: list[int]) -> dict[str, float]:
-        """Return contributions of columns to a label, or their absolute sums for several labels."""
+        """Return contributions of columns to a label, or sums of absolute values for several."""
         found = column_weights(self.model, self._sources, self._X, row, labels)
         if found is None:
             return {}

@@ -39,7 +39,7 @@ class Sample(NamedTuple):
         return cls({entries[i][0]: entries[i][1] for i in rng.permutation(len(entries))}, filled)
 
     def matches(self, completion: Completion, size: int | None = None) -> bool:
-        """Return whether the sample suits ``completion`` and has ``size`` or all filled entries."""
+        """Return whether the sample fits ``completion``, with ``size`` or all filled entries."""
         n = min(size or len(self.entries), sum(self.filled.values()))
         parts = filled_parts(completion)
         names = {name: k for k, name in enumerate(completion.label_names)}

@@ -76,7 +76,7 @@ class Refit:
         return replace(self.model, pipeline=pipeline, correlation=correlation, estimate=None)
 
     def quality(self, Y: Labels) -> Quality | None:
-        """Measure the effect of the answers in ``Y``; None if too few labels are observed."""
+        """Measure the effect of the answers in ``Y``; return None with too few observed labels."""
         # Training and held-out labels of each repetition, the same in every call.
         pairs = [hold_out(self.table.Y, HELD_OUT, seed) for seed in range(REPETITIONS)]
         held_out = [
@@ -198,7 +198,7 @@ class Progress(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """Result of saving answers: the next position in their queue, and labels implied by rules."""
+    """Result of saving answers: the next position in the queue, and labels implied by rules."""
 
     position: int
     implied: dict[str, str]
@@ -312,7 +312,7 @@ class ReviewSession:
             )
 
     def _foreseen(self, row: int, name: str, word: str) -> bool | None:
-        """Return whether the model predicted an answer, or None without a stored prediction."""
+        """Return whether the model predicted this answer; None if no prediction was stored."""
         column, names = self._columns[name], self.table.label_names
         made = [self.journal.decisions.get((row, names[k])) for k in column.labels]
         p = np.array([np.nan if one is None else one.probability for one in made], dtype=float)
@@ -339,7 +339,7 @@ class ReviewSession:
         return self.journal.sample.entries if self.journal.sample else ()
 
     def question(self, position: int | None = None, queue: str = "entries") -> Question | None:
-        """Return the question at ``position``, or the most valuable open question, or None."""
+        """Return the question at ``position`` or, by default, the most valuable open question."""
         with self._lock:
             asked = self.asked(queue)
             known = position is not None and 0 <= position < len(asked)
@@ -406,7 +406,7 @@ class ReviewSession:
     def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, Any]:
         """Return probabilities of the other open questions if ``answers`` were given; save nothing.
 
-        A label gets the probability of "yes"; a column with several values gets one for each value.
+        The result has the probability of "yes" of a label, or of each value of a column.
         """
         with self._lock:
             known = self.journal.suppose(row, self._checked(row, answers))
@@ -415,7 +415,7 @@ class ReviewSession:
             return {one.name: one.choices(p) or float(p[one.labels[0]]) for one in open_}
 
     def follow(self, row: int, answers: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the labels of a row that rules imply, given its labels and ``answers``."""
+        """Return the labels that rules imply from the labels of a row and from ``answers``."""
         with self._lock:
             spread = self._checked(row, answers) if answers else {}
             known, made = self.journal.suppose(row, spread), self.journal.decisions
@@ -457,7 +457,7 @@ class ReviewSession:
 
     @property
     def refit_state(self) -> State:
-        """State of the refits: whether a refit is running, their number, and the last error."""
+        """State of the refits: whether one is running, how many have run, and the last error."""
         return self._refits.state
 
     @property

@@ -29,30 +29,29 @@ class Completion:
     positive : ndarray of bool of shape (n_rows, n_labels)
         Entries that are filled as positive.
     look : ndarray of bool of shape (n_rows, n_labels)
-        Entries to check: an answer with a probability near or below 0.5 or, with
-        ``max_error_rate``, an unfilled entry.
+        Uncertain answers (see ``margin``) or, with ``max_error_rate``, all unfilled entries.
     probabilities : ndarray of shape (n_rows, n_labels)
         Probability of a positive label; 0 or 1 for observed entries, NaN without an estimate.
     left : ndarray of bool of shape (n_rows, n_labels) or None
         Missing entries that are not filled, because the error rate would be too high, the SMILES
         are invalid, or the label has a single class; None if all are filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
-        Expected error rates of all filled entries, of entries filled with yes, and of entries
-        filled with no: upper bounds with ``max_error_rate``, and otherwise means of the error
-        probabilities. Implied entries count as correct. NaN for positive-unlabelled labels.
+        Expected error rates of all filled entries, of filled positives and of filled negatives:
+        upper bounds with ``max_error_rate``, otherwise means of error probabilities. Entries that
+        rules imply count as correct. NaN for positive-unlabelled labels.
     lowest_bound : float
         Lowest ``max_error_rate`` that fills any entry; NaN without ``max_error_rate``.
     expected_wrong_values : float
-        Expected error rate of the filled cells of columns with several values, which count as one
-        entry each in ``expected_wrong``.
+        Expected error rate of the filled cells of columns with several values. In
+        ``expected_wrong``, each of these cells counts as one entry.
     n_implied : int
         Number of missing entries that follow from rules.
     exclusive : list of (list of int, ColumnGroup)
         The labels of each column with several values. A cell of such a column counts once.
     lowest_bounds : dict of str to float
-        For each label or column with several values, the lowest rate that fills an entry.
+        Lowest ``max_error_rate`` that fills an entry, by label or column with several values.
     overlooked : float
-        Number of overlooked positives by the class priors; NaN unless positive-unlabelled.
+        Estimated number of overlooked positives; NaN without positive-unlabelled labels.
     """
 
     label_names: list[str]
@@ -113,12 +112,12 @@ def complete_table(
     table : Table
         A table with the columns and labels of the model, read with the label names of the model.
     margin : float, default=0.2
-        Entries whose probability differs from 0.5 by at most this are marked for checking, and
-        cells with several values if the probability of the value is at most 0.5 plus this.
+        Entries whose probability differs from 0.5 by at most ``margin`` are marked for checking. A
+        cell of a column with several values is marked if its value has a probability of at most 0.5
+        + ``margin``.
     max_error_rate : float, default=None
-        The highest expected error rate, both among entries filled with yes and among entries
-        filled with no. As many entries as possible are filled; the others stay missing and are
-        marked for checking.
+        The highest expected error rate, both among entries filled with yes and among entries filled
+        with no. As many entries as possible are filled, and only unfilled entries are marked.
 
     Returns
     -------
@@ -282,7 +281,7 @@ class Audit:
     test: tuple[int, int] | None = None
 
     def expected_errors(self, n: int) -> Interval:
-        """Return the expected share of errors among the first ``n`` entries, with 95 % interval."""
+        """Return the expected share of errors in the first ``n`` entries, and a 95 % interval."""
         p, mean, sd = self.probability[:n], float(self.probability[:n].sum()), np.nan
         if self.deviation is not None:
             # The error rate of the table is uncertain, and each label is, given this rate.
@@ -313,9 +312,9 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
         Arrays ``row`` (1 is the first row below the header), ``label``, ``observed``, ``blank``
         (for positive-unlabelled labels), ``probability`` of an error, its posterior standard
         ``deviation`` (None for positive-unlabelled labels), and ``contradicted``, whether the
-        prediction or a rule contradicts the label. ``test`` has the numbers of inverted labels and
-        of all labels among the first suspects, in five tests that each invert 2 % of the observed
-        labels of yes/no columns; None without such labels.
+        prediction or a rule contradicts the label. ``test`` is the result of five tests that each
+        invert 2 % of the observed labels of yes/no columns: how many of the first suspects are
+        inverted labels, and the number of first suspects. It is None if there are no such labels.
 
     Examples
     --------
@@ -352,7 +351,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
 
 
 def _test_audit(classifier: Any, T: Signs, scores: Any, **given: Any) -> tuple[int, int] | None:
-    """Invert some known labels; return the number of inverted and of all first suspects."""
+    """Invert some known labels; return how many first suspects are inverted, and how many exist."""
     known = (T != 0) & classifier._learnable & np.isfinite(scores)
     for labels in given["together"]:
         known[:, labels] = False

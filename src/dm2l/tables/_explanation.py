@@ -46,8 +46,9 @@ def explain_model(
     training rows. Only the 40 columns with the largest linear weights are shuffled. For the
     automatic model, the sign comes from its linear model; a category has no sign. With more than
     5000 features, such as words, the weight is the effect of one standard deviation of a feature in
-    the linear model. The weight of a label of another column is the correlation of the two scores
-    on training rows. These scores use the features alone, so the weight is no residual correlation.
+    the linear model. The weight of a label from another column is the correlation of its scores
+    with the scores of the explained label on training rows. These scores use the features alone, so
+    the weight is not a residual correlation.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def explain_model(
 def _by_shuffling(
     model: TableModel, labels: list[int], random_state: int, tell: Tell | None
 ) -> tuple[list[str], Floats]:
-    """Return columns with the largest linear weights, and the change of scores by shuffling."""
+    """Return important columns, and how much the scores change when a column is shuffled."""
     classifier = model.classifier
     rng, automatic = np.random.RandomState(random_state), isinstance(classifier, AutoClassifier)
     if automatic:

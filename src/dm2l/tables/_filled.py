@@ -60,8 +60,8 @@ def write_completion(
 
     In a text file, all other cells and line ends stay unchanged. For each label, the columns
     ``<label>__probability`` and ``<label>__look`` are added after the last column. They are blank
-    for observed labels. With ``details``, no columns are added, and the details file has a line for
-    every missing label and for every tag that is added to a column of tags instead.
+    for observed labels. With ``details``, no columns are added. Instead, the file ``details`` has
+    one line for each missing label and for each tag that is added to a column of tags.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class LabelCount:
 
 @dataclass(frozen=True)
 class RuleCandidate:
-    """A rule that ``holds`` of ``rows`` rows obey, with a lower 95 % bound of their share."""
+    """Rule that ``holds`` of ``rows`` rows obey; ``at_least`` is a lower 95 % bound of the rate."""
 
     rule: str
     rows: int
@@ -343,7 +343,7 @@ def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
 
 
 def _blank_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
-    """Warn about used columns with very few values."""
+    """Warn about feature columns in which almost all cells are blank."""
     n, names = table.n_rows, [use.name for use in uses if use.used]
     blank = [(name, int(table.frame[name].isna().sum())) for name in names]
     found = [f"column {name!r} is {percent(k, n)} blank" for name, k in blank if k > _EMPTY * n]

@@ -276,7 +276,7 @@ def as_text(column: Any) -> Any:
 
 
 def as_numbers(column: Any, decimal: str = ".") -> Any:
-    """Convert a column to float64; values that are no finite number become NaN."""
+    """Convert a column to float64; values that are not finite numbers become NaN."""
     pandas = require("pandas", "io")
     if column.dtype == object or pandas.api.types.is_string_dtype(column.dtype):
         texts = as_text(column)
@@ -309,7 +309,7 @@ def as_booleans(column: Any) -> Any:
 
 
 def _counts_rows(name: str, column: Any) -> bool:
-    """Return whether a column has distinct whole numbers, consecutive or with a name like an ID."""
+    """Return whether a column numbers rows: distinct integers, consecutive or named like an ID."""
     if column.isna().any() or len(column) < 3 or column.nunique() < len(column):
         return False
     numbers = column.to_numpy(dtype=np.float64)

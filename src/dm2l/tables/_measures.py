@@ -49,7 +49,7 @@ def predictions(classifier: Any, X: Any) -> Predictions:
 def impute(
     classifier: Any, X: Any, Y: Floats, max_error_rate: float | None = None, together: Cells = ()
 ) -> Imputation:
-    """Impute the missing labels of ``Y`` from prepared features and the known labels of a row."""
+    """Impute the missing labels of ``Y`` from prepared features and known labels of each row."""
     bound = None
     if max_error_rate is not None:
         if getattr(classifier, "missing_as", None) == "unlabelled":
@@ -154,7 +154,7 @@ def measure(
 
 
 def held_out_scores(model: Any, X: Any, Y: Floats, hidden: Floats, scores: Floats) -> Floats:
-    """Return the scores of hidden labels, and held-out scores of the labels ``Y`` of the fit."""
+    """Return scores of hidden labels, and held-out scores of the labels ``Y`` used in the fit."""
     rows = model._completer.training_rows
     known = scores if rows is None else rows.hold_out(model._check_X(X), signs_of(Y), scores)
     return np.where(np.isnan(hidden), known, scores)
@@ -418,9 +418,9 @@ def evaluate_table(
     """Measure how well hidden labels are imputed, compared with three other methods.
 
     Each repetition hides the same share of the positive and negative entries of every label, and
-    fits all methods to the remaining labels. The first method is :class:`dm2l.AutoClassifier`, or
-    DM2L where hyperparameters are fixed, and uses the features and the known labels of a row as
-    :func:`complete_table` does. The others are the same model without the known labels, ridge on
+    fits all methods to the remaining labels. The first method is :class:`dm2l.AutoClassifier` or,
+    with fixed hyperparameters, DM2L. Like :func:`complete_table`, it uses the features and the
+    known labels of a row. The other methods are the same model without the known labels, ridge on
     the observed labels (``lambda_d = 0``), and ridge that reads missing labels as negative.
 
     Parameters

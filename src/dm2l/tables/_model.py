@@ -131,7 +131,7 @@ class TableModel:
         return self.pipeline[:-1].transform(inputs), unread_rows(inputs, self.uses), odd
 
     def answer(self, inputs: Any) -> Predictions:
-        """Return scores, probabilities and decisions; invalid SMILES get NaN and no."""
+        """Return scores, probabilities and decisions; NaN and no for rows with invalid SMILES."""
         found = predictions(self.classifier, self.pipeline[:-1].transform(inputs))
         none = unread_rows(inputs, self.uses)[:, None]
         scores, p = (np.where(none, np.nan, values) for values in found[:2])
@@ -250,7 +250,7 @@ def read_for(
     row_id: str | None = None,
     **reading: Any,
 ) -> Table:
-    """Read a table like the training table of a model; without ``labels``, only its features."""
+    """Read a table like the training table of a model; if not ``labels``, read only features."""
     if (scores is None) is model.takes_scores:
         need = "with --scores. Pass" if model.takes_scores else "without --scores. Omit"
         raise ValueError(f"{path}: the model was fitted {need} --scores.")
@@ -307,7 +307,7 @@ def no_positive_warnings(names: Sequence[str], answered: Mask, positive: Mask) -
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first names in quotes, and the number of the others."""
+    """Return the first names in quotes, and the number of further names."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(map(repr, names[:_NAMED])) + more
 
@@ -315,7 +315,7 @@ def listed(names: Sequence[str]) -> str:
 def constant_warnings(
     classifier: Any, names: Sequence[str], text: str, missing: Mask | None = None
 ) -> list[str]:
-    """Warn about constant labels, or with ``missing`` only about constant labels to impute."""
+    """Warn about constant labels; with ``missing``, warn only if the label has missing entries."""
     constant = ~np.asarray(classifier._learnable, dtype=bool)
     constant &= True if missing is None else missing.any(axis=0)
     found = []

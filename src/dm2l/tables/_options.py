@@ -45,8 +45,8 @@ class FitOptions:
     ----------
     kernel : {"auto", "linear", "rbf", "tanimoto"}
         "auto" fits :class:`dm2l.AutoClassifier`. If ``lambda_d``, ``alpha`` or ``scoring`` is
-        given, it fits :class:`dm2l.DM2LClassifier` with the better of the linear and the rbf
-        kernel. The other values fit DM2L with that kernel.
+        given, "auto" fits :class:`dm2l.DM2LClassifier` with the better of the linear and the rbf
+        kernel. Every other value fits DM2L with the named kernel.
     lambda_d, alpha : float or None
         Hyperparameters of DM2L; None selects them by cross-validation.
     scoring : str or None
@@ -151,7 +151,7 @@ class Hyperparameters:
 
 
 def _approximation(kernel: str, n_rows: int, *, search: bool = False) -> dict[str, Any]:
-    """Return parameters that approximate the kernel if there are many rows; else none."""
+    """Return parameters that approximate the kernel if there are many rows, otherwise {}."""
     most, size = (SEARCH_ROWS, SEARCH_COMPONENTS) if search else (EXACT_ROWS, COMPONENTS)
     exact = kernel == "linear" or n_rows <= most
     return {} if exact else {"approximation": "nystroem", "n_components": size}

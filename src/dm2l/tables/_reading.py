@@ -65,7 +65,7 @@ class Table:
 
     @property
     def exclusive(self) -> list[tuple[list[int], ColumnGroup]]:
-        """Positions of labels, and group, of each column with several values (except tags)."""
+        """Positions of labels, and the group, of each column with several values except tags."""
         columns = label_columns(self).values()
         return [(labels, group) for labels, group in columns if group and group.kind != "tags"]
 
@@ -97,7 +97,7 @@ def read_table(
         .arff, .svm, .npz or .mat. Text may be compressed, as in .csv.gz.
     labels : int, str or list of str, default=None
         The label columns, as in :func:`dm2l.io.read_csv`. None reads the labels that the file
-        itself names, if any.
+        names.
     missing, positive, cutoffs, separator, decimal, encoding
         As in :func:`dm2l.io.read_csv`.
     values, split

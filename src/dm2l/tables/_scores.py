@@ -47,7 +47,7 @@ def add_scores(
 
 
 def _places(table: Table, found: Table, row_id: str) -> Any:
-    """Return the row of the scores for each row of the table; -1 for rows without scores."""
+    """Return for each row of the table the row of its scores; -1 for rows without scores."""
     for each in (table, found):
         if row_id not in each.frame.columns:
             raise ColumnRequestError(

@@ -250,7 +250,7 @@ def row_values(
 
 
 def _implied_gains(logic: Any, p: Floats) -> Floats:
-    """Return the expected errors in labels that rules imply from each answer in the row."""
+    """Return the expected errors that each answer prevents in labels that rules imply from it."""
     part, m = p[:, logic.columns], len(logic.columns)
     error, gains = np.minimum(part, 1 - part), np.zeros(p.shape)
     decided = logic.closure[:, :m] + logic.closure[:, m:]
@@ -283,7 +283,7 @@ class MissingEntries:
         self.leverage = np.einsum("ij,ij->i", self.features, self.solved)
 
     def effects(self) -> Floats:
-        """Return squared changes of other probabilities by answers that differ by 1 from scores."""
+        """Return squared changes of other probabilities by answers that differ from scores by 1."""
         # sum_j (phi_j' H^-1 phi_i)^2 is a quadratic form, which needs no n x n matrix.
         steep = self.slope[:, None] * self.features
         moved = np.einsum("ij,ij->i", self.solved @ (steep.T @ steep), self.solved)
