@@ -102,7 +102,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         if self.coupling == "joint" and not self._leaves_one_out:
             raise ValueError(
                 f"{type(self).__name__} does not support coupling='joint'. Use "
-                "coupling='residual', DM2LClassifier or MaskedRidgeClassifier."
+                "coupling='residual', or fit a DM2LClassifier or a MaskedRidgeClassifier."
             )
         if self.coupling is not None:
             joint = ("joint",) if self._leaves_one_out else ()

@@ -333,7 +333,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             return self._fit_arrays(X, y, label_mask, (sample_weight, label_weight))
         if not (y is label_mask is sample_weight is label_weight is None):
             raise ValueError(
-                "RowBlocks contain their labels. Call fit(X) without y, label_mask and weights."
+                "RowBlocks contain their labels, masks and weights. Pass no other data to fit."
             )
         self._check_parameters()
         if self.missing_as == "unlabelled":
@@ -424,8 +424,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             )
         if not solution.objective >= -1e-6:
             warnings.warn(
-                f"The objective is {solution.objective:.3g}: with solver={self.solver!r}, it has "
-                "no lower bound. Lower lambda_d, or use solver='lbfgs'.",
+                f"With solver={self.solver!r}, the objective has no lower bound, and its value is "
+                f"{solution.objective:.3g}. Lower lambda_d, or use solver='lbfgs'.",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )

@@ -28,7 +28,7 @@ def _by_blocks(model: StreamingClassifier) -> bool:
     """Return True if a model can be fitted by blocks; otherwise raise an error with the reason."""
     reason = model._needs_rows()
     if reason:
-        raise AttributeError(f"This model cannot be fitted by blocks of rows: {reason}.")
+        raise AttributeError(f"This model cannot be fitted by blocks of rows: {reason}. Call fit.")
     return True
 
 
@@ -43,7 +43,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         """Reason why a fit needs all rows at once; empty if blocks of rows suffice."""
         reason, chosen = "", isinstance(self.threshold, str)
         if self.calibration is not None or chosen or self.coupling == "joint":
-            reason = "calibration, chosen thresholds and coupling='joint' need all rows"
+            reason = "calibration, threshold rules and coupling='joint' need all rows"
         return Trainer.of(self).needs_rows or reason
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]

@@ -133,6 +133,6 @@ def _mask(candidates: Any, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
         )
     if (mask & ~missing).any():
         i, k = np.argwhere(mask & ~missing)[0]
-        what = f"candidates contains row {i}, label {k}, which is observed in Y."
+        what = f"candidates contains the pair ({i}, {k}), which is observed in Y."
         raise ValueError(f"{what} Pass missing entries only.")
     return mask

@@ -148,17 +148,17 @@ def _check(model: Any) -> None:
     if ours:
         check_is_fitted(model)
     if not ours:
-        why = "only linear and kernel models of dm2l are supported"
+        why = "only linear and kernel models of dm2l are supported, such as DM2LClassifier"
     elif hasattr(model, "label_vectors_"):
-        why = "its predictions are sparse, which ONNX does not support"
+        why = "ONNX does not support sparse predictions. Use DM2LClassifier"
     elif getattr(model, "scale_", None) == "rank":
-        why = "scale='rank' is not supported; fit it to probabilities or logits"
+        why = "scale='rank' is not supported. Fit it to probabilities or logits"
     elif not any(hasattr(model, name) for name in ("coef_", "dual_coef_", "_rate")):
-        why = "it combines other estimators, which is not supported"
+        why = "combinations of estimators are not supported. Use DM2LClassifier"
     elif model._labels.kind != "multilabel":
-        why = "it was fitted to a 1-D y; only label matrices are supported"
+        why = "it was fitted to a 1-D y. Fit it to a label matrix, such as y.reshape(-1, 1)"
     elif model._completer.rules is not None:
-        why = "label rules are not supported; fit it with rules=None"
+        why = "label rules are not supported. Fit it with rules=None"
     elif hasattr(model, "dual_coef_") and model._kernel.kernel not in _KERNELS:
         why = f"kernel={model._kernel.kernel!r} is not one of {', '.join(_KERNELS)}"
     if why:
@@ -171,8 +171,8 @@ def _prepare(graph: _Graph, X: str, step: Any) -> str:
     if not isinstance(step, StandardScaler | MaxAbsScaler):
         raise ValueError(
             f"The pipeline cannot be exported: {type(step).__name__} is neither StandardScaler nor "
-            "MaxAbsScaler. Export only the last step, and apply the other steps to its inputs "
-            "yourself."
+            "MaxAbsScaler. Export only the last step, and apply the other steps before you call "
+            "the exported model."
         )
     check_is_fitted(step)
     if getattr(step, "with_mean", False):

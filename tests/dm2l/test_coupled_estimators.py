@@ -591,7 +591,7 @@ def test_promises_are_about_decisions(data):
     with pytest.raises(ValueError, match="max_error_rate needs method='predict'"):
         MaskedRidgeClassifier().fit(X, Y).complete(X, Y, method="predict_proba", max_error_rate=0.1)
     plain = MaskedOneVsRestClassifier(LogisticRegression()).fit(X, Y)
-    with pytest.raises(ValueError, match="coupling='residual': pass it to MaskedOneVsRestClass"):
+    with pytest.raises(ValueError, match=r"coupling='residual'\. Pass it to MaskedOneVsRest"):
         plain.complete(X, Y, max_error_rate=0.1)
     with pytest.raises(ValueError, match="coupling must be 'residual'; got True"):
         plain.set_params(coupling=True).fit(X, Y)

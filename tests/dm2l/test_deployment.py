@@ -163,9 +163,9 @@ def test_names_travel_with_the_graph(data):
 
 
 REFUSED = {
-    "combines other estimators": AutoClassifier("quick", cv=2, random_state=0),
-    "other estimators, which is not supported": MaskedOneVsRestClassifier(LogisticRegression()),
-    "its predictions are sparse": ExtremeDM2LClassifier(),
+    "combinations of estimators": AutoClassifier("quick", cv=2, random_state=0),
+    "combinations of estimators are not supported": MaskedOneVsRestClassifier(LogisticRegression()),
+    "does not support sparse predictions": ExtremeDM2LClassifier(),
     "kernel=<function .* is not one of": kernel(lambda A, B: A @ B.T),
     "kernel='laplacian' is not one of rbf, poly": kernel("laplacian"),
     "PCA is neither StandardScaler nor MaxAbsScaler": make_pipeline(PCA(4), DM2LClassifier()),

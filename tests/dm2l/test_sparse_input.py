@@ -51,23 +51,23 @@ def parts(**changes):
         ),
         ({"indices": [[0, 1, 2]]}, "not 2-D"),
         ({"indptr": [0, 1, 3]}, "indptr must have 4 entries, not 3"),
-        ({"indptr": [1, 1, 1, 3]}, "indptr must rise"),
-        ({"indptr": [0, 2, 1, 3]}, "indptr must rise"),
-        ({"indptr": [0, 1, 1, 4]}, "indptr must rise"),
-        ({"indptr": [0, 1, 1, 2]}, "indptr must rise"),
+        ({"indptr": [1, 1, 1, 3]}, "indptr must not decrease"),
+        ({"indptr": [0, 2, 1, 3]}, "indptr must not decrease"),
+        ({"indptr": [0, 1, 1, 4]}, "indptr must not decrease"),
+        ({"indptr": [0, 1, 1, 2]}, "indptr must not decrease"),
         # The difference of these wraps, so that scipy finds nothing wrong with them.
         (
             {"indptr": np.array([0, 1, LOW, -1, 3], dtype=np.int32), "shape": (4, 4)},
-            "indptr must rise",
+            "indptr must not decrease",
         ),
         (
             {"indptr": np.array([0, 1, -(2**63), -1, 3]), "shape": (4, 4)},
-            "indptr must rise",
+            "indptr must not decrease",
         ),
         # Ends in 0: scipy looks no further.
         (
             {"data": [], "indices": np.array([], dtype=int), "indptr": [0, 2000, 0, 0]},
-            "indptr must rise",
+            "indptr must not decrease",
         ),
         ({"data": np.ones(3) * 1j}, "data must be a 1-D array of real numbers"),
         ({"data": np.array([1, None, 2])}, "1-D object"),

@@ -233,7 +233,7 @@ class EnsembleContext:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    warnings.filterwarnings("default", "The scores look in-sample")
+                    warnings.filterwarnings("default", "The scores in X seem to be in-sample")
                     tried[place].fit(self)
             except FAILURES as error:
                 if not place:
@@ -535,10 +535,10 @@ def user_candidates(models: Any, learnable: Bools, n_jobs: int | None) -> list[C
     found: dict[str, Candidate] = {}
     for pair in models or ():
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], str)):
-            raise TypeError(f"models must be a list of pairs (name, estimator), got {pair!r}.")
+            raise TypeError(f"models must be a list of pairs (name, estimator), but has {pair!r}.")
         name, estimator = pair
         if name in _NAMES or name.endswith(" kernel") or name in found:
-            raise ValueError(f"Two models have the name {name!r}. Pass another name in models.")
+            raise ValueError(f"The name {name!r} is used twice or reserved. Pass another name.")
         make = partial(_of_user, name, estimator, learnable, n_jobs)
         found[name] = Candidate(name, 0.0, 0.0, make)
     return list(found.values())

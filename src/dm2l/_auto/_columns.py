@@ -50,9 +50,9 @@ class CategoryEncoder:
                     first = str(next(iter(counts)))[:40]
                     warnings.warn(
                         f"Column {name!r} of X is read as a category, but has {len(counts)} "
-                        f"different values in {rows} rows, for example {first!r}. For texts and "
-                        "dates use dm2l.tables.make_table_pipeline(X, AutoClassifier()), or drop "
-                        "the column.",
+                        f"different values in {rows} rows, for example {first!r}. Drop the column, "
+                        "or, if it holds texts or dates, use "
+                        "dm2l.tables.make_table_pipeline(X, AutoClassifier()).",
                         UserWarning,
                         stacklevel=3,
                     )
@@ -88,8 +88,8 @@ def _places(chosen: Any, names: list[Any]) -> set[int]:
     if chosen.dtype == bool:
         if chosen.shape != (len(names),):
             raise ValueError(
-                f"A boolean categorical_features must have shape ({len(names)},), one value per "
-                f"column of X; got {chosen.shape}."
+                f"A boolean mask categorical_features must have shape ({len(names)},), one value "
+                f"per column of X; got shape {chosen.shape}."
             )
         return set(np.flatnonzero(chosen).tolist())
     places = {name: j for j, name in enumerate(names)} | dict(enumerate(range(len(names))))
@@ -104,8 +104,8 @@ def _is_numeric(column: Any, name: Any) -> bool:
     kind = getattr(column.dtype, "kind", "O")
     if kind in "mMc":
         raise ValueError(
-            f"Column {name!r} of X has the type {column.dtype}, which is not supported. Convert it "
-            "to numbers, such as a year or a number of days, or drop it."
+            f"Column {name!r} of X has the type {column.dtype}, which is not supported. Drop the "
+            "column, or convert it to numbers, for example dates to years or to numbers of days."
         )
     return kind in "biuf"
 

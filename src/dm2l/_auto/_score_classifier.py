@@ -111,13 +111,13 @@ class ScoreClassifier(MissingLabelClassifier):
         n_scores, n_labels = self._given(X).shape[1], labels.signs.shape[1]
         if n_scores != n_labels:
             what = f"X has {n_scores} columns of scores, but y has {n_labels} labels."
-            raise ValueError(f"{what} Pass one column for each label, in the order of y.")
+            raise ValueError(f"{what} Pass one column of scores for each column of y, in order.")
         names = list(getattr(self, "feature_names_in_", ()))
         named = [] if labels.names is None else list(map(str, labels.names))
         if names != named and sorted(names) == sorted(named):
             raise ValueError(
-                f"The columns of X are in another order than the labels: {names[0]!r} is first, "
-                f"but the first label is {named[0]!r}. Pass X[y.columns]."
+                f"X and y have the same columns in different orders: {names[0]!r} is the first "
+                f"column of X, but {named[0]!r} is the first column of y. Pass X[y.columns]."
             )
         return X, labels
 
@@ -135,8 +135,8 @@ class ScoreClassifier(MissingLabelClassifier):
             if ((S < 0) | (S > 1)).any():
                 i, k = np.argwhere((S < 0) | (S > 1))[0]
                 raise ValueError(
-                    f"Row {i} of X contains the score {S[i, k]:.6g}, but probabilities are from 0 "
-                    "to 1. Pass probabilities, or fit with scale='logit'."
+                    f"Row {i} of X contains the score {S[i, k]:.6g}, but probabilities must be "
+                    "from 0 to 1. Pass probabilities, or fit with scale='logit'."
                 )
             return (2 * S - 1)[None]
         # Ranks among the training rows become normal quantiles; equal scores have equal ranks.
@@ -181,9 +181,9 @@ class ScoreClassifier(MissingLabelClassifier):
         ratio, error = uncertainty_ratio(labels.signs[:, learnt], p)
         if ratio > max(RATIO, np.exp(ERRORS * error)):
             warnings.warn(
-                "The scores look in-sample: they are much more certain for known labels than for "
-                "missing ones. With in-sample scores, imputed labels and error rates are wrong. "
-                "Pass out-of-fold scores, for example from "
+                "The scores in X seem to be in-sample, because they are much more certain for "
+                "known labels than for missing labels. With in-sample scores, imputed labels and "
+                "error rates are wrong. Pass out-of-fold scores, for example from "
                 "dm2l.model_selection.cross_val_decision.",
                 UserWarning,
                 stacklevel=4,

@@ -160,7 +160,7 @@ def check_diagonal(lowest: float, largest: float, noise: float, n_pivots: int = 
     if not largest > 0:
         raise ValueError(
             "The kernel matrix is not positive semidefinite: it has no positive diagonal entry "
-            f"(largest: {largest}). Use a valid kernel."
+            f"(largest: {largest}). Use a positive semidefinite kernel."
         )
     if lowest < -max(1e-6, 1e4 * noise) * largest:
         raise indefinite(n_pivots, -lowest)
@@ -217,6 +217,6 @@ def _pivoted(
 def indefinite(n_pivots: int, residual: float) -> ValueError:
     """Return the error for a kernel matrix that is not positive semidefinite."""
     return ValueError(
-        f"The kernel matrix is not positive semidefinite: after {n_pivots} pivots, an entry "
-        f"differs by {residual:.2g}. Use a valid kernel, or add a small constant to its diagonal."
+        f"The kernel matrix is not positive semidefinite: its Cholesky factorization has an error "
+        f"of {residual:.2g} after {n_pivots} pivots. Use another kernel, or raise its diagonal."
     )

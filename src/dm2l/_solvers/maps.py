@@ -142,7 +142,7 @@ class FourierMap(FeatureMap):
             frequencies = asarray_like(frequencies, X)
         if X.shape[1] != frequencies.shape[0]:
             what = f"X has {X.shape[1]} columns,"
-            raise ValueError(f"{what} but the model was fitted to {frequencies.shape[0]}.")
+            raise ValueError(f"{what} but the model was fitted to {frequencies.shape[0]} columns.")
         n, m = X.shape[0], frequencies.shape[1]
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         Phi = xp.empty((n, self.n_components), dtype=dtype, device=device(frequencies))

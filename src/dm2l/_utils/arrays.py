@@ -155,9 +155,9 @@ def _check_columns(X: Any) -> None:
     if needed > free:
         used = len(np.unique(X.indices))
         raise ValueError(
-            f"Only {used} of the {n_columns} columns of X have entries. Weights for all columns "
-            f"take about {needed / 2**30:.3g} GiB of memory; {free / 2**30:.3g} GiB are free. "
-            "Leave out columns without entries: X[:, numpy.unique(X.indices)]."
+            f"Only {used} of the {n_columns} columns of X have entries. The weights of all columns "
+            f"take about {needed / 2**30:.3g} GiB of memory, but {free / 2**30:.3g} GiB are free. "
+            "Drop the columns without entries: X[:, numpy.unique(X.indices)]."
         )
 
 
@@ -281,7 +281,7 @@ def sparse_from_parts(
     # Entries are compared, not subtracted, because a difference of two integers may overflow.
     first, last = int(indptr[0]), int(indptr[-1])
     if first != 0 or last != len(data) or bool((indptr[1:] < indptr[:-1]).any()):
-        raise ValueError(f"indptr must rise from 0 to the number of values, {len(data)}")
+        raise ValueError(f"indptr must not decrease, and must go from 0 to {len(data)}")
     # As unsigned integers, negative indices are large, so a single pass finds both errors.
     unsigned = indices.view(indices.dtype.str.replace("i", "u"))
     if len(indices) and int(unsigned.max()) >= minor:

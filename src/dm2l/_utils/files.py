@@ -27,7 +27,7 @@ AnyPath = str | os.PathLike[str]
 TEXT, PARQUET, EXCEL = (".csv", ".tsv", ".tab", ".txt"), (".parquet", ".pq"), (".xlsx",)
 MEMORY_HINT = (
     "Keep fewer columns or a sample of the rows, or use a machine with more memory. A model that "
-    "was fitted to a sample can complete a large table in several files."
+    "was fitted to a sample can complete a large table that is split into several files."
 )
 # Exceptions that the standard library, numpy, scipy, scikit-learn and pandas raise for damaged
 # files; pyarrow raises two more.
@@ -107,19 +107,20 @@ def damaged_file_error(path: AnyPath, what: str, error: Exception) -> DataFileEr
     """Return the error for a file that made a library raise ``error``."""
     if isinstance(error, UnicodeDecodeError):
         byte = error.object[error.start]
-        reason = f"not encoded in {error.encoding}: byte {byte:#04x} at position {error.start}"
-        hint = "Pass its encoding, for example --encoding latin-1 (encoding= in Python)."
+        reason = f"byte {byte:#04x} at position {error.start} is not valid {error.encoding}"
+        hint = "Pass the encoding, for example --encoding latin-1 (encoding= in Python)."
         return DataFileError(path, reason, hint=hint)
     said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     said = said if len(said) <= 300 else f"{said[:297]}..."
-    return DataFileError(path, f"not {what}, or the file is damaged ({said})")
+    hint = "Correct the file, or use another copy."
+    return DataFileError(path, f"this is not {what}, or the file is damaged ({said})", hint=hint)
 
 
 def check_regular(path: AnyPath) -> int:
     """Return the size of a regular file; devices, pipes and folders raise a DataFileError."""
     status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode):
-        raise DataFileError(path, "not a regular file; pass a file, not a device, pipe or folder")
+        raise DataFileError(path, "this is not a regular file. Pass a file, not a pipe or folder")
     return status.st_size
 
 
@@ -243,7 +244,7 @@ def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
                 archive = stack.enter_context(zipfile.ZipFile(path))
                 names = archive.namelist()
                 if len(names) != 1:
-                    raise DataFileError(path, f"it must contain one file, not {len(names)}")
+                    raise DataFileError(path, f"it contains {len(names)} files. Keep only one")
                 packed: Any = stack.enter_context(archive.open(names[0]))
             else:
                 packed = stack.enter_context(_OPENERS[suffix](path, "rb"))

@@ -129,7 +129,7 @@ def check_rows(X: Any) -> None:
             text = f"Rows of X differ in their number of values: row 0 {first}, row {i} {other}."
             raise ValueError(f"{text} Each row needs one value for each feature.")
     if objects and lengths and lengths[0] is not None:
-        raise ValueError("X is an array of arrays. Pass one array: numpy.stack(X).")
+        raise ValueError("X is a 1-D array of arrays. Convert it to one array with numpy.stack(X).")
     try:
         np.asarray(X)
     except ValueError:
@@ -154,7 +154,7 @@ def _reject_in_column(name: str, column: Any, nan_allowed: bool) -> None:
     if texts:
         raise ValueError(
             f"Column {name} of X holds text ({str(values[texts[0]])[:40]!r} in row {texts[0]}). "
-            "Encode it as numbers, for instance with sklearn.preprocessing.OneHotEncoder "
+            "Encode the column, for instance with sklearn.preprocessing.OneHotEncoder "
             f"{_ALTERNATIVES}"
         )
     if values.dtype.kind in "mM" or (objects and any(hasattr(v, "isoformat") for v in values)):

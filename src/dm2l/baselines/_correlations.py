@@ -260,8 +260,8 @@ class Correlations:
         self.lipschitz = float(curvatures[-1])
         if curvatures[0] < -1e-8 * self.lipschitz:  # exact curvatures are not negative
             raise ValueError(
-                "Rounding errors in the ridge residuals are too large: the mean of a column of X "
-                "is large compared with its spread. Standardize the columns of X."
+                "Rounding errors in the ridge residuals are too large, because the mean of a "
+                "column of X is large compared with its spread. Standardize the columns of X."
             )
 
     def smooth(self, S: Array) -> tuple[float, Array]:

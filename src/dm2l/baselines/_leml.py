@@ -271,7 +271,7 @@ class LEMLClassifier(IterativeBaseline):
         check_choice("missing", self.missing, "ignore", "neutral", "negative")
         if self.loss != "squared" and self.missing != "ignore":
             what = f"missing={self.missing!r} requires loss='squared', got loss={self.loss!r}."
-            raise ValueError(f"{what} Change one of them.")
+            raise ValueError(f"{what} Pass loss='squared', or missing='ignore'.")
 
     def _fit_labels(self, X: Any, labels: LabelMatrix) -> FitResult:
         T, entries = labels.signs, labels.entries

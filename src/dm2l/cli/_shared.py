@@ -501,7 +501,7 @@ def data_problems() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         for category in (ConstantLabelWarning, ConvergenceWarning):
             warnings.simplefilter("always", category)
-        warnings.filterwarnings("always", "The scores look in-sample")
+        warnings.filterwarnings("always", "The scores in X seem to be in-sample")
         try:
             yield
         except ColumnRequestError as error:

@@ -297,7 +297,7 @@ class LabelCompleter:
         """Check ``max_error_rate``, and raise an error if error rates cannot be bounded."""
         bound, need = check_max_error_rate(max_error_rate), "method='predict'"
         if self.correlation is None:
-            need = f"coupling='residual': pass it to {estimator} before fit"
+            need = f"coupling='residual'. Pass it to {estimator}, and fit again"
         elif method == "predict":
             return bound
         raise ValueError(f"max_error_rate needs {need}.")

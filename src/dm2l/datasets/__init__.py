@@ -99,7 +99,7 @@ def count_shared(X_train: Any, X_test: Any) -> int:
     X_train, X_test = _features(X_train), _features(X_test)
     if X_train.shape[1] != X_test.shape[1]:
         what = f"X_train has {X_train.shape[1]} columns, but X_test has {X_test.shape[1]}."
-        raise ValueError(f"{what} Pass the same features.")
+        raise ValueError(f"{what} Pass arrays with the same columns.")
     known = set(_row_keys(X_train))
     return sum(key in known for key in _row_keys(X_test))
 
@@ -190,7 +190,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
         present |= {path.stem: path for path in paths if path.suffix.lower() == suffix}
     if name not in present:
         listing = ", ".join(sorted(present)) or "none"
-        text = f"{_VARIABLE}={folder} has no data set {name}. It has: {listing}."
+        text = f"{_VARIABLE}={folder} has no data set {name}. Its data sets are: {listing}."
         if not folder:
             text = f"The environment variable {_VARIABLE} is not set. Set it to a folder of "
             text += f"NAME.npz archives, for example: export {_VARIABLE}=/path/to/datasets"
@@ -206,9 +206,10 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     if found != card.sha256:
         (n, d), c = bunch.data.shape, bunch.target.shape[1]
         raise ValueError(
-            f"{path} has {n} rows, {d} features, {c} labels and the hash {found}, but {name} has "
-            f"{card.n}, {card.d}, {card.c} and {card.sha256} in the catalogue. The file may be "
-            f"another version, or scaled or ordered differently. Get {name} from {card.home}."
+            f"{path} has {n} rows, {d} features, {c} labels and the hash {found}. According to the "
+            f"catalogue, {name} has {card.n} rows, {card.d} features, {card.c} labels and the hash "
+            f"{card.sha256}. The file may be another version, or scaled or ordered differently. "
+            f"Get {name} from {card.home}."
         )
     return bunch
 

@@ -310,8 +310,8 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         """
         check_is_fitted(self)
         if max_error_rate is not None or return_summary:
-            what = "ExtremeDM2LClassifier does not support max_error_rate and return_summary,"
-            raise ValueError(f"{what} which need coupling. Use DM2LClassifier.")
+            what = "ExtremeDM2LClassifier does not support max_error_rate and return_summary."
+            raise ValueError(f"{what} Use DM2LClassifier.")
         if not sp.issparse(Y):
             dense = copy(self)  # read and return arrays like the other estimators
             dense._dense, dense.missing_as = True, None

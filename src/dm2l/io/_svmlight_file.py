@@ -121,7 +121,7 @@ class SvmlightRows(io.RawIOBase):
                 read, found = load_svmlight_file(self, multilabel=True, zero_based=True)
         except DataFileError as error:
             place = error.place or f"line {self._line}"
-            raise DataFileError(self._path, error.reason, place=place) from error
+            raise DataFileError(self._path, error.reason, place=place, hint=error.hint) from error
         blank = np.array(self._blank, dtype=bool)
         lengths = np.zeros(len(blank), dtype=np.int64)
         lengths[~blank] = np.diff(read.indptr)

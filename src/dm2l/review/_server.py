@@ -313,10 +313,7 @@ class _Handler(Handler):
 
     def post(self, name: str) -> Reply | None:
         if self.headers.get_all("Origin", []) != [f"http://{self.headers['Host']}"]:
-            raise AccessError(
-                403,
-                "The request came from another page. Open the printed address.",
-            )
+            raise AccessError(403, "Another page sent the request. Open the printed address.")
         body, session, output = self.body(), self.server.session, self.server.output
         if name in ("answer", "suppose"):
             fields = ("row", "answers", *(["queue"] if name == "answer" else []))

@@ -252,7 +252,7 @@ def test_unsuitable_scores_are_refused(case):
     with pytest.raises(ValueError, match="scale must be"):
         ScoreClassifier("odds").fit(eta, Y)
     frame = pd.DataFrame(Y, columns=list("abcd"))
-    with pytest.raises(ValueError, match=r"'d' is first, but the first label is 'a'"):
+    with pytest.raises(ValueError, match=r"'d' is the first column of X, but 'a' is"):
         ScoreClassifier().fit(pd.DataFrame(eta, columns=list("dabc")), frame)
 
 
@@ -266,7 +266,7 @@ def forest_scores(case_seed, held_out):
 
 def test_in_sample_scores_are_reported_and_out_of_fold_scores_are_not():
     S, Y = forest_scores(0, held_out=False)
-    with pytest.warns(UserWarning, match="look in-sample: they are much more certain"):
+    with pytest.warns(UserWarning, match="in-sample, because they are much more certain"):
         ScoreClassifier(coupling=None).fit(S, Y)
     S, Y = forest_scores(0, held_out=True)
     with warnings.catch_warnings():

@@ -112,7 +112,7 @@ def test_a_review_asks_and_fits_again_with_scores(folder, tmp_path):
 def test_in_sample_scores_are_reported(folder, tmp_path):
     given = ("--scores", folder / "flat.csv", "-o", tmp_path / "m.dm2l")
     shown = run("fit", folder / "bare.csv", "--labels", "tox_*", *given).stderr
-    assert shown.count("warning: The scores look in-sample") == 1
+    assert shown.count("warning: The scores in X seem to be in-sample") == 1
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def test_a_relation_with_an_impossible_count_of_labels_is_refused(write):
 
 def test_another_encoding_is_named_not_guessed(write):
     path = write(DENSE.replace("wind", "föhn"), encoding="latin-1")
-    with pytest.raises(ValueError, match=r"not encoded in utf-8: byte 0xf6 .*encoding latin-1"):
+    with pytest.raises(ValueError, match=r"byte 0xf6 at .* not valid utf-8.*encoding latin-1"):
         read_arff(path, labels=2)
     assert read_arff(path, labels=2, encoding="latin-1").target_names == ["rain", "föhn"]
 

@@ -126,7 +126,9 @@ def test_a_matlab_file_that_ends_early_is_refused_by_name(tmp_path, options, spa
 def test_what_is_no_matlab_file_is_refused_by_name(tmp_path):
     path = tmp_path / "part.mat"
     path.write_text("hello")
-    with pytest.raises(ValueError, match=r"part\.mat: not a MATLAB file, or the file is damaged"):
+    with pytest.raises(
+        ValueError, match=r"part\.mat: this is not a MATLAB file, or the file is damaged"
+    ):
         read_mat(path)
     with pytest.raises(FileNotFoundError):
         read_mat(tmp_path / "none.mat")

@@ -170,11 +170,11 @@ def test_packed_tables_are_read_inspected_and_completed(tmp_path, suffix):
     ("name", "content", "message"),
     [
         ("t.npz", b"PK\3\4hello", "not an npz archive, or the file is damaged"),
-        ("t.svm", b"1 1:1 99999999999:1\n", "line 1: not an svmlight file"),
+        ("t.svm", b"1 1:1 99999999999:1\n", "line 1: this is not an svmlight file"),
         ("t.mat", b"hello", "not a MATLAB file"),
         ("t.parquet", b"PAR1", "not a Parquet file"),
         ("t.csv", b'x,y\n1,"0\n', "not a table"),
-        ("t.csv", b"\xff\xfex,y\n1,0\n", "not encoded in utf-8"),
+        ("t.csv", b"\xff\xfex,y\n1,0\n", "is not valid utf-8"),
     ],
 )
 def test_the_command_line_says_in_one_line_what_is_wrong_with_a_file(

@@ -772,7 +772,7 @@ IMPOSSIBLE = {
     "precomputed": {"kernel": "precomputed"},
     "published": {"solver": "published"},
     "need all rows": {"calibration": "sigmoid"},
-    "calibration, chosen thresholds": {"threshold": "f1"},
+    "calibration, threshold rules": {"threshold": "f1"},
 }
 
 
