@@ -37,8 +37,8 @@ ABSENT = (
 class MorganFingerprints(TransformerMixin, BaseEstimator):
     """Morgan fingerprints of molecules given as SMILES, for ``kernel="tanimoto"``.
 
-    A bit is 1 if the molecule contains a certain neighbourhood of an atom, which extends up to
-    ``radius`` bonds. ``radius=2`` corresponds to ECFP4.
+    A bit is 1 if an atom of the molecule has a certain neighbourhood of up to ``radius`` bonds.
+    ``radius=2`` corresponds to ECFP4.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     n_bits : int, default=2048
         Number of columns to which neighbourhoods are hashed.
     counts : bool, default=False
-        Whether to add columns of 0 and 1 for frequent counts of 2, 3 and so on, so that the
-        Tanimoto similarity of rows is the min-max similarity of their counts.
+        Whether to add columns of 0 and 1 for neighbourhoods that often occur 2, 3 or more times.
+        The Tanimoto similarity of rows is then the min-max similarity of their counts.
     salts : bool, default=True
         Whether to include salts and solvents. False keeps only the largest fragment.
 
@@ -124,10 +124,10 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class MoleculeDescriptors(TransformerMixin, BaseEstimator):
-    """RDKit's 2-D descriptors of the largest fragment, such as mass, charges and log P.
+    """RDKit's 2-D descriptors of each molecule's largest fragment, such as mass and log P.
 
-    Because some values are very large, ``x`` becomes ``sign(x) log(1 + |x|)``. Values that RDKit
-    cannot compute are NaN.
+    Because some values are very large, each value ``x`` becomes ``sign(x) log(1 + |x|)``. Values
+    that RDKit cannot compute are NaN.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
     """Return the number of each molecule's compound, as groups for cross-validation.
 
     Molecules are the same compound if their largest fragments have equal SMILES. This is true for
-    salts, but not for tautomers. Numbers are as in :func:`scaffold_groups`.
+    salts, but not for tautomers. Compounds are numbered like scaffolds (:func:`scaffold_groups`).
 
     Examples
     --------
@@ -223,7 +223,7 @@ def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
 
 
 def _numbered(smiles: ArrayLike, name: Callable[[Any], str]) -> NDArray[np.intp]:
-    """Number rows by their ``name``; equal names share a number, and blank rows have their own."""
+    """Number rows by ``name``; rows with equal names share a number, and blank rows do not."""
     with _rdkit() as parse:
         molecules = (parse(text) if text else None for text in _texts(smiles))
         names = (row if m is None else name(m) for row, m in enumerate(molecules))

@@ -35,7 +35,7 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
     ----------
     model : estimator or Pipeline
         A fitted linear or kernel model of dm2l, a :class:`dm2l.ScoreClassifier`, or a pipeline of
-        StandardScaler or MaxAbsScaler and such a model.
+        StandardScaler or MaxAbsScaler and one of these models.
     max_bytes : int, default=2**28
         Maximum size of the graph, at most ``2**31``. Graphs of exact kernels contain the training
         rows.
@@ -192,7 +192,7 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
 
 
 def _log_odds(graph: _Graph, X: str, model: Any) -> str:
-    """Add nodes for the log-odds of a ScoreClassifier; NaN gives the log-odds of the base rate."""
+    """Add nodes for the log-odds of a ScoreClassifier, with the base rate for missing scores."""
     learnt, stack, c = model._learnable, model.stack_, len(model._learnable)
     places = np.arange(c) if model.columns is None else np.asarray(model.columns)
     S = graph("Gather", X, places.astype(np.int64), axis=1)

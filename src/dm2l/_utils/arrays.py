@@ -92,7 +92,7 @@ def scale_rows(X: Any, factors: NDArray[np.float64]) -> Any:
 
 
 def take_rows(array: Any, rows: Index) -> Any:
-    """Return some rows of an array, sparse matrix or data frame."""
+    """Return the given rows of an array, sparse matrix or data frame."""
     if type(array) is np.ndarray:
         return array[rows, ...]
     if is_non_numpy(array):
@@ -101,7 +101,7 @@ def take_rows(array: Any, rows: Index) -> Any:
 
 
 def take_columns(array: Any, columns: Index) -> Any:
-    """Return some columns of an array, sparse matrix or data frame."""
+    """Return the given columns of an array, sparse matrix or data frame."""
     if is_non_numpy(array):
         return array_namespace(array).take(array, asarray_like(columns, array), axis=1)
     return _safe_indexing(array, columns, axis=1)
@@ -250,7 +250,7 @@ def invert_triangular(L: Any) -> Any:
 
 
 def factorize(values: Iterable[Hashable]) -> NDArray[np.intp]:
-    """Number groups of equal values from 0 in the order of their first values."""
+    """Return an integer code for each value, numbered from 0 in the order of first occurrence."""
     known: dict[Hashable, int] = {}
     return np.fromiter((known.setdefault(value, len(known)) for value in values), dtype=np.intp)
 
@@ -327,7 +327,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextManager[Any]:
-    """Return a context that limits BLAS to one thread if ``size`` multiplications are few."""
+    """Return a context with one BLAS thread for fewer than ``worth`` multiplications."""
     return one_blas_thread() if size < worth else nullcontext()
 
 

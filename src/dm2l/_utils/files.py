@@ -144,7 +144,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(unfinished: Path) -> None:
-    """Remove temporary files for ``path`` that killed processes have left behind."""
+    """Remove temporary files of killed processes, for the same target as ``unfinished``."""
     if os.name != "posix":  # on Windows, os.kill would interrupt the process
         return
     ending = unfinished.name.partition(".part.")[2]
@@ -209,7 +209,7 @@ def suffix_of(path: AnyPath) -> str:
 
 
 class _Counted(io.RawIOBase):
-    """Stream of decompressed bytes; raises an error if they exceed the limit."""
+    """Stream of decompressed bytes that raises an error above a maximum number of bytes."""
 
     def __init__(self, file: IO[bytes], path: Path, suffix: str, most: float) -> None:
         self._file, self._path, self._suffix, self._left = file, path, suffix, most

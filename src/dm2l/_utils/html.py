@@ -1,4 +1,4 @@
-"""Results as HTML for notebooks: tables with bars; names are escaped."""
+"""HTML tables, lists and bars that show results in notebooks, with escaped names."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -22,7 +22,7 @@ _CELL = "padding:2px 8px;text-align:{};vertical-align:middle"
 
 
 class Bar(NamedTuple):
-    """Make a stacked bar with a tooltip, from shares of the cell width and their colours."""
+    """Stacked bar with a tooltip, drawn from shares of the cell width and their colours."""
 
     parts: tuple[tuple[float, str], ...]
     words: str

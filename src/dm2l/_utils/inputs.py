@@ -223,7 +223,7 @@ def check_counts(**values: Any) -> None:
 
 
 def block_rows(rows: Any, n_features: int) -> int:
-    """Return the number of rows per block: ``rows``, or rows with :data:`NUMBERS` values."""
+    """Return the number of rows per block; by default, a block has :data:`NUMBERS` values."""
     if rows is None:
         return max(1000, NUMBERS // max(1, n_features))
     check_counts(rows=rows)

@@ -161,8 +161,8 @@ class LSMLClassifier(CorrelationBaseline):
               \qquad L = \mathrm{diag}(C1) - C
 
     The model fits sparse weights to the completed labels ``YC``, where ``C`` is a sparse matrix of
-    label correlations. Accelerated proximal gradient starts from the ridge solution. The defaults
-    come from the authors. Because there are few steps, the ridge penalty ``rho`` of the start also
+    label correlations. Accelerated proximal gradient starts from the ridge solution. The authors
+    use the default values. Because there are few steps, the ridge penalty ``rho`` of the start also
     regularizes the result.
 
     Parameters
@@ -174,9 +174,9 @@ class LSMLClassifier(CorrelationBaseline):
     lambda4 : float, default=1e-5
         Penalty of differences between the weights of correlated labels.
     rho : float or "scale", default="scale"
-        Ridge penalty of the starting point; "scale" as in :class:`dm2l.DM2LClassifier`.
+        Ridge penalty of the starting point. "scale" is explained in :class:`dm2l.DM2LClassifier`.
     missing : {"negative", "neutral"}, default="negative"
-        Target of a missing label: 0 with targets 0/1, as in the original, or 0 with targets -1/+1.
+        Missing labels have the target 0, with targets 0/1 ("negative", as in the paper) or -1/+1.
     max_iter : int, default=30
         Maximum number of iterations.
     tol : float, default=0.01
@@ -187,7 +187,7 @@ class LSMLClassifier(CorrelationBaseline):
     Attributes
     ----------
     correlations_ : ndarray of shape (n_labels, n_labels)
-        The matrix ``C``; zero for labels that could not be learned.
+        The matrix ``C``, with zeros for labels that could not be learned.
     coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
         As in :class:`dm2l.DM2LClassifier`.
 
@@ -273,14 +273,14 @@ class Correlations:
         return value + 0.5 * float(np.trace(self.unexplained)), product + self.unexplained
 
     def start(self) -> Array:
-        """Return the minimum without nuclear norm, ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
+        """Return the minimizer without nuclear norm, ``lambda1 (Y'(M + lambda1 I)Y)^{-1} Y'Y``."""
         right = self.lambda1 * self.gram
         return np.asarray(scipy.linalg.lstsq(self._curvature, right, cond=1e-12)[0])
 
     def solve(
         self, *, tol: float, max_iter: int, report: Callable[[int, float], None]
     ) -> tuple[Array, list[float], bool]:
-        """Minimize by accelerated proximal gradient; restart if the objective would rise."""
+        """Minimize the objective by accelerated proximal gradient, restarted if it would rise."""
         # With a subgradient G at S, the objective exceeds its minimum at S* by at most
         # ||G|| ||S - S*||. This distance is bounded by the larger norm of S and of the start, which
         # no nuclear norm has shrunk. Iterations stop when the bound is at most tol x objective.
@@ -317,7 +317,7 @@ class MLLRCClassifier(CorrelationBaseline):
     .. math:: \min_{W,b,S} \tfrac12 \|XW + 1b' - YS\|_F^2 + \tfrac{\lambda_1}{2} \|YS - Y\|_F^2
               + \tfrac{\lambda_2}{2} \|W\|_F^2 + \lambda_3 \|S\|_*
 
-    The classifier learns the completed labels ``YS``. The problem is jointly convex: a ridge
+    The model is fitted to the completed labels ``YS``. The problem is jointly convex. A ridge
     solution eliminates the weights, and accelerated proximal gradient finds ``S``. Neither the code
     nor the full text of the paper is public. The roles of the parameters, factors of one half and
     the coding of negatives are therefore uncertain; see :doc:`/guide/baselines`.
@@ -327,11 +327,11 @@ class MLLRCClassifier(CorrelationBaseline):
     lambda1 : float, default=1
         Penalty of the difference between ``YS`` and ``Y``.
     lambda2 : float or "scale", default="scale"
-        Ridge penalty; "scale" as in :class:`dm2l.DM2LClassifier`.
+        Ridge penalty. "scale" is explained in :class:`dm2l.DM2LClassifier`.
     lambda3 : float, default=1
         Weight of the nuclear norm, on the scale of the squared singular values of ``Y``.
     missing : {"negative", "neutral"}, default="negative"
-        Target of a missing label: 0 with targets 0/1, or 0 with targets -1/+1.
+        Missing labels have the target 0, with targets 0/1 ("negative") or -1/+1 ("neutral").
     max_iter : int, default=1000
         Maximum number of proximal steps.
     tol : float, default=1e-5
@@ -342,7 +342,7 @@ class MLLRCClassifier(CorrelationBaseline):
     Attributes
     ----------
     correlations_ : ndarray of shape (n_labels, n_labels)
-        The matrix ``S``; zero for labels that could not be learned.
+        The matrix ``S``, with zeros for labels that could not be learned.
     coef_, intercept_, objective_, objective_history_, n_iter_, classes_, label_names_, thresholds_
         As in :class:`dm2l.DM2LClassifier`.
 

@@ -105,7 +105,7 @@ class Glocal:
         return np.asarray(total)
 
     def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Minimize over ``U``: exactly without correlations, else by conjugate gradients."""
+        """Minimize over ``U``, exactly without correlations, otherwise by conjugate gradients."""
         middles = self._middles(W, Z)
         blocks = weighted_grams(V, self.observed[:, :1] if self._complete else self.observed)
         blocks += self.lam4 * np.eye(V.shape[1])
@@ -132,7 +132,7 @@ class Glocal:
         return found
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Minimize over ``W``: by ridge on ``V`` without correlations, else conjugate gradients."""
+        """Minimize over ``W``, by ridge without correlations, otherwise by conjugate gradients."""
         sides = self._sides(U, Z)
         N = self.lam * np.eye(U.shape[1])
         for side, metric in zip(sides, self.metrics, strict=False):
@@ -189,9 +189,9 @@ class GLOCALClassifier(IterativeBaseline):
     The product of latent labels ``V`` and label factors ``U`` approximates the observed labels. A
     linear model predicts ``V``, so that scores are ``X W U'``. The groups of rows ``X_m`` are found
     by k-means. ``Z_m Z_m'`` is the Laplacian of the label correlations in a group; the rows of
-    ``Z_m`` have length one. With ``o`` observed entries, parameters are scaled for the formula:
-    ``lambda_`` and ``lambda3`` by ``o / (kn)``, ``lambda1`` by ``o g^2 / n^2``, ``lambda2`` by
-    ``o / n^2``, ``lambda4`` by ``o / (kc)`` and ``lambda5`` by ``o / (kd)``.
+    ``Z_m`` have length one. In the formula, parameters are multiplied by factors with the number
+    ``o`` of observed entries: ``lambda_`` and ``lambda3`` by ``o / (kn)``, ``lambda1`` by ``o g^2 /
+    n^2``, ``lambda2`` by ``o / n^2``, ``lambda4`` by ``o / (kc)`` and ``lambda5`` by ``o / (kd)``.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class GLOCALClassifier(IterativeBaseline):
     _blocks: ClassVar[type[Glocal]] = Glocal
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether ``fit`` was called; scikit-learn would see ``lambda_`` as fitted."""
+        """Return whether ``fit`` was called; ``lambda_`` is not a fitted attribute."""
         return getattr(self, "coef_", None) is not None
 
     def _check_parameters(self) -> None:

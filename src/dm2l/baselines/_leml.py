@@ -18,7 +18,7 @@ MOST_PRODUCTS = 20  # maximum number of products with the Hessian in a Newton st
 
 
 class Loss(NamedTuple):
-    """Loss of each entry for scores ``F`` and targets ``Y``, with two derivatives by ``F``."""
+    """Loss of each entry for scores ``F`` and targets ``Y``, and two derivatives in ``F``."""
 
     value: Callable[[Array, Array], Array]
     slope: Callable[[Array, Array], Array]
@@ -43,7 +43,7 @@ LOSSES = {
 
 
 class InputFactor:
-    """``1/2 ||W||^2 + C sum_Omega loss(X W H' + b)`` as a function of ``W``."""
+    """Objective ``1/2 ||W||^2 + C sum_Omega loss(X W H' + b)`` as a function of ``W``."""
 
     def __init__(
         self, inputs: Inputs, targets: ImputedTargets, loss: Loss, C: float, H: Array, b: Array
@@ -70,7 +70,7 @@ class InputFactor:
 
 
 def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter: int) -> Array:
-    """Take Newton steps until the norm of the gradient has fallen to ``tol`` times its start."""
+    """Take Newton steps until the gradient's norm is at most ``tol`` times its initial value."""
     # This is the variant of LIBLINEAR (Lin, Weng and Keerthi 2008). As LEML stops it early, results
     # depend on its loose inner tolerance (a tenth of the gradient) and on its trust region, which
     # differ in scipy's trust-ncg. Rejected steps count as iterations.
@@ -110,7 +110,7 @@ def _new_radius(radius: float, length: float, gain: float, predicted: float, slo
 
 
 def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> tuple[Array, Array]:
-    """Solve ``H s = -g`` in the radius by conjugate gradients; return the step and the residual."""
+    """Solve ``H s = -g`` by conjugate gradients within the radius; return ``s`` and residual."""
     step = np.zeros_like(gradient)
     residual = -gradient
     direction = residual.copy()
@@ -138,7 +138,7 @@ def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> 
 
 
 class LabelFactor:
-    """``1/2 ||H||^2 + C sum_Omega loss(Z H' + b)`` for ``H`` and an intercept ``b``."""
+    """Objective ``1/2 ||H||^2 + C sum_Omega loss(Z H' + b)`` of ``H`` and intercepts ``b``."""
 
     def __init__(self, Z: Array, targets: Any, loss: Loss, C: float, intercept: bool) -> None:
         self.Z = np.column_stack([Z, np.ones(len(Z))]) if intercept else Z
@@ -219,12 +219,12 @@ class LEMLClassifier(IterativeBaseline):
     alpha : float, default=30
         Regularization, called ``lambda`` in the paper. It affects results much more than ``rank``.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
-        ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``, with ``y`` in -1/+1.
+        Loss of score ``f``: ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``.
     missing : {"ignore", "neutral", "negative"}, default="ignore"
-        Target of a missing label: none, 0 with targets -1/+1, or 0 with targets 0/1. The last two
-        require the squared loss.
+        Missing labels have no target, the target 0 with targets -1/+1, or the target 0 with targets
+        0/1. "neutral" and "negative" require the squared loss.
     fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalized. The original has no intercept.
+        Whether scores have an intercept, which is not penalized. The original LEML has none.
     max_iter : int, default=10
         Number of alternations.
     tol : float, default=0.1

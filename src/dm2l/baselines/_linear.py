@@ -181,19 +181,19 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
     .. math:: \min_{W,b} \tfrac12 \|R_\Omega(XW + 1b') - \tilde Y\|_F^2
               + \tfrac{\alpha}{2} \|W\|_F^2
 
-    Labels observed on the same rows share one matrix factorization.
+    Labels that are observed on the same rows share one matrix factorization.
 
     Parameters
     ----------
     alpha : float or "scale", default="scale"
-        Ridge penalty; 0 gives the least-squares solution of minimum norm, "scale" is explained in
+        Ridge penalty. 0 gives the least-squares solution of minimum norm. "scale" is explained in
         :class:`dm2l.DM2LClassifier`.
     fit_intercept : bool, default=True
         Whether scores have an intercept, which is not penalized.
     solver : {"auto", "direct", "cg", "dual"}, default="auto"
         "direct" factorizes a matrix. "cg" uses conjugate gradients up to a relative gradient of
-        1e-10. "auto" is the cheaper of "direct" and "cg". "dual" is for a sparse ``X`` with many
-        columns, such as words: it solves for one unknown per row up to a relative residual of 1e-3.
+        1e-10. "auto" selects the faster one of "direct" and "cg". "dual" is for a sparse ``X`` with
+        many columns. It solves for one unknown per row and label up to a relative residual of 1e-3.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as, class_prior
         As in :class:`dm2l.DM2LClassifier`.
 

@@ -48,7 +48,7 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command; None if no command has that name."""
+        """Load and return a command, or return None if no command has this name."""
         path = f"dm2l.cli.{_MODULES.get(cmd_name, '_ask')}:{cmd_name}_command"
         return resolve_name(path) if cmd_name in COMMANDS else None
 

@@ -1,4 +1,4 @@
-"""The command ``demo``, which imputes attributes of digit images that are mostly hidden."""
+"""The command ``demo``, which imputes hidden attributes of digit images."""
 
 import time
 from typing import Any

@@ -85,7 +85,7 @@ def port_option(default: int) -> Command:
 
 
 def effort_option(default: str) -> Command:
-    """Make the option ``--effort`` of a command that fits."""
+    """Make the option ``--effort`` of a command that fits a model."""
     return click.option(
         "--effort",
         type=click.Choice(["quick", "normal", "best"]),
@@ -423,7 +423,7 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def command_line(command: str, *more: object) -> str:
-    """Another command with the model, the table and the reading options of this one."""
+    """Return another command line with the model, table and reading options of this command."""
     same = "model_path path scores row_id missing separator decimal encoding rules max_error_rate"
     context, words = click.get_current_context(), ["dm2l", command]
     for option in context.command.params:
@@ -479,7 +479,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 
 def fitted(line: str, stream: Any) -> list[str]:
-    """The lines of a text without control characters; they fit if the stream is a terminal."""
+    """Return a text as lines without control characters, wrapped if the stream is a terminal."""
     width = shutil.get_terminal_size().columns
     return wrapped(printable(line), width) if stream.isatty() else [printable(line)]
 

@@ -82,7 +82,7 @@ class TrainingRows:
         return np.isin(row_digests(X, rounded=True), self.digests)
 
     def hold_out(self, X: Any, T: NDArray[Any], F: Floats) -> Floats:
-        """Replace scores ``F`` by held-out scores where an entry has its label from training."""
+        """Replace scores ``F`` by held-out scores at entries with the same label as in training."""
         if not len(self.scores):
             return F
         digests = row_digests(X, rounded=True)
@@ -98,7 +98,7 @@ class TrainingRows:
 def overfits(
     X: Any, T: Signs, scores: Floats, own_scores: Callable[[Any], Any], order: Index | None = None
 ) -> tuple[Signs, Floats, Floats] | None:
-    """Return signs, held-out scores and model scores of a sample that is overfitted, or None."""
+    """Return signs, held-out and model scores of sampled rows if the model overfits, or None."""
     scored = (T != 0) & np.isfinite(scores)
     few = np.arange(len(T)) if order is None else order
     few = few[scored[few].any(axis=1)][:FEW]
@@ -186,7 +186,7 @@ def check_rules(rules: Any) -> None:
 
 
 class _Fitted:
-    """A field that may be set to a function; its first use calls the function for the value."""
+    """A field that may be set to a function, whose result replaces it at the first use."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.place = f"_{name}"
@@ -232,7 +232,7 @@ class LabelCompleter:
         rules: LabelRules | None = None,
         calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
     ) -> Self:
-        """Fit to held-out ``scores`` of known entries; if None, label correlation is not used."""
+        """Fit the completer to held-out ``scores``; if they are None, there is no correlation."""
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -311,7 +311,7 @@ class LabelCompleter:
         max_error_rate: Any = None,
         open_: Mask | bool = True,
     ) -> Imputation:
-        """Impute from features and known labels, or only from features where not ``open_``."""
+        """Impute labels from features and known labels; where ``open_`` is false, from features."""
         logic: Any = None if self.rules is None else self.rules._logic
         closed, against = (T, np.zeros(len(T), bool)) if logic is None else logic.propagate(T)
         missing, implied = (closed == 0) & open_, (closed != 0) & (T == 0)
@@ -347,7 +347,7 @@ class LabelCompleter:
     def _impute(
         self, X: Any, T: Signs, open_: Mask, scores: Floats, probabilities: Any, bounded: bool
     ) -> Imputation:
-        """Impute without rules, and only from features where not ``open_``."""
+        """Impute labels without rules; where ``open_`` is false, only from features."""
         learnt, correlation = self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and not bounded):
             p = self.probabilities(scores) if probabilities is None else probabilities
@@ -419,18 +419,18 @@ class CompletionMixin:
             Whether to fill in decisions, probabilities or scores. Observed entries are 0/1 with
             "predict_proba", and -1/+1 with "decision_function".
         max_error_rate : float or (float, float), default=None
-            Fill as many missing labels as possible while the expected error rate is at most this
-            value among labels filled with yes, and among labels filled with no; a pair sets two
-            rates. Labels with many known entries have their own bounds; other labels share one.
-            Requires ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
+            Maximum of the expected error rate among labels filled with yes, and among labels filled
+            with no; a pair sets two rates. As many labels as possible are filled. Labels with at
+            least 500 predictions have their own bounds, and others share a bound. Requires
+            ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
             Whether to also return the numbers of labels that were filled.
 
         Returns
         -------
         filled : ndarray or DataFrame
-            Array or data frame like ``y``. If ``y`` has no negatives, it has the coding of the
-            training labels.
+            Array or data frame like ``y``. If ``y`` has no negatives, the result has the coding of
+            the training labels.
         summary : CompletionSummary
             Numbers of filled and of still missing labels. Returned only with ``return_summary``.
         """
@@ -480,8 +480,8 @@ class CompletionMixin:
     def find_label_errors(self: Any, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
         """Find observed labels that contradict the features and the other labels of their row.
 
-        Training rows (with ``coupling=None``, all rows) are scored by models of ``cv`` folds,
-        because the model itself was fitted to their errors. With ``missing_as="unlabelled"`` the
+        Training rows are scored by models of ``cv`` folds, because the model itself was fitted to
+        the errors. With ``coupling=None``, all rows are. With ``missing_as="unlabelled"``, the
         result contains unlabelled entries that are probably positive.
 
         Parameters

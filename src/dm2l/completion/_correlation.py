@@ -75,7 +75,7 @@ class LabelCorrelation:
         free: Mask | None = None,  # entries for estimating error rates, without implied entries
         overfit: tuple[Signs, Floats, Floats] | None = None,  # see overfits
     ) -> Self:
-        """Fit to signs and held-out scores (NaN: none); rows are sampled in the given ``order``."""
+        """Fit label correlation to signs and held-out scores; ``order`` is used to sample rows."""
         scored = np.isfinite(F)
         T, F = np.where(scored, T, 0), np.where(scored, F, 0.0)
         kept = (T != 0).any(axis=1)
@@ -122,7 +122,7 @@ class LabelCorrelation:
         return mean, np.where(apart, expit(self.combiner.alone(T, F)), p) if apart.any() else p
 
     def for_training_rows(self, T: Signs, F: Floats, own: Floats) -> Self:
-        """Return a copy with ``added`` estimated from held-out ``F`` and model scores ``own``."""
+        """Return a copy with ``added`` estimated from held-out scores ``F`` and scores ``own``."""
         # The model was fitted to these rows and to more rows than the models of the folds. At
         # missing entries, its scores therefore contain part of the shift by known labels. This
         # part is the slope of score differences on shifts, and needs no labels.
@@ -452,7 +452,7 @@ def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
 def _asked_again(
     correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Return, per row, the error at a revealed entry, and expected and observed gains."""
+    """Return for each row the error at a revealed entry, and its expected and observed gain."""
     others = T != 0
     one = np.arange(len(T)), np.argmax(np.where(others, rng.random(T.shape), -1.0), axis=1)
     others[one] = False

@@ -71,7 +71,7 @@ class DenseCovariance:
         return missing, np.where(here, (e + missing) @ P, 0.0)
 
     def expected(self, E: Floats, known: Mask, plan: list[Batch]) -> tuple[Floats, float]:
-        """Return gradient and value of the log-likelihood of known entries, summed by batch."""
+        """Return gradient and value of the log-likelihood of known entries, summed over batches."""
         # The gradient is twice the derivative with respect to S: the sum of A e e' A - A, with the
         # inverses A of known blocks.
         by_known, by_missing, outer = (np.zeros_like(self.S) for _ in range(3))
@@ -102,7 +102,7 @@ class DenseCovariance:
 
 @dataclass(frozen=True)
 class FactorCovariance:
-    """Low-rank plus diagonal covariance ``L L' + diag(psi)``; a row costs |O| r^2 + r^3."""
+    """Covariance ``L L' + diag(psi)`` of low rank ``r``; a row takes |O| r^2 + r^3 operations."""
 
     L: Floats
     psi: Floats
@@ -183,7 +183,7 @@ class Batch:
 
 
 def batches(known: Mask) -> Iterator[Batch]:
-    """Return batches that fit into memory, with blocks of known or missing labels (the fewer)."""
+    """Return batches of rows that fit into memory, with blocks of known or of missing labels."""
     n, c = known.shape
     packed: Any = np.ascontiguousarray(np.packbits(known, axis=1))
     if c <= 64:  # numbers are sorted faster than bytes
@@ -227,7 +227,7 @@ def row_blocks(n_rows: int, bytes_a_row: float) -> Iterator[slice]:
 
 
 def quick_covariance(T: Signs, F: Floats) -> LabelCovariance:
-    """Estimate the covariance of residuals between signs and scores, in limited time."""
+    """Estimate the residual covariance of labels from signs and scores, in limited time."""
     n, c = T.shape
     E, known = residuals(T, F)
     if c > MAX_DENSE:  # factors are fitted to a sample of the rows
@@ -256,7 +256,7 @@ def _variances(E: Floats, known: Mask) -> Floats:
 
 
 def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats:
-    """Return a positive definite covariance from pairwise moments, shrunk by their noise."""
+    """Return a positive definite covariance from pairwise moments, shrunk against noise."""
     known, squares = mask.astype(np.float64), E * E
     times = np.maximum(known.T @ known, 1.0)
     S = (E.T @ E) / times
@@ -276,7 +276,7 @@ def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats
 def em_dense(
     E: Floats, mask: Mask, start: DenseCovariance, *, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[DenseCovariance, list[float]]:
-    """Return a covariance by EM with an inverse Wishart prior, and the objective by iteration."""
+    """Return a covariance by EM with an inverse Wishart prior, and the objective's history."""
     # The completed residuals and the covariances of missing entries follow from the gradient.
     n, history = max(len(mask), 1), []
     nu, enough = PRIOR * n, tol * int(mask.sum())
@@ -296,7 +296,7 @@ def em_dense(
 def em_factor(
     E: Floats, mask: Mask, rank: int, *, ridge: float = RIDGE, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[FactorCovariance, list[float]]:
-    """Return low-rank factors by EM, and the objective by iteration."""
+    """Return low-rank factors by EM, and the history of the objective."""
     n, c = E.shape
     known, d = mask.astype(np.float64), _variances(E, mask)
     seen, squares = np.sum(known, axis=0), np.sum(E * E, axis=0)

@@ -29,7 +29,7 @@ class Calibrator:
     def fit(
         self, scores: Floats, T: Signs, weights: Floats | None = None, *, flat: bool = True
     ) -> Self:
-        """Fit to held-out scores; with ``flat``, labels without a map get their observed rate."""
+        """Fit a map for each label; with ``flat``, labels without a map get their observed rate."""
         weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
         known = (T != 0) & np.isfinite(scores)
         curves = [
@@ -78,7 +78,7 @@ class Calibrator:
         return (logistic.coef_[0], logistic.intercept_) if logistic.coef_[0, 0] > 0 else None
 
     def predict(self, scores: NDArray[Any]) -> Floats:
-        """Return probabilities by the map, the observed rate, or :func:`plain_probability`."""
+        """Return probabilities from maps or observed rates, or by :func:`plain_probability`."""
         result = np.where(np.isnan(self.rates), plain_probability(scores), self.rates)
         if self.method == "sigmoid":
             labels = self.fitted_labels
@@ -133,7 +133,7 @@ CUTS = 200  # number of candidates for a threshold shared by all labels
 
 
 def best_thresholds(rule: str, scores: Floats, T: Signs, weights: Floats | None = None) -> Floats:
-    """Return the best thresholds by a decision rule; rules for rows share one threshold."""
+    """Return the best thresholds for a rule; rules for rows use one threshold for all labels."""
     if rule == "f1":
         return best_f1_thresholds(scores, T, weights)
     known = (T != 0) & np.isfinite(scores)
@@ -215,9 +215,9 @@ class ErrorRateBound:
 
     All known entries are predicted as if they were missing. The error rates of positive and of
     negative predictions are bounded separately. A label with at least 500 predictions of one sign
-    has a bound of its own; the other labels are pooled. Let n be the number of predictions of such
-    a group, and :math:`w_j` the number of wrong predictions that are at least as confident as the
-    prediction of the missing entry j. The p-value of entry j is
+    is a group of its own; the other labels are pooled in one group. Let n be the number of
+    predictions of a group, and :math:`w_j` the number of wrong predictions that are at least as
+    confident as the prediction of the missing entry j. The p-value of entry j is
 
     .. math:: p_j = \frac{1 + 1.1 w_j + \sqrt{w_j}}{n + 1},
 

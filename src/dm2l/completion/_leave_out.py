@@ -121,7 +121,7 @@ def leave_one_out_scores(
 def out_of_fold_scores(
     problem: Problem, factor: Preconditioner, T: Signs, V: Any, entries: EntryWeights
 ) -> Any:
-    """Return out-of-fold scores of known entries; missing entries keep their plain scores."""
+    """Return out-of-fold scores of known entries, and scores of the full model elsewhere."""
     # Folds do not start from the solution V, because it was also fitted to the held-out rows.
     features = problem.features
     W = factor.to_weights(V)

@@ -44,7 +44,7 @@ def content_hash(X: Any, Y: Any) -> str:
     The hash covers, in little-endian order: the text ``dm2l-content-1\n``; n, d and c as int64; X
     in CSR format with sorted columns and without stored zeros, as ``indptr`` (int64), ``indices``
     (int64) and ``data`` (float64, NaN as 0x7ff8000000000000); and Y row by row as int8, where 1 is
-    positive, 0 is negative and -1 is missing. In ``Y``, missing labels are NaN.
+    positive, 0 is negative and -1 is missing. In the argument ``Y``, missing labels are NaN.
 
     Examples
     --------
@@ -146,9 +146,9 @@ _READERS: dict[str, Any] = {".npz": read_npz, ".arff": read_arff, ".mat": read_m
 
 
 def load_dataset(name: str, *, verify: bool = False) -> Bunch:
-    """Load a benchmark data set by name from the folder in the variable ``DM2L_DATA``.
+    """Load a benchmark data set from the folder in the environment variable ``DM2L_DATA``.
 
-    The result has the keys of :func:`dm2l.io.read_npz`.
+    The result has the same keys as the result of :func:`dm2l.io.read_npz`.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
         The name of the file without its suffix, such as ``"Arts"``. The file is an ``.npz``
         archive, an ARFF file (with its ``.xml``) or a MATLAB file.
     verify : bool, default=False
-        If True, compare the content with the hash in the catalogue.
+        Whether to compare the content with the hash in the catalogue.
 
     Examples
     --------
@@ -230,14 +230,14 @@ def load_digit_attributes(*, return_X_y: bool = False) -> Any:
     """Load scikit-learn's digit images with labels such as "is 4", "even" and "prime".
 
     The 1797 images have 19 labels: the digit, attributes of the digit, and two labels that depend
-    on the writer ("heavy ink": mean grey value above the median; "leans right": positive mixed
-    central moment of the ink). A digit implies its attributes, but no attribute implies the digit.
-    DM2L represents such one-way co-occurrence by its local low-rank structure.
+    on the writer. "heavy ink" is a mean grey value above the median, and "leans right" is a
+    positive mixed central moment of the ink. A digit implies its attributes, but no attribute
+    implies the digit. DM2L represents such one-way co-occurrence by its local low-rank structure.
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
+        Whether to return ``(data, target)`` instead of a Bunch.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def make_missing_multilabel(
     features :math:`X = ZA + \sigma E` with Gaussian :math:`A, E`, where :math:`\sigma` is
     ``noise``. Label :math:`j` is positive for the rows with the largest :math:`(ZB)_j`, with
     Gaussian :math:`B`. Each label of the first half (specific labels) has 5 to 20 % positive rows,
-    each label of the second half (general labels) has 10 to 30 %. Specific labels imply general
+    and each label of the second half (general labels) has 10 to 30 %. Specific labels imply general
     labels, for example ``0 => 4`` with 8 labels.
 
     Parameters
@@ -315,7 +315,7 @@ def make_missing_multilabel(
     rho : float in [0, 1], default=0.7
         Share of label entries that stay observed.
     mask : {"uniform", "per_row", "per_label", "positives"}, default="uniform"
-        The function of :mod:`dm2l.simulate` that hides entries, such as ``simulate_uniform``.
+        Suffix of the :mod:`dm2l.simulate` function that hides entries, as in ``simulate_uniform``.
     noise : float, default=0.1
         Standard deviation of the noise in the features.
     random_state : int, RandomState instance or None, default=None

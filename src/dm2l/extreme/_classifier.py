@@ -60,14 +60,14 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     .. math:: \tfrac12 \sum_{ij} v_{ij} (F_{ij} - t_{ij})^2 + \tfrac{\alpha}{2} \|W\|_F^2
               + \lambda_d \Bigl(\sum_k \|F_k - t_0\|_* - \|F_C - t_0\|_*\Bigr).
 
-    It never creates an array of ``n_samples x n_labels``. ``B`` spans the directions in label space
-    that ridge regression predicts best (reduced-rank regression). Because ``B`` models label
+    A fit never creates an array of ``n_samples x n_labels``. ``B`` spans the directions in label
+    space that ridge regression predicts best (reduced-rank regression). Because ``B`` models label
     correlations, there is no parameter ``coupling``. See :doc:`/research/many-labels`.
 
     Parameters
     ----------
     lambda_d : float, default=0.1
-        Weight of the nuclear norms; 0 is reduced-rank ridge regression.
+        Weight of the nuclear norms. 0 gives reduced-rank ridge regression.
     alpha, max_iter, tol, missing_label
         As in :class:`dm2l.DM2LClassifier`.
     rank : int, default=100
@@ -75,16 +75,16 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     missing_as : {None, "missing", "negative", "unlabelled"}, default=None
         Meaning of an entry that a sparse ``Y`` does not store. "missing" means unknown
         (:math:`t_0 = 0`). "negative" means an observed negative (:math:`t_0 = -1`). "unlabelled"
-        means a negative or an overlooked positive; such an entry has the weight ``absent_weight``,
-        and a positive of label ``j`` has the weight ``1 / propensities[j]``. None also means
-        missing, but requires that ``Y`` stores negatives as -1.
+        means a negative or an overlooked positive. Unlabelled entries have the weight
+        ``absent_weight``, and positives of label ``j`` have the weight ``1 / propensities[j]``.
+        None also means missing, but requires that ``Y`` stores negatives as -1.
     absent_weight : float, default=1.0
         Weight of an unlabelled entry, above 0 and at most 1.
     propensities : array-like of shape (n_labels,), default=None
-        Probability that a positive is labelled, used with "unlabelled" only. If None, it is
-        estimated by :func:`dm2l.metrics.propensities`.
+        Probabilities that positives are labelled, for "unlabelled" only. The default is estimated
+        by :func:`dm2l.metrics.propensities`.
     min_rows : int, default=2
-        Minimum number of observed positives of a label that gets a local norm.
+        Minimum number of observed positives that a label needs for a local norm.
     discriminant, fit_intercept : bool, default=True
         Whether to use the global norm, and whether to use the unpenalized intercept ``b``.
     max_memory : float, default=2e9
@@ -94,7 +94,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     Attributes
     ----------
     label_vectors_ : ndarray of shape (n_labels, rank)
-        ``B``; zero for labels with at most one observed class.
+        ``B``, with zeros for labels with at most one observed class.
     coef_, intercept_ : ndarray of shape (rank, n_features) and (rank,)
         ``W'`` and ``b``. The coefficients of the labels are ``label_vectors_ @ coef_``.
     offset_ : ndarray of shape (n_labels,)
@@ -160,19 +160,19 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         sample_weight: Any = None,
         label_weight: Any = None,
     ) -> Self:
-        """Fit to labels with missing entries.
+        """Fit the model to labels with missing entries.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse ``X`` stays sparse.
+            Inputs. A sparse ``X`` stays sparse.
         y : sparse matrix of shape (n_samples, n_labels), or array-like
             The labels: a sparse matrix of ``+1`` and ``-1``, a sparse matrix of positives together
             with ``missing_as``, or an array as for other estimators.
         label_mask : array-like or sparse matrix of bool of the shape of ``y``, default=None
             True where the label may be used. A sparse mask stays sparse.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the rows; 2 counts a row twice. See :doc:`/guide/weights`.
+            Nonnegative weights of rows. A weight of 2 repeats the row. See :doc:`/guide/weights`.
         label_weight : None
             Not supported, because it would be a dense array of all entries.
         """
@@ -278,7 +278,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return scores
 
     def predict(self, X: Any) -> Any:
-        """Predict the labels with scores above 0; sparse if the training labels were sparse.
+        """Predict labels with scores above 0, as a sparse array if training labels were sparse.
 
         If most positives were unlabelled, few scores exceed 0. Use :meth:`predict_top_k` instead.
         """

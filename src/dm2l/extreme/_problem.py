@@ -1,4 +1,4 @@
-r"""The DM2L objective with a low-rank head; its cost does not grow with ``n_rows x n_labels``.
+r"""The DM2L objective with a low-rank head, computed without ``n_rows x n_labels`` operations.
 
 Scores are ``F = t_0 + G B'`` with ``G = Phi W + 1 b'`` of shape (n, r), ``B`` (c x r) with
 orthonormal columns, and ``t_0`` the target of an entry that is not stored. Therefore
