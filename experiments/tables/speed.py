@@ -27,7 +27,7 @@ def fit() -> str:
     lines += [
         "",
         f"A fit takes longer if `lambda_d` is large. With "
-        f"`lambda_d={hard['settings']['lambda_d']:g}` on {hard['data']} (153 labels), it takes "
+        f"`lambda_d={hard['settings']['lambda_d']:g}` on {hard['data']} (153 labels), a fit takes "
         f"{slow['over_ridge']:.0f} times as long as `Ridge`.",
     ]
     return "\n".join(lines)
