@@ -150,7 +150,7 @@ def test_a_ridge_is_searched_alike_whichever_others_are(monkeypatch, observed):
     )
 
     def searched(*ridges):
-        return splits(DM2LClassifierCV([0.0, 0.03, 0.3], ridges, [0.3], **options).fit(X, Y))
+        return splits(DM2LClassifierCV([0.0, 0.3], ridges, [0.3], **options).fit(X, Y))
 
     among = searched(1.0, 0.1, 3.0)
     alone = [searched(ridge) for ridge in (1.0, 0.1, 3.0)]
