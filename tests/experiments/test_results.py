@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm2l.datasets import catalogue
@@ -160,6 +160,7 @@ def test_methods_without_a_common_repetition_have_no_paired_mean(rows):
 numbers = st.floats(0, 1).map(lambda number: round(number, 1))
 
 
+@settings(max_examples=40)  # each makes a table of results
 @given(st.lists(numbers, min_size=2, max_size=6), st.sampled_from(["Rkl", "Ap"]))
 def test_ranks_count_the_better_and_share_ties(values, measure):
     rows = Rows()
