@@ -1,6 +1,6 @@
 """Write tables of digit images: digits.csv with missing labels, truth.csv with all labels.
 
-It also writes forms.csv, with two yes/no label columns and a label column with four values.
+The program also writes forms.csv, with two yes/no labels and a label column with four values.
 """
 
 import pandas as pd

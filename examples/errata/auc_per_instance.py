@@ -3,7 +3,7 @@
 python examples/errata/auc_per_instance.py [--check] [--published FILE] [--seeds 1 2 3]
 
 Without ties, Auc + Rkl is 1 if AUCs are averaged over rows, but not if they are averaged over
-labels. The script compares Auc + Rkl with 1 for every published pair of values. On Arts, it
+labels. The script compares Auc + Rkl with 1 for every published pair of values. On Arts, the script
 computes both means from the scores of the same model.
 """
 

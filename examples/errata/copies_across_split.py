@@ -3,9 +3,10 @@
 python examples/errata/copies_across_split.py [--check] [--published FILE] [--seeds 0]
 
 The script counts copies over random 60/40 splits of the old and the corrected edition. On the first
-split, it evaluates ridge and kernel ridge (sigma 2, 0.3 on the diagonal, no DM2L terms) on all test
-rows, on test rows with a copy in the training set, and on test rows without a copy. The kernel
-matrix of all 17,157 training rows needs 2.4 GB, and about a minute of one core for each edition.
+split, the script evaluates ridge and kernel ridge (sigma 2, 0.3 on the diagonal, no DM2L terms) on
+all test rows, on test rows with a copy in the training set, and on test rows without a copy. The
+kernel matrix of all 17,157 training rows needs 2.4 GB, and about a minute of one core for each
+edition.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 python examples/errata/early_stopping.py [--check] [--published FILE] [--seeds 1 2 3] [--rows N]
 
-The script uses Arts with complete labels. First, it continues the published descent with lambda_d
-1e-5 far beyond its 24 steps. Then it varies lambda_d at 24 steps. Finally, it replaces early
-stopping by a ridge penalty.
+The script uses Arts with complete labels. First, the published descent with lambda_d 1e-5 is
+continued far beyond its 24 steps. Then lambda_d is varied at 24 steps. Finally, a ridge penalty
+replaces early stopping.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 python examples/errata/full_svd_cost.py [--check] [--seeds 1] [--rows N]
 
 The script times the subgradient of an n x 26 matrix, computed with a full U, with thin factors, and
-from the 26 x 26 Gram matrix as in dm2l. Then it times a few steps of DM2L-l on Arts with full and
-with thin factors.
+from the 26 x 26 Gram matrix as in dm2l. Then the script times a few steps of DM2L-l on Arts with
+full and with thin factors.
 """
 
 from __future__ import annotations

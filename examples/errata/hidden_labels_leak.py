@@ -2,8 +2,8 @@
 
 python examples/errata/hidden_labels_leak.py [--check] [--seeds 1 2 3] [--rows N]
 
-The script keeps 30 % of the labels of Arts (per row). It fits DM2L-l with 24 steps and the
-subgradient of Algorithm 2, first with groups of observed positives, then with groups of all
+The script keeps 30 % of the labels of Arts (per row). Then the script fits DM2L-l with 24 steps and
+the subgradient of Algorithm 2, first with groups of observed positives, then with groups of all
 positives, including hidden ones.
 """
 

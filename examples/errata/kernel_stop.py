@@ -2,12 +2,12 @@
 
 python examples/errata/kernel_stop.py [--check] [--seeds 1 2 3 4 5] [--rows N]
 
-The script uses Arts with complete labels, sigma 1 and lambda_d 1e-4. First, it shows where
-`DM2LClassifier.published("rbf")` stops on each split. Then, on the first split, it runs conjugate
-gradients with restarts every 20 steps, but without the stopping rule. It lists the steps that lower
-J by less than 0.1 %, and the decrease in the two steps after each of these. Finally, it computes J
-for weights that reproduce the training labels, except those of rows with equal features. Only early
-stopping keeps the model from these weights.
+The script uses Arts with complete labels, sigma 1 and lambda_d 1e-4. The first part shows where
+`DM2LClassifier.published("rbf")` stops on each split. The second part runs conjugate gradients on
+the first split, with restarts every 20 steps, but without the stopping rule. It counts the steps
+that lower J by less than 0.1 %, and the short steps that are followed by a large decrease within
+two steps. The last part computes J for weights that reproduce the training labels, except the
+labels of rows with equal features. Without early stopping, the model would reach these weights.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 python examples/errata/masks_per_row.py [--check] [--published FILE] [--seeds 1 2 3] [--rows N]
 
-First, the script shows which share of the labels of Arts each kind of mask keeps. Then it fits
-models to the remaining labels. DM2L-l takes the steps of the released code, with lambda_d 1e-5. As
-in this code, a label without any observed positive is fitted to -1.
+First, the script shows which share of the labels of Arts each kind of mask keeps. Then the script
+fits models to the remaining labels. DM2L-l takes the steps of the released code, with lambda_d
+1e-5. As in this code, a label without any observed positive is fitted to -1.
 """
 
 from __future__ import annotations

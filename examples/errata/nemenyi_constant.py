@@ -86,7 +86,7 @@ def claims(found: Figures) -> dict[str, bool]:
         "ML-LRC has a better rank than DM2L-l in Cvg": ranks["Cvg"]["ML-LRC"]
         < ranks["Cvg"]["DM2L-l"],
         "DM2L-nl differs significantly from all other methods": nl > cd["printed"],
-        "the correct constant changes no pair with a DM2L model": not any(
+        "the correct constant changes no result for a pair with a DM2L model": not any(
             "DM2L" in "".join(c["pair"]) for c in found["changed"]
         ),
     }

@@ -1,8 +1,8 @@
 """The descent of the released code, with its deviations from the paper as options.
 
 This implementation is independent of dm2l and uses only singular value decompositions. With the
-subgradient of Algorithm 2, thin factors and groups of observed positives, it takes the same steps
-as ``DM2LClassifier.published()``.
+subgradient of Algorithm 2, thin factors and groups of observed positives, the descent takes the
+same steps as ``DM2LClassifier.published()``.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 python examples/errata/subgradient_product.py [--check] [--seeds 1 2 3] [--rows N]
 
-Algorithm 2 computes U1 V1'. The released product uses the first rows of V in place of V1'. A
-subgradient D at Z has <D, Z> = ||Z||_*, no singular value above one, and for every matrix A it
-holds that ||A||_* >= ||Z||_* + <D, A - Z>. The script checks these properties on a matrix. Then it
-fits DM2L-l to Arts with complete labels and 24 steps, with both products. It also uses the released
-product after the signs of random pairs of singular vectors are flipped, which gives an equally
-valid decomposition.
+Algorithm 2 computes the subgradient U1 V1'. The released product uses the first rows of V in place
+of V1'. A subgradient D at Z has <D, Z> = ||Z||_*, no singular value above one, and for every matrix
+A it holds that ||A||_* >= ||Z||_* + <D, A - Z>. The script checks these properties on a matrix.
+Then the script fits DM2L-l to Arts with complete labels and 24 steps, with both products. A further
+fit uses the released product after the signs of random pairs of singular vectors are flipped, which
+gives an equally valid decomposition.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ python examples/errata/ties_and_empty_rows.py [--check] [--published FILE] [--se
 
 If all features of a row are zero, a model without an intercept gives the same score to every label.
 If a tie counts as an error in Rkl and as one half in Auc, Auc + Rkl exceeds 1 by half the share of
-such rows. The script compares this share with the published values. Then it evaluates one model on
-Arts with different ways to break ties.
+such rows. The script compares this share with the published values. Then the script evaluates one
+model on Arts with different ways to break ties.
 """
 
 from __future__ import annotations

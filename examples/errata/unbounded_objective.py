@@ -4,8 +4,8 @@ python examples/errata/unbounded_objective.py [--check] [--seeds 0 1 2]
 
 In the first part, there are two rows and two labels, and no label of the second row is observed. If
 the scores of this row grow, the subtracted norm grows, too. The second part draws random labels,
-masks and scores, and counts how often the bracket (local norms minus global norm) is negative. This
-is done for all rows, and for covered rows, which have an observed positive. According to the paper,
+masks and scores, and counts how often the bracket (local norms minus global norm) is negative, for
+all rows and for covered rows. Covered rows have an observed positive. According to the paper,
 Theorem 1 keeps the bracket above zero. The last part fits the published kernel model to a small
 data set with rows that are not covered, with one and with nine rounds.
 """

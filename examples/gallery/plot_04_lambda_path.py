@@ -3,8 +3,8 @@ The path over lambda_d
 ======================
 
 ``lambda_d`` is the weight of the nuclear norms, and ``alpha`` is the ridge penalty.
-``DM2LClassifierCV`` searches both hyperparameters. Its fits share matrix decompositions and use
-warm starts.
+``DM2LClassifierCV`` searches both hyperparameters. The fits of this search share matrix
+decompositions and use warm starts.
 """
 
 # %%
