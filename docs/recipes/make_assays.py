@@ -2,10 +2,10 @@
 
 python docs/recipes/make_assays.py assays.csv
 
-Each molecule is a ring with two substituents. Its activity in an assay depends on the ring and the
-substituents, with noise. The six assays form two families with similar activities. A fifth of the
-labels are missing. Eight SMILES are salts that RDKit cannot read, because they have too many bonds,
-as in Tox21.
+Each molecule is a ring with two substituents. The activity of a molecule in an assay depends on its
+ring, its substituents and noise. The six assays form two families with similar activities. A fifth
+of the labels are missing. Eight SMILES are salts that RDKit cannot read, because they have too many
+bonds, as in Tox21.
 """
 
 from __future__ import annotations

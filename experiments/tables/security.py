@@ -13,8 +13,8 @@ def last() -> str:
     run = load("last", FUZZ)
     lines = [
         f"The last long run ({run['started']}) took {run['minutes']:.0f} minutes on {run['jobs']} "
-        f"core(s) ({_versions(run)}). It tested {run['cases']:,} cases, beginning with number "
-        f"{run['seed']}. The number of findings is {run['findings']}.",
+        f"core(s) ({_versions(run)}). The run tested {run['cases']:,} cases, beginning with "
+        f"number {run['seed']}. The number of findings is {run['findings']}.",
         "",
         "| kind | cases | accepted | rejected | longest time | most memory |",
         "|---|---|---|---|---|---|",
