@@ -46,7 +46,7 @@ _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
 )
 @shared.file_option(
     "FILE",
-    "Write a line per missing label, and per added tag, to this file, instead of adding columns.",
+    "Instead of adding columns, write a line for each missing label and added tag to this file.",
     "--details",
 )
 @click.option(
@@ -59,15 +59,15 @@ _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
     "--max-error-rate",
     callback=shared.share,
     metavar="SHARE",
-    help="Fill as many missing labels as possible, so that the expected error rates of labels "
-    "filled with yes and with no, over all columns, are at most SHARE, such as 5% or 0.05. The "
-    "rate of a single column may be higher. The others stay missing and are marked for checking. "
-    "If none is filled, the exit code is 0. Do not pass --margin.",
+    help="Fill as many missing labels as possible while the expected error rates of all labels "
+    "filled with yes and of all labels filled with no are at most SHARE, such as 5% or 0.05. The "
+    "rate of a single column may be higher. Labels that stay missing are marked for checking. If "
+    "no label is filled, the exit code is still 0. Cannot be combined with --margin.",
 )
 @shared.file_option(
     "ANSWERS",
-    "Answers of dm2l review --check, from which the error rate is estimated. All answers in the "
-    "file replace the filled values.",
+    "File of answers from dm2l review --check, used to estimate the error rate. Every answer in "
+    "the file also replaces the filled value.",
     "--verified",
     new=False,
 )
@@ -85,8 +85,8 @@ def complete_command(
     """Fill in the missing labels of TABLE with MODEL.
 
     A missing label is imputed from the features and the known labels of its row. Observed entries
-    and all other columns keep their text. For each label, two columns are added: LABEL__probability
-    and LABEL__look, which is yes for entries to check. Both are blank for observed labels.
+    and all other columns stay unchanged. For each label, two columns are added: LABEL__probability
+    and LABEL__look, which is yes for entries to check. For observed labels, added cells are blank.
 
     Example: dm2l complete tox.dm2l tox.csv -o filled.csv --max-error-rate 5%
     """
@@ -94,7 +94,7 @@ def complete_command(
     if max_error_rate is not None and source is shared.TYPED:
         raise click.UsageError(
             "--margin cannot be combined with --max-error-rate, which itself determines the "
-            "entries to check. Pass only one of the two."
+            "entries to check. Pass only one of these options."
         )
     outputs = {"--output": output, "--details": details}
     with shared.opened(outputs, columns=False, **given) as (model, table, tell):
@@ -140,7 +140,7 @@ def complete_command(
     ]
     shared.show_grid((*names[:3], last, "expected errors"), cells)
     if len(shown) < len(counts):
-        say(f"These {_SHOWN} of {len(counts)} columns have the most expected errors. See --json.")
+        say(f"These {_SHOWN} columns have the most expected errors. To see all, pass --json.")
     shared.say_wrapped(*completion_summary(completion, max_error_rate))
     if completion.n_implied:
         say(f"{completion.n_implied} of the filled labels follow from the rules.")
@@ -161,9 +161,9 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
     """Predict every label of every row of TABLE with MODEL.
 
     TABLE needs the feature columns of the table that MODEL was fitted to, but no labels. For each
-    label, three columns are written: LABEL with the predicted value, written as in the training
-    table, LABEL__probability and LABEL__score. Unknown categories are ignored. Rows with invalid
-    SMILES stay blank.
+    label, three columns are written: LABEL (the predicted value, as in the training table),
+    LABEL__probability and LABEL__score. Categories that the training table does not have are
+    ignored. Predictions for rows with invalid SMILES are blank.
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
@@ -205,7 +205,7 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
 
 
 def _numbers(texts: list[str]) -> list[Any]:
-    """Convert texts to numbers if all are numbers."""
+    """Convert texts to numbers if every text is a number, or else return the texts."""
     numbers = [number for text in texts if (number := as_number(text)) is not None]
     if len(numbers) < len(texts):
         return texts
@@ -221,12 +221,12 @@ def _listing(
     safe_csv: bool,
     **given: Any,
 ) -> Iterator[tuple[TableModel, Table, Tell, Callable[[list[int], dict[str, Any]], Any]]]:
-    """Open a model and a table; yield a function that writes the kept columns and new columns."""
+    """Yield a model, a table, a progress function, and a function that writes output columns."""
     with shared.opened({"--output": output}, **given) as (model, table, tell):
         count = Counter(["row", *names(model)])
         if twice := [name for name in count if count[name] > 1]:
             raise ValueError(
-                f"The label {twice[0]!r} has the name of another column of the predictions. Rename "
+                f"The label {twice[0]!r} has the same name as another column of the output. Rename "
                 "the label in the table and fit the model again."
             )
         keep = tuple(dict.fromkeys(keep))
@@ -256,18 +256,18 @@ def _listing(
 
 @click.command("suggest")
 @shared.file_option("FILE", f"{_FILE}the ranking.", required=True)
-@click.option("--top", type=click.IntRange(1), help="Write only this many suggestions.")
+@click.option("--top", type=click.IntRange(1), help="Write at most this many suggestions.")
 @click.option("--rows", "by_row", is_flag=True, help="Rank whole rows instead of single entries.")
 @shared.keep_option
 @shared.model_options
 def suggest_command(
     output: Path, top: int | None, by_row: bool, as_json: bool, **given: Any
 ) -> None:
-    """Rank missing labels of TABLE by the value of an answer.
+    """Rank missing labels of TABLE by how many errors an answer prevents.
 
-    The value of an answer is the expected number of wrong imputations that it prevents: of this
-    entry, of other missing labels in its row, and of this label in other rows. Row 1 is the first
-    row below the header.
+    The value of an answer is the expected number of wrong imputations that it prevents: of the
+    entry itself, of other missing labels in its row, and of the same label in other rows. Row 1 is
+    the first row below the header.
 
     Example: dm2l suggest tox.dm2l tox.csv -o ask.csv --top 50 --keep compound
     """
@@ -290,7 +290,7 @@ def suggest_command(
 
 
 def _show_lines(lines: list[dict[str, Any]], n_right: int) -> None:
-    """Print rows of an output as a table; the last columns are aligned on the right."""
+    """Print rows of an output as a table whose last ``n_right`` columns are right-aligned."""
     if lines:
         cells = [
             [f"{v:.3f}" if isinstance(v, float) else f"{v}" for v in x.values()] for x in lines
@@ -363,7 +363,7 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
     "--top",
     type=click.IntRange(1),
     default=8,
-    help="Number of features and of labels with correlated scores to list for each label.",
+    help="Maximum number of features, and of correlated labels, to list for each label.",
 )
 @shared.seed_option
 @shared.json_option
@@ -372,10 +372,10 @@ def explain_command(
 ) -> None:
     """List important features and label correlations of MODEL.
 
-    For a linear model, the numbers are coefficients of features with unit variance. For other
-    models, a number is the change of the label's score when a column is shuffled among training
-    rows. Only the 40 columns with the largest linear weights are shuffled. For the automatic model,
-    the number has the sign of the linear weight.
+    For a linear model, the printed numbers are coefficients of features with unit variance. For
+    other models, a number is the root mean square change of the label's score when the values of a
+    column are shuffled among training rows. Only the 40 columns with the largest linear weights are
+    shuffled. For the automatic model, the number has the sign of the linear weight.
 
     Example: dm2l explain assays.dm2l --label tox_liver
     """

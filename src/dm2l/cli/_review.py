@@ -27,7 +27,7 @@ _unchosen_option = click.option(
     help="How to read a choice that an annotator did not select: no, or skip (unanswered).",
 )
 _save_option = shared.file_option(
-    "REFITTED", "Write the model to this file after each refit.", "--save-model"
+    "REFITTED", "After each refit, write the model to this file.", "--save-model"
 )
 
 
@@ -36,14 +36,14 @@ _save_option = shared.file_option(
 @shared.table_argument
 @shared.file_option(
     "ANSWERS",
-    "The file for the answers (JSON lines). If it exists, the review is continued.",
+    "The file for the answers (JSON lines). If the file exists, the review is continued.",
     "--answers",
     required=True,
 )
 @shared.file_option(
     "EXPORTED",
-    "The file for TABLE with the answers, in the same format. It is written by the export button "
-    "of the page and at the end.",
+    "The file for TABLE with the answers, in the format of TABLE. It is written when you press the "
+    "export button of the page and when the review ends.",
 )
 @_save_option
 @click.option(
@@ -55,26 +55,26 @@ _save_option = shared.file_option(
     "--check",
     type=click.IntRange(2),
     metavar="N",
-    help="Draw a random sample of N entries that dm2l complete fills, and ask about them. From the "
-    "answers, dm2l complete --verified estimates the error rate.",
+    help="Draw a random sample of N entries that dm2l complete fills, and ask about these entries. "
+    "With the answers, dm2l complete --verified estimates the error rate.",
 )
 @click.option(
     "--max-error-rate",
     callback=shared.share,
     metavar="SHARE",
-    help="With --check: sample the entries that dm2l complete fills with this --max-error-rate.",
+    help="With --check: sample entries that dm2l complete fills with this --max-error-rate.",
 )
 @shared.text_option(
     "--keep",
     metavar="COLUMN",
-    help="A column that identifies rows in the questions. By default, it is detected.",
+    help="A column that identifies rows in the questions. By default, such a column is detected.",
 )
 @click.option("--host", default="127.0.0.1", help="Address of the server, 127.0.0.1 or ::1.")
 @shared.port_option(0)
 @click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
 @shared.file_option(
     "ANNOTATED",
-    "Import annotations that Label Studio exported as JSON, instead of opening the page.",
+    "Instead of opening the page, import annotations that Label Studio exported as JSON.",
     "--import",
     "annotated",
     new=False,
@@ -83,13 +83,13 @@ _save_option = shared.file_option(
     "--export",
     "export_to",
     type=click.Choice(["labelstudio"]),
-    help="Write tasks for Label Studio to -o and print their labelling configuration, instead of "
-    "opening the page.",
+    help="Instead of opening the page, write tasks for Label Studio to the file of -o, and print "
+    "their labelling configuration.",
 )
 @shared.file_option(
     "CONFIG",
-    "The labelling configuration of the Label Studio project for --import, if it differs from the "
-    "one that --export printed.",
+    "With --import: the labelling configuration of the Label Studio project, if it differs from "
+    "the configuration that --export printed.",
     "--config",
     new=False,
 )
@@ -109,19 +109,19 @@ def review_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Answer missing labels of TABLE on a page in the browser.
+    """Answer questions about missing labels of TABLE in a browser.
 
-    The most valuable labels come first. The page shows the row, the probability of yes and the
-    value of an answer; the keys y, n and s answer yes, no and skip. Each answer is saved at once,
-    and the same command continues a review. Only this machine can open the page. Ctrl-C or SIGTERM
-    ends the review.
+    Questions with the most valuable answers come first. The page shows the row, the probability of
+    yes and the value of an answer; the keys y, n and s stand for yes, no and skip. Each answer is
+    saved at once, and the same command continues a review later. The page can be opened only on
+    this machine. Ctrl-C or SIGTERM ends the review.
 
     Example: dm2l review tox.dm2l tox.csv --answers answers.jsonl -o answered.csv
     """
     if given["max_error_rate"] is not None and given["check"] is None:
-        raise click.UsageError("--max-error-rate needs --check. Pass, for example, --check 50.")
+        raise click.UsageError("--max-error-rate requires --check. Pass, for example, --check 50.")
     if export_to and output is None:
-        raise click.UsageError("--export needs an output file. Pass, for example, -o tasks.json.")
+        raise click.UsageError("--export requires -o. Pass, for example, -o tasks.json.")
     try:
         check_host(host)
     except ValueError as error:
@@ -166,14 +166,14 @@ def review_command(
         done = done if exchange else {"answers": answers, "output": output, "model": saved}
         shared.echo_json(done, indent=None)
     elif not exchange:
-        say(f"{answers} contains {progress.answered} answers and {progress.skipped} skips.")
+        say(f"{answers}: {progress.answered} questions answered, {progress.skipped} skipped.")
         for what, file in (("table with the answers", output), ("refitted model", saved)):
             if file is not None:
                 say(f"Wrote the {what} to {file}.")
         if progress.sample_decided == progress.sampled > 0:
             made = export_name(session.table)
             line = shared.command_line("complete", "-o", made, "--verified", answers)
-            say(f"To write the answers and the estimated error rate: {line}")
+            say(f"To complete the table with the answers and print the error rate: {line}")
 
 
 def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -> None:
@@ -204,7 +204,7 @@ def _open_session(
     keep: Sequence[str] = (),
     **reading: Any,
 ) -> Any:
-    """Check all files, and open a session, whose journal the caller must close."""
+    """Check all files, and return an open session; the caller must close its journal."""
     inputs = {"MODEL": model_path, "TABLE": path, **(others or {})}
     written = {option: file for option, file in outputs.items() if file is not None}
     # An existing journal lists the files that an earlier review wrote; they are checked below.
@@ -220,8 +220,8 @@ def _open_session(
         for file in written.values():
             if file.exists() and not force and not journal.owns(file):
                 raise click.UsageError(
-                    f"{file} exists and was not written by this review. Pass --force to "
-                    f"overwrite it now and whenever {journal.path} is continued."
+                    f"{file} exists and was not written by this review. Pass --force to overwrite "
+                    f"it now and whenever the review in {journal.path} is continued."
                 )
         missing, save_model = reading["missing"], written.get("--save-model")
         options = {"top": top, "missing": missing, "keep": keep, "save_model": save_model}
@@ -246,8 +246,8 @@ def _open_session(
 )
 @shared.file_option(
     "TOKEN",
-    "The file with the token that Label Studio must send. The file is created if it does not "
-    "exist. The default is ANSWERS.token.",
+    "The file with the token that Label Studio must send. If the file does not exist, it is "
+    "created. The default is ANSWERS.token.",
     "--token-file",
 )
 @_save_option
@@ -278,10 +278,10 @@ def backend_command(
 ) -> None:
     """Serve MODEL to Label Studio for annotating rows of TABLE.
 
-    Write the tasks with dm2l review --export labelstudio, and connect the project to the address
-    that is printed (Settings, Model). The server annotates choices and taxonomies, saves each
-    annotation at once, and refits the model in the background. The same command continues the
-    annotation. Ctrl-C ends it.
+    Export the tasks with dm2l review --export labelstudio. In the settings of the Label Studio
+    project, under Model, enter the address that dm2l backend prints. The server predicts choices
+    and taxonomies, saves each annotation at once, and refits the model in the background. Ctrl-C
+    stops the server, and the same command starts it again with all annotations.
 
     Example: dm2l backend assays.dm2l assays.csv --answers answers.jsonl
     """

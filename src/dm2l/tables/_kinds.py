@@ -57,7 +57,7 @@ _WORD = re.compile(r"\w\w+")
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """The kind of a column, the reason if it is left out, and a note if it is used."""
+    """The kind of a column, the reason why it is left out, and a note on its values."""
 
     name: str
     kind: str
@@ -66,7 +66,7 @@ class ColumnUse:
 
     @property
     def inputs(self) -> list[str]:
-        """The names of the prepared columns."""
+        """The names of the prepared columns: the parts of a date, or the name of the column."""
         return [f"{self.name}: {p}" for p in DATE_PARTS] if self.kind in DATES else [self.name]
 
     @property
@@ -78,7 +78,7 @@ class ColumnUse:
 def column_kinds(
     frame: Any, kinds: Kinds = None, *, drop: Sequence[str] = (), decimal: str = "."
 ) -> list[ColumnUse]:
-    """Decide how every column of a data frame is used; ``kinds`` overrides the detection."""
+    """Detect how each column of a data frame is used; ``kinds`` overrides the detected kinds."""
     names = [str(name) for name in frame.columns]
     check_distinct(names, "The data frame")
     wanted = {}
@@ -99,7 +99,7 @@ def column_kinds(
         elif name in dropped:
             uses.append(ColumnUse(name, "dropped", "dropped on request"))
         elif name in added:
-            why = "an output of dm2l for a label; pass --kind to use it"
+            why = "an output of dm2l for a label; pass --kind to use the column"
             uses.append(ColumnUse(name, "unusable", why))
         else:
             column = frame.iloc[:, j]
@@ -112,7 +112,7 @@ def column_kinds(
 
 
 def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1) -> tuple[Any, str]:
-    """Convert a column to the type of its transformer; return it and a note on lost values."""
+    """Return a column converted to its kind, and a note on values that cannot be converted."""
     if kind in ("category", "text"):
         return as_text(column), ""
     if kind == "smiles":
@@ -143,7 +143,7 @@ def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1)
     comma = kind == "numeric" and as_number(first.replace(",", ".")) is not None
     return values, (
         f"{first[:40]!r} in row {odd[0] + first_row} is not {_VALUES[kind]}{count} and is read as "
-        f"missing{'; pass --decimal , to read decimal commas' if comma else ''}"
+        f"missing{'; pass --decimal=, to read decimal commas' if comma else ''}"
     )
 
 
@@ -182,7 +182,7 @@ def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
     for value in present.to_numpy(dtype=object):
         known = isinstance(value, (str, bool, int, float, np.number)) or hasattr(value, "year")
         if not known:
-            return ColumnUse(name, "unusable", f"holds values of type {type(value).__name__}")
+            return ColumnUse(name, "unusable", f"values have the type {type(value).__name__}")
     return _guess_text(name, column, decimal)
 
 
@@ -208,7 +208,7 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     if np.sum(np.isnan(numbers) & (texts != "")) <= DIRTY * n_rows:
         return ColumnUse(name, "numeric", note=note)
     if decimal == "." and np.isfinite(as_numbers(column, ",")).sum() >= (1 - DIRTY) * n_rows:
-        reason = "numbers with commas; if these are decimal commas, pass --decimal , (decimal=)"
+        reason = "numbers with commas; if these are decimal commas, pass --decimal=, (decimal=)"
         return ColumnUse(name, "unusable", reason)
     for pattern in (_YEAR_FIRST, _YEAR_LAST, _TIME):
         found = [match for text in present if (match := pattern.fullmatch(text)) is not None]
@@ -222,16 +222,16 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
 
 
 def _guess_date(name: str, dates: Sequence[re.Match[str]]) -> ColumnUse:
-    """Return the use of a column of dates, which needs a clear order of day and month."""
+    """Return the use of a column of dates; an unclear order of day and month excludes it."""
     if dates[0].re is not _YEAR_LAST:
         first = dates[0].re is _YEAR_FIRST
         return ColumnUse(name, "date") if first else ColumnUse(name, "unusable", _TIMES)
     after_12 = [any(int(date[part]) > 12 for date in dates) for part in (1, 2)]
     if after_12[0] is not after_12[1]:
         return ColumnUse(name, "date-dmy" if after_12[0] else "date-mdy")
-    why = "of both orders of day and month" if after_12[0] else "that may begin with day or month"
+    why = "order of day and month is " + ("mixed" if after_12[0] else "unclear")
     which = f"pass --kind {name}=date-dmy or {name}=date-mdy (kinds=)"
-    return ColumnUse(name, "unusable", f"dates {why}, such as {dates[0][0][:40]}; {which}")
+    return ColumnUse(name, "unusable", f"dates whose {why}, such as {dates[0][0][:40]}; {which}")
 
 
 def _guess_words(name: str, present: Any) -> ColumnUse:
@@ -239,7 +239,7 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
     n_rows, different = len(present), len(set(present))
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:
-        why = "a different single word in every row; pass --kind to use it"
+        why = "a different single word in every row; pass --kind to use the column"
         return ColumnUse(name, "identifier", why)
     if different <= min(MOST, max(FEW, n_rows // 10)) and (words < 4 or 2 * different <= n_rows):
         return ColumnUse(name, "category")
@@ -254,7 +254,7 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
 
 
 def _are_smiles(name: str, texts: Any) -> bool:
-    """Return whether most texts match the syntax of SMILES and have a ring, bond or branch."""
+    """Return whether most texts look like SMILES that contain a ring, bond or branch."""
     sample = texts[:1000]
     if np.mean([_SMILES.fullmatch(text) is not None for text in sample]) <= 0.9:
         return False
@@ -309,7 +309,7 @@ def as_booleans(column: Any) -> Any:
 
 
 def _counts_rows(name: str, column: Any) -> bool:
-    """Return whether a column numbers rows: distinct integers, consecutive or named like an ID."""
+    """Return whether a column of distinct integers is consecutive or named like an ID."""
     if column.isna().any() or len(column) < 3 or column.nunique() < len(column):
         return False
     numbers = column.to_numpy(dtype=np.float64)
@@ -319,7 +319,7 @@ def _counts_rows(name: str, column: Any) -> bool:
 
 
 def _one_value(name: str, kind: str, value: str, n_rows: int, n_known: int) -> ColumnUse:
-    """Return the use of a column with one value, which is a feature if many rows are blank."""
+    """Return the use of a column with a single value: a feature only if many cells are blank."""
     if n_rows - n_known <= DIRTY * n_rows:
         return ColumnUse(name, "constant", f"always {value}")
-    return ColumnUse(name, kind, note=f"always {value} or blank; used as present or absent")
+    return ColumnUse(name, kind, note=f"always {value} or blank; read as present or absent")

@@ -452,7 +452,7 @@ def test_the_export_and_the_download_are_the_sessions_export(server, session, tm
     assert headers["Content-Disposition"] == "attachment; filename*=UTF-8''tickets-reviewed.csv"
     status, _, content = send(server, "POST", f"/{server.token}/export", {})
     assert status == 400
-    assert "The review has no output file" in json.loads(content)["error"]
+    assert "the review has no output file" in json.loads(content)["error"]
 
 
 def test_two_hundred_connections_at_once_are_all_answered(session, tmp_path):
