@@ -140,7 +140,7 @@ def complete_command(
     ]
     shared.show_grid((*names[:3], last, "expected errors"), cells)
     if len(shown) < len(counts):
-        say(f"These {_SHOWN} columns have the most expected errors. To see all, pass --json.")
+        say(f"These {_SHOWN} of {len(counts)} columns have the most expected errors. See --json.")
     shared.say_wrapped(*completion_summary(completion, max_error_rate))
     if completion.n_implied:
         say(f"{completion.n_implied} of the filled labels follow from the rules.")

@@ -204,7 +204,7 @@ def _open_session(
     keep: Sequence[str] = (),
     **reading: Any,
 ) -> Any:
-    """Check all files, and return an open session; the caller must close its journal."""
+    """Check all files, and open a session, whose journal the caller must close."""
     inputs = {"MODEL": model_path, "TABLE": path, **(others or {})}
     written = {option: file for option, file in outputs.items() if file is not None}
     # An existing journal lists the files that an earlier review wrote; they are checked below.

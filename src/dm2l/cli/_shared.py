@@ -385,7 +385,7 @@ def opened(
     columns: bool = True,
     **reading: Any,
 ) -> Iterator[tuple[TableModel, Table, Callable[[str], None]]]:
-    """Check the output files, and yield a model, a table for it and a progress function."""
+    """Check the outputs, and yield a model, a table for it and a progress function."""
     check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
     with data_problems(), progress() as tell:
         for output in filter(None, outputs.values() if columns else ()):
@@ -412,7 +412,7 @@ def check_outputs(
             raise click.UsageError(f"{path} exists. Pass --force to overwrite it.")
         folder = path.resolve().parent  # the folder of the target, if the path is a link
         if not folder.is_dir():
-            raise click.UsageError(f"{path}: there is no folder {folder}. Create this folder.")
+            raise click.UsageError(f"{path}: the folder {folder} does not exist. Create it.")
 
 
 def _same_file(one: Path, other: Path) -> bool:

@@ -364,7 +364,7 @@ class LabelQuality:
 class TableEvaluation:
     """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model.
 
-    If blanks are ``unlabelled``, ``n_hidden`` counts positive entries, and metrics that cannot be
+    For ``unlabelled`` blanks, ``n_hidden`` counts positive entries, and metrics that cannot be
     estimated are NaN. For each column with several values, ``columns`` has the mean number of
     hidden cells, and the accuracy of the most frequent value (``majority``) and of each method.
     """
