@@ -139,8 +139,8 @@ def complete_command(
         for line in ([one[name] for name in names] for one in shown)
     ]
     shared.show_grid((*names[:3], last, "expected errors"), cells)
-    if len(shown) < len(counts):
-        say(f"These {_SHOWN} of {len(counts)} columns have the most expected errors. See --json.")
+    if len(shown) < (n := len(counts)):
+        say(f"These {_SHOWN} of {n} columns have the most expected errors. For all, pass --json.")
     shared.say_wrapped(*completion_summary(completion, max_error_rate))
     if completion.n_implied:
         say(f"{completion.n_implied} of the filled labels follow from the rules.")
@@ -286,7 +286,7 @@ def suggest_command(
         shared.echo_json({"output": output, "suggestions": lines})
         return
     _show_lines(lines[:_SHOWN], 1 if by_row else 2)
-    say(f"Wrote {len(lines)} {'rows' if by_row else 'missing labels'} to {output}.")
+    say(f"Wrote {len(lines)} ranked {'rows' if by_row else 'missing labels'} to {output}.")
 
 
 def _show_lines(lines: list[dict[str, Any]], n_right: int) -> None:
@@ -314,7 +314,7 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
     An observed label is suspected if the features and the other labels of its row contradict it.
     p_error is the estimated probability that the label is wrong. The screen shows the first 20
     entries, and the file contains up to --top entries. TABLE should be the table that MODEL was
-    fitted to. If the model was fitted with --missing-as unlabelled, blanks that should be positive
+    fitted to. If the model was fitted with --missing-as unlabelled, blanks that may be positive
     are listed. Row 1 is the first row below the header.
 
     Example: dm2l audit assays.dm2l assays.csv -o suspected.csv --keep compound

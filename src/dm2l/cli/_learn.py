@@ -87,8 +87,8 @@ def _show_inspection(found: Inspection) -> None:
     shared.say_wrapped("", *found.groups)
     if found.rules:
         say(
-            "Rules found in the labels. Of M rows that could contradict a rule, N obey the rule.",
-            '"At least" is the lower 95% confidence bound of N/M. Pass only true rules to --rules.',
+            "Rules found in the labels. Of M rows that could contradict a rule, N obey it.",
+            '"At least": lower 95% confidence bound of N/M. Pass only true rules to --rules.',
             *(f"  {rule}" for rule in found.rules[:RULES]),
         )
     if len(found.rules) > RULES:

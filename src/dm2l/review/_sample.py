@@ -39,7 +39,7 @@ class Sample(NamedTuple):
         return cls({entries[i][0]: entries[i][1] for i in rng.permutation(len(entries))}, filled)
 
     def matches(self, completion: Completion, size: int | None = None) -> bool:
-        """Return whether this sample could have been drawn from ``completion`` with ``size``."""
+        """Return whether the sample could have been drawn from ``completion`` with this size."""
         n = min(size or len(self.entries), sum(self.filled.values()))
         parts = filled_parts(completion)
         names = {name: k for k, name in enumerate(completion.label_names)}
@@ -70,7 +70,7 @@ class Sample(NamedTuple):
 
 
 def filled_parts(completion: Completion) -> dict[str, NDArray[np.bool_]]:
-    """Return a mask of filled entries for each kind of answer, with one entry for each cell."""
+    """Return a mask of filled entries for each kind of answer, with a single entry per cell."""
     alone, cells = completion.filled.copy(), np.zeros_like(completion.filled)
     for labels, _ in completion.exclusive:
         cells[:, labels[0]] = alone[:, labels].any(axis=1)

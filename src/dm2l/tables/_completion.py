@@ -304,7 +304,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     model, table
         As in :func:`complete_table`.
     top : int, default=None
-        Number of entries to return; None for all.
+        Maximum number of entries to return; None returns all entries.
 
     Returns
     -------
@@ -314,7 +314,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
         ``deviation`` (None for positive-unlabelled labels), and ``contradicted``, whether the
         prediction or a rule contradicts the label. ``test`` is the result of five tests that each
         invert 2 % of the observed labels of yes/no columns: how many of the first suspects are
-        inverted labels, and the number of first suspects. It is None if there are no such labels.
+        inverted labels, and the number of first suspects. ``test`` is None with too few labels.
 
     Examples
     --------
@@ -351,7 +351,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
 
 
 def _test_audit(classifier: Any, T: Signs, scores: Any, **given: Any) -> tuple[int, int] | None:
-    """Invert some known labels; return how many first suspects are inverted, and how many exist."""
+    """Invert known labels; return the numbers of inverted first suspects and of first suspects."""
     known = (T != 0) & classifier._learnable & np.isfinite(scores)
     for labels in given["together"]:
         known[:, labels] = False

@@ -19,7 +19,7 @@ def add_scores(
     """Add a column ``score of LABEL`` for each label from a file, matching rows by order or ID."""
     found = read_table(path)
     if table.frame is None or found.frame is None:
-        raise ValueError(f"{path}: --scores reads no matrices. Pass TABLE and SCORES as .csv.")
+        raise ValueError(f"{path}: --scores cannot read matrices. Pass TABLE and SCORES as .csv.")
     for name in labels:
         if name not in found.frame.columns:
             raise ValueError(
