@@ -263,7 +263,7 @@ def _listing(
 def suggest_command(
     output: Path, top: int | None, by_row: bool, as_json: bool, **given: Any
 ) -> None:
-    """Rank missing labels of TABLE by how many errors an answer prevents.
+    """Rank missing labels of TABLE by how much an answer helps.
 
     The value of an answer is the expected number of wrong imputations that it prevents: of the
     entry itself, of other missing labels in its row, and of the same label in other rows. Row 1 is

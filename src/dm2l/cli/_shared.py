@@ -154,7 +154,7 @@ def _checked(check: Callable[[Any], None]) -> Callable[[Any, Any, Any], Any]:
 
 def _check_decimal(value: str | None) -> None:
     if value is not None and len(value) != 1:
-        raise ValueError(f"The decimal point must be a single character, got {value!r}.")
+        raise ValueError(f"The decimal point must be one character, got {value!r}.")
 
 
 rules_option = file_option(
