@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from dm2l._base import CompletionClassifier
 from dm2l._fitting import SolverResult, Trainer, WarmStart
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._solvers.problem import Solution
@@ -30,7 +31,7 @@ _KERNELS = (
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DM2LParameters(PositiveUnlabelledClassifier):
+class DM2LParameters(PositiveUnlabelledClassifier, CompletionClassifier):
     """Parameters shared by DM2L models and their grid search."""
 
     kernel: Any = "linear"
@@ -42,13 +43,8 @@ class DM2LParameters(PositiveUnlabelledClassifier):
     discriminant: bool = True
     max_iter: int = 1000
     tol: float = 1e-5
-    threshold: Any = None
     calibration: str | None = None
     coupling: str | None = "residual"
-    rules: Any = None
-    cv: Any = 5
-    missing_label: Any = np.nan
-    missing_as: str | None = None
     class_prior: Any = None
     random_state: Any = None
     verbose: int = 0

@@ -242,8 +242,7 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None. Expected array-like "
             "of labels."
         )
-    if missing_as is not None:
-        check_choice("missing_as", missing_as, *_parsing.MEANINGS)
+    check_choice("missing_as", missing_as, None, *_parsing.MEANINGS)
     unlabelled = missing_as == "unlabelled"
     if isinstance(Y, LabelMatrix):
         labels = Y

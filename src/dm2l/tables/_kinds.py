@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dm2l._utils import require
+from dm2l._utils.inputs import check_choice
 from dm2l.chemistry import ABSENT, has_rdkit, is_valid_smiles
 from dm2l.io._columns import (
     MISSING_WORDS,
@@ -84,10 +85,7 @@ def column_kinds(
     wanted = {}
     # Patterns come first, so that the kind of a column given by name overrides them.
     for asked, kind in sorted((kinds or {}).items(), key=lambda item: item[0] in names):
-        if kind not in KINDS:
-            raise ValueError(
-                f"Kind {kind!r} of column {asked!r} is unknown. Choose one of {', '.join(KINDS)}."
-            )
+        check_choice(f"The kind of column {asked!r}", kind, *KINDS)
         meant = match_columns(names, asked, "The table without its labels")
         wanted.update(dict.fromkeys((names[j] for j in meant), kind))
     dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
