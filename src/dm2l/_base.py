@@ -16,10 +16,11 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from dm2l._utils import arrays
 from dm2l._utils.inputs import check_choice, check_inputs
-from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_rules, check_threshold
+from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_threshold
 from dm2l.completion._errors import plain_probability
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
+from dm2l.labels._rules import LabelRules
 
 _ENOUGH_ROWS = 20  # minimum number of rows for folds if leave-one-out scores are undefined
 
@@ -95,8 +96,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         if self.threshold is not None:
             check_threshold(self.threshold)
         check_choice("calibration", self.calibration, None, "sigmoid", "isotonic")
-        if self.rules is not None:
-            check_rules(self.rules)
+        if not isinstance(self.rules, LabelRules | None):
+            raise TypeError(f"rules must be None or LabelRules, got {self.rules!r}.")
         if self.coupling == "joint" and not self._leaves_one_out:
             raise ValueError(
                 f"{type(self).__name__} does not support coupling='joint'. Use "

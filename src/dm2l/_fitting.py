@@ -304,11 +304,8 @@ class Trainer:
         elif sp.issparse(X):
             X = X.astype(np.float64)
             variance = X.multiply(X).mean() - X.mean() ** 2
-        elif arrays.is_non_numpy(X):
-            xp = arrays.namespace(X)
-            variance = float(xp.var(xp.astype(X, xp.float64, copy=False)))
         else:
-            variance = np.var(X, dtype=np.float64)
+            variance = float(arrays.namespace(X).var(arrays.float64(X)))
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
     def prepare(

@@ -126,7 +126,7 @@ class _LabelSplitter:
     def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
         """Generate the row numbers of the training and test set of each split.
 
-        The rows of a fold are in ascending order, and the rows of a random split are in random order.
+        Rows of a fold are in ascending order, and rows of a random split are in random order.
 
         Parameters
         ----------
