@@ -140,12 +140,10 @@ def quote(value: str, separator: str, *, always: bool = False) -> str:
 
 
 class CsvFile:
-    """A text file whose header line gives the ``names`` of its columns.
+    """A text file whose header line gives the ``names`` of its columns."""
 
-    With ``skip_blanks``, spaces before a cell are ignored. With ``whole``, all rows must fit into
-    memory, and files of moderate size are opened only once.
-    """
-
+    # With ``skip_blanks``, spaces before a cell are ignored. With ``whole``, all rows must fit into
+    # memory, and files of moderate size are opened only once.
     def __init__(
         self,
         path: AnyPath,

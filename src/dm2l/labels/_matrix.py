@@ -386,10 +386,8 @@ class LearnableMask(NamedTuple):
     def apply(
         self, X: Any, labels: LabelMatrix, *, pairwise: bool = False
     ) -> tuple[Any, LabelMatrix]:
-        """Return the kept rows of ``X``, and the learnable labels of these rows.
-
-        If ``pairwise``, ``X`` is a kernel matrix, and its columns are also selected.
-        """
+        """Return the kept rows of ``X``, and the learnable labels of these rows."""
+        # If ``pairwise``, ``X`` is a kernel matrix, and its columns are also selected.
         if pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         signs = np.ascontiguousarray(labels.signs[:, self.learnable][self.keep])

@@ -272,14 +272,11 @@ def choose_strategy(
     n_features: int,
     n_labels: int,
     *,
-    at_hand: bool = False,
-    remote: bool = False,
+    at_hand: bool = False,  # whether the rows are already in memory
+    remote: bool = False,  # whether the rows cannot be read into memory
     max_memory: float | None = None,
 ) -> Strategy:
-    """Return the cheapest strategy that fits into memory.
-
-    If ``at_hand``, the rows are already in memory. If ``remote``, they cannot be read into memory.
-    """
+    """Return the cheapest strategy that fits into memory."""
     budget = 0.5 * available_memory(UNKNOWN) if max_memory is None else max_memory
     n, m, c = 1_000_000 if n_rows is None else n_rows, n_features + 1, n_labels
     block = 0 if at_hand else BLOCK
