@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._base import CompletionClassifier
-from dm2l._fitting import SolverResult, Trainer, WarmStart
+from dm2l._fitting import SolverResult, Trainer
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
@@ -389,12 +388,10 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         self._completer = self._fit_completer(X, labels, result)
         return self
 
-    def _last(self) -> WarmStart | None:
+    def _last(self) -> Weights | None:
         """Return the weights of the previous fit for a warm start, or None."""
-        name = "coef_" if self.kernel == "linear" else "dual_coef_"
-        if not self.warm_start or not hasattr(self, name):
-            return None
-        return WarmStart(self.coef_.T if name == "coef_" else self.dual_coef_, self.intercept_)
+        fitted = hasattr(self, "coef_" if self.kernel == "linear" else "dual_coef_")
+        return self._weights() if self.warm_start and fitted else None
 
     def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
         """Set fitted attributes, and warn if the solver did not converge."""
@@ -433,6 +430,5 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
 
     def _score_labels(self, X: Any) -> Any:
         mask = LearnableMask(self._learnable, self._constant, self._keep)
-        weights = Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
-        scores = weights.scores(X, mask)
+        scores = self._weights().scores(X, mask)
         return self._corrected(scores) if self.missing_as == "unlabelled" else scores
