@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -391,7 +392,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     def _last(self) -> Weights | None:
         """Return the weights of the previous fit for a warm start, or None."""
         fitted = hasattr(self, "coef_" if self.kernel == "linear" else "dual_coef_")
-        return self._weights() if self.warm_start and fitted else None
+        weights = Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
+        return weights if self.warm_start and fitted else None
 
     def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
         """Set fitted attributes, and warn if the solver did not converge."""
@@ -430,5 +432,6 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
 
     def _score_labels(self, X: Any) -> Any:
         mask = LearnableMask(self._learnable, self._constant, self._keep)
-        scores = self._weights().scores(X, mask)
+        weights = Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
+        scores = weights.scores(X, mask)
         return self._corrected(scores) if self.missing_as == "unlabelled" else scores

@@ -195,11 +195,8 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         if statistics is None:
             statistics = GramStatistics.from_state(self._statistics)
         n_features = getattr(self, "n_features_in_", 0)
-        return Stream.resumed(Trainer.of(self), self._weights(), n_features, statistics)
-
-    def _weights(self) -> Weights:
-        """Return the weights of the fitted model, with None for weights that it does not have."""
-        return Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
+        weights = Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
+        return Stream.resumed(Trainer.of(self), weights, n_features, statistics)
 
     def _read_block(
         self, X: Any, y: Any, label_mask: Any, classes: Any, sample_weight: Any
