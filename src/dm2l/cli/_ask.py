@@ -9,6 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
+from dm2l import tables
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.io._columns import PROBABILITY, SCORE, as_number
@@ -16,17 +17,6 @@ from dm2l.io._label_columns import label_columns
 from dm2l.review import Journal
 from dm2l.review._export import verify
 from dm2l.review._sample import FilledRate
-from dm2l.tables import (
-    Table,
-    TableModel,
-    audit_table,
-    complete_table,
-    explain_model,
-    load_bundle,
-    suggest_entries,
-    suggest_rows,
-    write_completion,
-)
 from dm2l.tables._completion import INVERTED, MARGIN, REPEATED, completion_summary, counted_columns
 from dm2l.tables._filled import check_form
 from dm2l.tables._model import constant_warnings, no_positive_warnings
@@ -100,7 +90,7 @@ def complete_command(
     with shared.opened(outputs, columns=False, **given) as (model, table, tell):
         check_form(table, output)
         tell("filling missing labels")
-        completion = complete_table(model, table, margin, max_error_rate=max_error_rate)
+        completion = tables.complete_table(model, table, margin, max_error_rate=max_error_rate)
         rates: list[FilledRate] = []
         if verified is not None:
             with Journal(verified, table) as journal:
@@ -109,7 +99,7 @@ def complete_command(
         tell(f"writing {output.name}")
         how: dict[str, Any] = {"details": details, "safe_csv": safe_csv}
         how["missing"] = [*model.missing, *given["missing"]]
-        write_completion(completion, table, output, **how)
+        tables.write_completion(completion, table, output, **how)
     shared.warn(completion.warnings)
     counts = counted_columns(completion)
     n_missing, n_filled = completion.count(completion.missing), completion.count(completion.filled)
@@ -169,7 +159,7 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
     """
     ends, columns = (PROBABILITY, SCORE), {}
 
-    def names(model: TableModel) -> Sequence[str]:
+    def names(model: tables.TableModel) -> Sequence[str]:
         return [*label_columns(model), *(name + end for name in model.label_names for end in ends)]
 
     with _listing(output, names, labels=False, **given) as (model, table, tell, write):
@@ -215,12 +205,14 @@ def _numbers(texts: list[str]) -> list[Any]:
 @contextmanager
 def _listing(
     output: Path | None,
-    names: Callable[[TableModel], Sequence[str]],
+    names: Callable[[tables.TableModel], Sequence[str]],
     *,
     keep: Sequence[str],
     safe_csv: bool,
     **given: Any,
-) -> Iterator[tuple[TableModel, Table, Tell, Callable[[list[int], dict[str, Any]], Any]]]:
+) -> Iterator[
+    tuple[tables.TableModel, tables.Table, Tell, Callable[[list[int], dict[str, Any]], Any]]
+]:
     """Yield a model, a table, a progress function, and a function that writes output columns."""
     with shared.opened({"--output": output}, **given) as (model, table, tell):
         count = Counter(["row", *names(model)])
@@ -274,7 +266,7 @@ def suggest_command(
     names = ["open", "value"] if by_row else ["label", "probability", "value"]
     with _listing(output, lambda _: names, **given) as (model, table, tell, write):
         tell("ranking missing labels")
-        found: Any = (suggest_rows if by_row else suggest_entries)(model, table, top)
+        found: Any = (tables.suggest_rows if by_row else tables.suggest_entries)(model, table, top)
         if by_row:
             columns = {"open": found.n_open.tolist()}
         else:
@@ -322,7 +314,7 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
     names = ["label", "observed", "p_error"]
     with _listing(output, lambda _: names, **given) as (model, table, tell, write):
         tell("searching for label errors")
-        found = audit_table(model, table, top)
+        found = tables.audit_table(model, table, top)
         observed = np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist()
         values = (found.label, observed, found.probability.round(4).tolist())
         lines = write(found.row.tolist(), dict(zip(names, values, strict=True)))
@@ -380,8 +372,8 @@ def explain_command(
     Example: dm2l explain assays.dm2l --label tox_liver
     """
     with shared.data_problems(), shared.progress() as tell:
-        model = load_bundle(model_path)
-        found = explain_model(model, label, top=top, random_state=seed, tell=tell)
+        model = tables.load_bundle(model_path)
+        found = tables.explain_model(model, label, top=top, random_state=seed, tell=tell)
     kernel = "auto" if model.settings is None else model.settings.kernel
     if as_json:
         shared.echo_json({"kernel": kernel, "labels": found})

@@ -45,8 +45,7 @@ def inspect_command(
     """
     shared.check_outputs({"TABLE": path}, {"--write-rules": write_rules}, force=force)
     with shared.data_problems(), shared.progress() as tell:
-        tell(f"reading {path.name}")
-        table, columns = shared.open_table(path, **options)
+        table, columns = shared.open_table(path, tell, **options)
         tell(f"inspecting {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, **columns)
         if write_rules is not None:
@@ -139,8 +138,7 @@ def fit_command(
     shared.check_outputs({"TABLE": path}, {"--output": output}, force=force)
     with shared.data_problems(), shared.progress() as tell:
         fit = shared.fit_options(options)
-        tell(f"reading {path.name}")
-        table, columns = shared.open_table(path, **options)
+        table, columns = shared.open_table(path, tell, **options)
         columns |= {"missing": options["missing"], "estimate_folds": estimate_folds}
         model = fit_table(table, fit, tell=tell, **columns)
         tell("writing the model")
@@ -256,8 +254,7 @@ def evaluate_command(
     """
     with shared.data_problems(), shared.progress() as tell:
         fit = shared.fit_options(options)
-        tell(f"reading {path.name}")
-        table, columns = shared.open_table(path, **options)
+        table, columns = shared.open_table(path, tell, **options)
         shared.warn(observed_warnings(fit.read(table), fit.with_rules(table).rules))
         found = evaluate_table(table, fit, hide=hide, repetitions=repetitions, tell=tell, **columns)
     if as_json:

@@ -131,7 +131,7 @@ def review_command(
         AnnotationSession if exchange else ReviewSession,
         answers,
         {"--output": output, "--save-model": save_model},
-        {"--import": annotated, "--config": config},
+        others={"--import": annotated, "--config": config},
         tasks=bool(export_to),
         **given,
     )
@@ -192,27 +192,21 @@ def _open_session(
     kind: type[ReviewSession],
     answers: Path,
     outputs: Mapping[str, Path | None],
-    others: Mapping[str, Path | None] | None = None,
     *,
-    model_path: Path,
-    path: Path,
     force: bool,
     tasks: bool = False,
     top: int | None = None,
     check: int | None = None,
     max_error_rate: float | None = None,
     keep: Sequence[str] = (),
-    **reading: Any,
+    **given: Any,
 ) -> Any:
     """Check all files, and open a session, whose journal the caller must close."""
-    inputs = {"MODEL": model_path, "TABLE": path, **(others or {})}
     written = {option: file for option, file in outputs.items() if file is not None}
-    # An existing journal lists the files that an earlier review wrote; they are checked below.
     made = {"--answers": answers, **written}
-    shared.check_outputs(inputs, made, force=force or answers.exists())
-    with shared.data_problems(), shared.progress() as tell, ExitStack() as stack:
-        tell(f"reading {path.name}")
-        model, table = shared.open_both(model_path, path, **reading)
+    # An existing journal lists the files that an earlier review wrote; they are checked below.
+    given |= {"force": force or answers.exists(), "columns": False}
+    with shared.opened(made, **given) as (model, table, tell), ExitStack() as stack:
         if "--output" in written and not tasks:  # tasks for Label Studio are not a table
             check_form(table, written["--output"])
         tell("ranking missing labels")
@@ -223,7 +217,7 @@ def _open_session(
                     f"{file} exists and was not written by this review. Pass --force to overwrite "
                     f"it now and whenever the review in {journal.path} is continued."
                 )
-        missing, save_model = reading["missing"], written.get("--save-model")
+        missing, save_model = given["missing"], written.get("--save-model")
         options = {"top": top, "missing": missing, "keep": keep, "save_model": save_model}
         session = kind(model, table, journal, **options)
         if check is not None:

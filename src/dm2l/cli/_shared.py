@@ -337,8 +337,11 @@ def fit_options(options: dict[str, Any]) -> FitOptions:
     return found
 
 
-def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Table, dict[str, Any]]:
+def open_table(
+    path: Path, tell: Callable[[str], None], labels: tuple[str, ...], **options: Any
+) -> tuple[Table, dict[str, Any]]:
     """Read a table with labels, and return it with the options of its feature columns."""
+    tell(f"reading {path.name}")
     if not labels and suffix_of(path) not in MATRIX_FORMATS:
         raise click.UsageError(
             f"The label columns of {path.name} are unknown. Pass their names, for example with "
@@ -357,41 +360,37 @@ def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Tab
     return table, columns
 
 
-def open_both(
-    model_path: Path, path: Path, *, labels: bool = True, rules: Path | None = None, **reading: Any
-) -> tuple[TableModel, Table]:
-    """Load a model and read a table for it; ``rules`` replace the rules of the model."""
-    if suffix_of(model_path) in _TABLES and suffix_of(path) not in _TABLES:
-        raise click.UsageError(
-            "The arguments are swapped. MODEL comes before TABLE: dm2l "
-            f"{click.get_current_context().info_name} {path.name} {model_path.name}."
-        )
-    model = load_bundle(model_path)
-    if rules is not None:
-        model.set_rules(LabelRules.read(rules))
-    table = read_for(model, path, labels=labels, **reading)
-    if labels:
-        warn(observed_warnings(table, model.classifier.rules))
-    return model, table
-
-
 @contextmanager
 def opened(
     outputs: Mapping[str, Path | None],
     model_path: Path,
     path: Path,
     *,
+    others: Mapping[str, Path | None] | None = None,
     force: bool,
     columns: bool = True,
+    labels: bool = True,
+    rules: Path | None = None,
     **reading: Any,
 ) -> Iterator[tuple[TableModel, Table, Callable[[str], None]]]:
-    """Check the outputs, and yield a model, a table for it and a progress function."""
-    check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
+    """Check all files, and yield the model (with ``rules``), a table and a progress function."""
+    check_outputs({"MODEL": model_path, "TABLE": path, **(others or {})}, outputs, force=force)
     with data_problems(), progress() as tell:
         for output in filter(None, outputs.values() if columns else ()):
             check_suffix(output)
+        if suffix_of(model_path) in _TABLES and suffix_of(path) not in _TABLES:
+            raise click.UsageError(
+                "The arguments are swapped. MODEL comes before TABLE: dm2l "
+                f"{click.get_current_context().info_name} {path.name} {model_path.name}."
+            )
         tell(f"reading {path.name}")
-        yield *open_both(model_path, path, **reading), tell
+        model = load_bundle(model_path)
+        if rules is not None:
+            model.set_rules(LabelRules.read(rules))
+        table = read_for(model, path, labels=labels, **reading)
+        if labels:
+            warn(observed_warnings(table, model.classifier.rules))
+        yield model, table, tell
 
 
 def check_outputs(

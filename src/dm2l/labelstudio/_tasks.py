@@ -35,7 +35,7 @@ class AnnotationSession(ReviewSession):
     def open_rows(self) -> list[int]:
         """Return the rows with undecided missing labels, the most valuable row first."""
         with self._lock:
-            return [i + 1 for i in self._predictions.rank_rows(self.journal.left())]
+            return (self._predictions.values.rank_rows(self.journal.left())[0] + 1).tolist()
 
     def annotate(self, row: int, answers: Mapping[str, str], *, again: bool = True) -> int:
         """Save the new answers (by label) of an annotation; return the number of new answers.

@@ -60,12 +60,6 @@ class TablePredictions:
         rank = 1 + int(np.sum(total > value, where=one_per_cell(total, left, self._exclusive)))
         return Prediction(p, value, rank, own, gain, others)
 
-    def rank_rows(self, left: Mask) -> list[int]:
-        """Return the rows with open entries (``left``), the most valuable row first."""
-        value = np.sum(self.values.own + self.values.others, axis=1, where=left)
-        rows = np.flatnonzero(left.any(axis=1))
-        return [int(i) for i in rows[np.argsort(-value[rows], kind="stable")]]
-
     def column_weights(self, row: int, labels: list[int]) -> dict[str, float]:
         """Return each column's contribution to a label, or its absolute sum over several labels."""
         found = column_weights(self.model, self._sources, self._X, row, labels)

@@ -364,7 +364,7 @@ class ReviewSession:
         if self.progress.decided >= self.progress.suggested:
             return None
         if queue == "rows":
-            return self._predictions.rank_rows(left)[0] + 1, ""
+            return int(self._predictions.values.rank_rows(left)[0][0]) + 1, ""
         best = int(np.argmax(np.where(left, self._predictions.values.total, -1.0)))
         i, k = divmod(best, left.shape[1])
         return i + 1, self._columns[self.table.label_names[k]].name

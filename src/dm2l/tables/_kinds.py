@@ -8,19 +8,9 @@ from typing import Any
 import numpy as np
 
 from dm2l._utils import require
+from dm2l._utils.inputs import check_choice
 from dm2l.chemistry import ABSENT, has_rdkit, is_valid_smiles
-from dm2l.io._columns import (
-    MISSING_WORDS,
-    ColumnRequestError,
-    added_columns,
-    are_codes,
-    as_number,
-    check_distinct,
-    match_columns,
-    parse_boolean,
-    parse_mark_or_boolean,
-    with_point,
-)
+from dm2l.io import _columns
 
 # Dates with the year first, or last after day and month, or after month and day.
 DATES = ("date", "date-dmy", "date-mdy")
@@ -80,18 +70,17 @@ def column_kinds(
 ) -> list[ColumnUse]:
     """Detect how each column of a data frame is used; ``kinds`` overrides the detected kinds."""
     names = [str(name) for name in frame.columns]
-    check_distinct(names, "The data frame")
+    _columns.check_distinct(names, "The data frame")
     wanted = {}
     # Patterns come first, so that the kind of a column given by name overrides them.
     for asked, kind in sorted((kinds or {}).items(), key=lambda item: item[0] in names):
-        if kind not in KINDS:
-            raise ValueError(
-                f"Kind {kind!r} of column {asked!r} is unknown. Choose one of {', '.join(KINDS)}."
-            )
-        meant = match_columns(names, asked, "The table without its labels")
+        check_choice(f"The kind of column {asked!r}", kind, *KINDS)
+        meant = _columns.match_columns(names, asked, "The table without its labels")
         wanted.update(dict.fromkeys((names[j] for j in meant), kind))
-    dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
-    added = added_columns(names) - wanted.keys()
+    dropped = {
+        names[j] for j in _columns.match_columns(names, drop, "The table without its labels")
+    }
+    added = _columns.added_columns(names) - wanted.keys()
     uses = []
     for j, name in enumerate(names):
         if name.startswith(SCORE_OF):
@@ -140,7 +129,7 @@ def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1)
     if not len(odd):
         return values, ""
     first, count = texts[odd[0]], f" ({len(odd)} such values)" if len(odd) > 1 else ""
-    comma = kind == "numeric" and as_number(first.replace(",", ".")) is not None
+    comma = kind == "numeric" and _columns.as_number(first.replace(",", ".")) is not None
     return values, (
         f"{first[:40]!r} in row {odd[0] + first_row} is not {_VALUES[kind]}{count} and is read as "
         f"missing{'; pass --decimal=, to read decimal commas' if comma else ''}"
@@ -156,7 +145,7 @@ def check_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str)
         if np.isnan(typed_column(column, use.kind, decimal)[0]).all():
             texts = as_text(column)
             first = np.flatnonzero(texts != "")[0]
-            raise ColumnRequestError(
+            raise _columns.ColumnRequestError(
                 f"Column {use.name!r} cannot be {use.kind}, because none of its values is "
                 f"{_VALUES[use.kind]} (row {first + 1} has {texts[first][:40]!r}). Choose another "
                 "kind with --kind (kinds=), or leave the column out with --drop (drop=)."
@@ -194,11 +183,11 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
         return ColumnUse(name, "empty", "no values")
     if len(different) == 1:
         # Any other single word is a category, with blanks as the second category.
-        kind = "category" if parse_mark_or_boolean(present[0]) is None else "boolean"
+        kind = "category" if _columns.parse_mark_or_boolean(present[0]) is None else "boolean"
         return _one_value(name, kind, repr(present[0][:40]), len(texts), n_rows)
-    if all(parse_boolean(text) in (0.0, 1.0) for text in different):
+    if all(_columns.parse_boolean(text) in (0.0, 1.0) for text in different):
         return ColumnUse(name, "boolean")
-    if are_codes(different):
+    if _columns.are_codes(different):
         use = _guess_words(name, present)
         why = f"codes with leading zeros, such as {min(present)[:40]!r}"
         if not use.used:
@@ -271,7 +260,7 @@ def as_text(column: Any) -> Any:
     missing = column.isna().to_numpy()
     values = zip(column.to_numpy(dtype=object), missing, strict=True)
     texts = ("" if absent else str(value).strip() for value, absent in values)
-    words = ["" if text.casefold() in MISSING_WORDS else text for text in texts]
+    words = ["" if text.casefold() in _columns.MISSING_WORDS else text for text in texts]
     return np.array(words, dtype=object)
 
 
@@ -283,7 +272,7 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
         if decimal != ".":
             written = [isinstance(value, str) for value in column.to_numpy(dtype=object)]
             pairs = zip(texts, written, strict=True)
-            texts = [with_point(text, decimal) if spelt else text for text, spelt in pairs]
+            texts = [_columns.with_point(text, decimal) if spelt else text for text, spelt in pairs]
         column = pandas.Series(texts, dtype=object)
     numbers = pandas.to_numeric(column, errors="coerce")
     numbers = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -304,7 +293,7 @@ def as_booleans(column: Any) -> Any:
     """Convert a column to 1 and 0; values that are neither yes nor no become NaN."""
     if column.dtype.kind in "bif" and column.dropna().isin((0, 1)).all():
         return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    answers = (parse_mark_or_boolean(text) for text in as_text(column))
+    answers = (_columns.parse_mark_or_boolean(text) for text in as_text(column))
     return np.array([np.nan if a is None or a < 0 else a for a in answers], dtype=np.float64)
 
 

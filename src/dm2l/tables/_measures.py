@@ -362,12 +362,11 @@ class LabelQuality:
 
 @dataclass(frozen=True)
 class TableEvaluation:
-    """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model.
+    """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model."""
 
-    For ``unlabelled`` blanks, ``n_hidden`` counts positive entries, and metrics that cannot be
-    estimated are NaN. For each column with several values, ``columns`` has the mean number of
-    hidden cells, and the accuracy of the most frequent value (``majority``) and of each method.
-    """
+    # For ``unlabelled`` blanks, ``n_hidden`` counts positive entries, and metrics that cannot be
+    # estimated are NaN. For each column with several values, ``columns`` has the mean number of
+    # hidden cells, and the accuracy of the most frequent value (``majority``) and of each method.
 
     hide: float
     repetitions: int

@@ -86,6 +86,13 @@ class AnswerValues:
         """Expected number of errors in all entries that each answer prevents."""
         return self.own + self.row + self.others
 
+    def rank_rows(self, missing: Mask) -> tuple[NDArray[np.intp], Floats]:
+        """Return the rows with missing labels, most valuable first, and the value of each row."""
+        # Gains in other labels of the row do not count, because these labels are answered as well.
+        total = np.sum(self.own + self.others, axis=1, where=missing)
+        rows = np.flatnonzero(missing.any(axis=1))
+        return rows[np.argsort(-total[rows], kind="stable")], total
+
 
 @dataclass(frozen=True)
 class Suggestions:
@@ -182,10 +189,8 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Sug
     (5, True)
     """
     values, missing, warnings = table_values(model, table)
-    # Gains in other labels of the row do not count, because these labels are answered as well.
-    total = np.sum(values.own + values.others, axis=1, where=missing)
-    rows = np.flatnonzero(missing.any(axis=1))
-    order = rows[np.argsort(-total[rows], kind="stable")][:top]
+    rows, total = values.rank_rows(missing)
+    order = rows[:top]
     open_ = one_per_cell(values.total, missing, table.exclusive)
     return Suggestions(order + 1, total[order], warnings, n_open=open_.sum(axis=1)[order])
 

@@ -290,7 +290,7 @@ def test_kinds_can_be_told():
     frame = pd.DataFrame({"zip": range(N), "name": [f"n{i}" for i in range(N)], "x": range(N)})
     uses = column_kinds(frame, {"zip": "numeric", "name": "category"}, drop=["x"])
     assert [use.kind for use in uses] == ["numeric", "category", "dropped"]
-    with pytest.raises(ValueError, match=r"'size'.*numeric, boolean, category, text"):
+    with pytest.raises(ValueError, match=r"'numeric', 'boolean', 'category', 'text'.*got 'size'"):
         column_kinds(frame, {"zip": "size"})
     with pytest.raises(ValueError, match=r"no column 'size\*'"):
         column_kinds(frame, drop=["size*"])
