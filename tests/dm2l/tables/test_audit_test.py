@@ -94,3 +94,41 @@ def test_the_share_is_that_of_inverted_labels_that_were_really_there(seed):
         first = errors.row[:FIRST] * Y.shape[1] + errors.label[:FIRST]
         found += np.isin(first, wrong).mean() / 6
     assert share == pytest.approx(found, abs=0.15)
+
+
+def audited(X, truth, wrong, rng):
+    planted = (rng.random(truth.shape) < wrong) & (rng.random(truth.shape) < 0.7)
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+    names = [f"y{k}" for k in range(truth.shape[1])]
+    frame[names] = np.where(planted, 1 - truth, truth)
+    table = table_from_frame(frame, names)
+    model = fit_table(table, FitOptions("linear", 0.1, 1.0, cv=3), estimate_folds=0)
+    found = audit_table(model, table, FIRST)
+    places = found.row - 1, [names.index(name) for name in found.label]
+    return found.expected_errors(FIRST), planted[places].mean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_interval_allows_for_correct_labels_that_are_noisy_by_nature(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, 4))
+    p = 0.05 + 0.9 / (1 + np.exp(-2 * X @ rng.normal(size=(4, 5))))
+    truth = (rng.random(p.shape) < p).astype(float)
+    (_, low, high), share = audited(X, truth, 0.02, rng)
+    assert share < 0.6  # most suspects are correct labels
+    assert low <= share <= high
+    # The interval of tables whose labels follow from the features excludes few errors.
+    (_, low, high), share = audited(X, (p > 0.5).astype(float), 0.05, rng)
+    assert 0.2 < low <= share <= high
+
+
+def test_errors_of_many_rare_labels_are_expected():
+    # The base rates of rare labels are fitted to wrong labels, too, so that confident predictions
+    # seem to be contradicted too rarely, unless they are those of models of other rows.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 100))
+    truth = (X @ rng.normal(size=(100, 40)) > 15).astype(float)
+    (mean, low, high), share = audited(X, truth, 0.02, rng)
+    assert share > 0.6
+    assert mean > 0.3
+    assert low <= share <= high
