@@ -404,6 +404,18 @@ def test_accuracy_in_columns_with_several_values_stands_beside_the_majority(form
     assert severity["DM2L"] > severity["majority"] + 0.2
 
 
+def test_a_cell_with_several_values_counts_once_in_the_accuracy():
+    frame, _ = make_form()
+    names = ["severity", "lesion"]
+    table = table_from_frame(frame[["age", "weight", *names]], names, values=ORDER[1])
+    found = evaluate_table(table, FitOptions("linear", 0.1, 1.0), repetitions=1)
+    for name, values in found.methods.items():
+        cells = [(one["hidden"], one[name]) for one in found.columns.values()]
+        assert sum(n for n, _ in cells) == found.n_hidden
+        expected = sum(n * share for n, share in cells) / found.n_hidden
+        assert values["accuracy"].mean == pytest.approx(expected)
+
+
 def test_accuracy_is_that_of_cells_computed_apart():
     frame, _ = make_form()
     names = ["severity", "lesion"]
