@@ -371,6 +371,19 @@ def test_inspect_says_how_many_rules_it_wrote(form, tmp_path):
         assert f"Wrote {len(rules)} rules to {path}." in said
 
 
+def test_a_rule_with_exceptions_is_written_as_a_comment(form, tmp_path):
+    folder, _, _ = form
+    said = run("inspect", folder / "form.csv", *LABELS, "--write-rules", tmp_path / "rules.txt")
+    _, *lines = (tmp_path / "rules.txt").read_text().splitlines()
+    refuted = [line for line in lines if line.startswith("# ")]
+    for line in lines:
+        holds, rows = map(int, re.search(r"# in (\d+) of (\d+) rows", line).groups())
+        assert (holds < rows) == (line in refuted)
+    assert refuted
+    assert len(refuted) < len(lines)
+    assert f"{len(refuted)} more rules have exceptions" in said
+
+
 # ----------------------------------------------------------------------- evaluate and explain
 
 FAST = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "1")
