@@ -284,17 +284,17 @@ class Audit:
 
     def expected_errors(self, n: int) -> Interval:
         """Return the expected share of errors in the first ``n`` entries, and a 95 % interval."""
-        p, ends = self.probability[:n], [np.nan, np.nan]
-        n = max(len(p), 1)
+        p = self.probability[:n]
+        n, low, high = max(len(p), 1), np.nan, np.nan
         if self.deviation is not None and self.lowest is not None:
-            for side, values in enumerate((self.lowest[:n], p)):
-                # The error rate of the table is uncertain, and each label is, given this rate.
-                var = (self.deviation[:n].sum() ** 2 + (values * (1 - values)).sum()) / n**2
-                mean = np.clip(values.sum() / n, 1e-6, 1 - 1e-6)
-                size = max(mean * (1 - mean) / max(var, 1e-12) - 1, 1e-3)
-                end = betaincinv(mean * size, (1 - mean) * size, (0.025, 0.975)[side]) * n
-                ends[side] = float(np.ceil(end - 1e-6) if side else np.floor(end + 1e-6)) / n
-        return Interval(float(p.sum()) / n, *ends)
+            values = np.stack([self.lowest[:n], p])
+            # The error rate of the table is uncertain, and each label is, given this rate.
+            var = (self.deviation[:n].sum() ** 2 + (values * (1 - values)).sum(axis=1)) / n**2
+            mean = np.clip(values.sum(axis=1) / n, 1e-6, 1 - 1e-6)
+            size = np.maximum(mean * (1 - mean) / np.maximum(var, 1e-12) - 1, 1e-3)
+            ends = n * betaincinv(mean * size, (1 - mean) * size, (0.025, 0.975))
+            low, high = float(np.floor(ends[0] + 1e-6)) / n, float(np.ceil(ends[1] - 1e-6)) / n
+        return Interval(float(p.sum()) / n, low, high)
 
 
 # Tests of an audit: share of labels to invert, number of tests, number of first suspects.

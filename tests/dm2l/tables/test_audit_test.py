@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from dm2l import DM2LClassifier
+from dm2l.completion import LabelErrors
 from dm2l.tables import FitOptions, audit_table, fit_table, table_from_frame
 from dm2l.tables._completion import FIRST, INVERTED, REPEATED, _test_audit
 
@@ -122,13 +123,17 @@ def test_the_interval_allows_for_correct_labels_that_are_noisy_by_nature(seed):
     assert 0.2 < low <= share <= high
 
 
-def test_errors_of_many_rare_labels_are_expected():
-    # The base rates of rare labels are fitted to wrong labels, too, so that confident predictions
-    # seem to be contradicted too rarely, unless they are those of models of other rows.
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 100))
-    truth = (X @ rng.normal(size=(100, 40)) > 15).astype(float)
-    (mean, low, high), share = audited(X, truth, 0.02, rng)
-    assert share > 0.6
-    assert mean > 0.3
-    assert low <= share <= high
+@pytest.mark.parametrize("refit", [True, False])
+def test_error_rates_are_those_of_models_of_other_rows(refit, monkeypatch):
+    Y, X = labels(noise=0.5)
+    model = DM2LClassifier().fit(X, Y)
+    T, scores, _ = model._held_out_labels(X, Y)
+    seen, of = [], LabelErrors.of
+    monkeypatch.setattr(LabelErrors, "of", lambda *parts: seen.append(parts) or of(*parts))
+    found = model._completer.find_label_errors(T, scores, refit=refit)
+    signs, p, held_out = seen[0]
+    # The ranking is that of p, and the probabilities are those of the other models.
+    against = np.where(found.observed, 1 - p[found.row, found.label], p[found.row, found.label])
+    assert (np.diff(against[:200]) <= 1e-12).all()
+    assert np.allclose(found.probability, of(signs, held_out).probability)
+    assert np.array_equal(p, held_out) == (not refit)
