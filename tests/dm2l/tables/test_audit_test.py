@@ -134,6 +134,6 @@ def test_error_rates_are_those_of_models_of_other_rows(refit, monkeypatch):
     signs, p, held_out = seen[0]
     # The ranking is that of p, and the probabilities are those of the other models.
     against = np.where(found.observed, 1 - p[found.row, found.label], p[found.row, found.label])
-    assert (np.diff(against[:200]) <= 1e-12).all()
+    assert (np.diff(against[against > 0.6]) <= 1e-12).all()
     assert np.allclose(found.probability, of(signs, held_out).probability)
     assert np.array_equal(p, held_out) == (not refit)
