@@ -369,7 +369,13 @@ class LabelCompleter:
         return Imputation(np.where(learnt, mean, scores), p, positive, open_, NO_BOUND)
 
     def find_label_errors(
-        self, T: Signs, scores: Floats, *, refit: bool, together: Sequence[list[int]] = ()
+        self,
+        T: Signs,
+        scores: Floats,
+        *,
+        refit: bool,
+        together: Sequence[list[int]] = (),
+        folds: int = FOLDS,  # of models for the rates of errors, which do not change the ranking
     ) -> LabelErrors:
         """Find suspected label errors; labels in ``together`` are predicted from features only."""
         given, scored = T, np.isfinite(scores)
@@ -381,10 +387,11 @@ class LabelCompleter:
         if refit:
             correlation = fit(others, scores)
         p = correlation.predict(others, scores)[1]
-        held_out, folds = p.copy(), np.random.default_rng(0).permutation(len(T)) % FOLDS
-        for k in range(FOLDS if refit else 0):
-            parts = [(others[rows], scores[rows]) for rows in (folds != k, folds == k)]
-            held_out[folds == k] = fit(*parts[0]).predict(*parts[1])[1]
+        held_out, place = p.copy(), np.random.default_rng(0).permutation(len(T))
+        for k in range(folds if refit else 0):
+            here = place % folds == k
+            model = fit(others[~here], scores[~here])
+            held_out[here] = model.predict(others[here], scores[here])[1]
         for labels in together:
             p[:, labels] = held_out[:, labels] = self.probabilities(scores)[:, labels]
         found = LabelErrors.of(T, p, held_out)
