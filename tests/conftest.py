@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import cache
 
 import numpy as np
+import scipy.sparse as sp
 from hypothesis import settings
 from sklearn.base import BaseEstimator
 
@@ -19,11 +20,11 @@ BaseEstimator._get_param_names = classmethod(cache(BaseEstimator._get_param_name
 with suppress(ImportError):
     from narwhals.stable.v2 import dependencies
 
-    def _no_array(question):
-        return lambda data: type(data) is not np.ndarray and question(data)
+    def _unless_array(question):
+        return lambda data: not (type(data) is np.ndarray or sp.issparse(data)) and question(data)
 
-    dependencies.is_into_dataframe = _no_array(dependencies.is_into_dataframe)
-    dependencies.is_into_series = _no_array(dependencies.is_into_series)
+    dependencies.is_into_dataframe = _unless_array(dependencies.is_into_dataframe)
+    dependencies.is_into_series = _unless_array(dependencies.is_into_series)
 
 # How to run what was skipped, by a word of the reason.
 REMEDIES = {

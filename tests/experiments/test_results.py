@@ -318,9 +318,8 @@ def test_stored_results_are_those_of_the_protocols_as_they_are_now():
             now = results.PROTOCOLS[protocol]
             cells = {tuple(cell) for cell in now.cells()}
             assert set(found[list(KEY)].itertuples(index=False, name=None)) <= cells
-            for dataset, method, settings in found[["dataset", "method", "settings"]].itertuples(
-                index=False, name=None
-            ):
-                assert settings == now.method(method, dataset).settings
+            columns = found[["dataset", "method", "settings"]]
+            for dataset, method, chosen in columns.itertuples(index=False, name=None):
+                assert chosen == now.method(method, dataset).settings
             assert set(found["split"]) == {now.split}
     assert isinstance(results.stored_results("as_published"), Results)
