@@ -61,7 +61,7 @@ def _columns(tables: Any, files: Any, labels: Any, drop: Any) -> tuple[list[str]
         if other != names:
             lack = sorted(set(names) ^ set(other))
             what = f"its columns are not in the same order as the columns of {files[0]}"
-            what = f"column {lack[0]!r} is missing either here or in {files[0]}" if lack else what
+            what = f"column {lack[0]!r} is missing in this file or in {files[0]}" if lack else what
             hint = "All files must have the same columns in the same order."
             raise DataFileError(path, what, hint=hint)
     chosen = choose_labels(names, labels, where)
@@ -115,7 +115,7 @@ def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = N
 
 
 def _portions(metadata: Any, rows: int) -> Iterator[tuple[list[int], int]]:
-    """Yield lists of row groups to read together, and the number of rows of their blocks."""
+    """Yield lists of row groups to read together, with the number of rows per block."""
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     groups: list[int] = []
     total = 0

@@ -40,7 +40,7 @@ def fit_sums(
     X: Any,
     last: WarmStart | None,
 ) -> SolverResult:
-    """Fit all learnable labels to sums over rows; the model has the dtype of ``X``."""
+    """Fit a model to sums over rows for all learnable labels; it has the dtype of ``X``."""
     constant = constant_scores(*statistics.weights)
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
@@ -65,7 +65,7 @@ def fit_sums(
 def _coupled(
     fitting: Trainer, problem: Any, feature_map: FeatureMap, fit: SolverResult, rows: Any
 ) -> SolverResult:
-    """Add leave-one-out scores of a sample of the rows to a fit."""
+    """Return the result of a fit, with leave-one-out scores of a sample of the rows added."""
     X, T = rows
     learnable = fit.mask.learnable
     kept = (T[:, learnable] != 0).any(axis=1)
@@ -109,7 +109,7 @@ class Stream:
 
     @classmethod
     def begun(cls, fitting: Trainer, X: Any, T: Signs) -> Self:
-        """Start a stream with features from a first block, which is not added yet."""
+        """Return a stream with a feature map fitted to a first block, which is not added yet."""
         feature_map = fitting.fixed_map(seen_rows(X, T))
         size, sample = feature_map.n_coefficients, sample_size(fitting)
         return cls(fitting, feature_map, GramStatistics(size, T.shape[1], sample))
@@ -142,7 +142,7 @@ class Stream:
         whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
 
     def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
-        """Fit to all rows so far; the model has the dtype of ``X``."""
+        """Fit a model to all rows added so far; it has the dtype of ``X``."""
         statistics = self.statistics
         make = partial(StatisticsProblem, statistics)
         fit = fit_sums(self.config, statistics, make, self.feature_map, X, last)
@@ -278,7 +278,7 @@ def choose_strategy(
 ) -> Strategy:
     """Return the cheapest strategy that fits into memory.
 
-    If ``at_hand``, the rows are already in memory. If ``remote``, they cannot be read into memory.
+    If ``at_hand``, the rows are in memory. If ``remote``, the rows cannot be read into memory.
     """
     budget = 0.5 * available_memory(UNKNOWN) if max_memory is None else max_memory
     n, m, c = 1_000_000 if n_rows is None else n_rows, n_features + 1, n_labels
@@ -310,7 +310,7 @@ def choose_strategy(
 def source_strategy(
     config: Trainer, source: RowBlocks, strategy: str, max_memory: float | None, needs_rows: str
 ) -> str:
-    """Return the strategy for row blocks; ``needs_rows`` is "" or a reason to need all rows."""
+    """Return the strategy for row blocks; ``needs_rows`` is a reason to load all rows, or ""."""
     if strategy == "memory" or (strategy == "auto" and needs_rows):
         return "memory"
     if strategy != "auto":
@@ -324,7 +324,7 @@ def source_strategy(
 
 
 def refuse(reason: str) -> None:
-    """Raise an error if there is a ``reason`` not to fit a model block by block."""
+    """Raise an error if there is a ``reason`` why a model cannot be fitted by blocks."""
     if reason:
         what = f"This model cannot be fitted block by block: {reason}."
         raise ValueError(f"{what} To read all rows into memory, use strategy='memory'.")

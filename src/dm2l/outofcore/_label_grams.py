@@ -134,7 +134,7 @@ class LearnableRows:
         self.settle(learnable)
 
     def settle(self, learnable: Mask) -> None:
-        """Include pending rows with a learnable label, or all rows if there are many patterns."""
+        """Include pending rows with a learnable label; include all if there are many patterns."""
         self.counted |= learnable
         crowded = len(self.pending) > MAX_PENDING
         for pattern in list(self.pending):
@@ -144,7 +144,7 @@ class LearnableRows:
                 self.counted |= labels
 
     def combine(self, other: Self, sign: float, learnable: Mask) -> None:
-        """Add or subtract the rows of another object."""
+        """Add or subtract the rows of ``other``; ``sign`` is 1 or -1."""
         self.gram += sign * other.gram
         if sign > 0:
             self.counted |= other.counted

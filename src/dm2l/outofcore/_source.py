@@ -214,7 +214,7 @@ class RowBlocks:
             numbers of the labels in the order of the columns of ``Y``. For ``.npy``, the label
             file.
         rows : int, default=None
-            Number of rows per block; None means about 30 MB, or 10,000 rows of svmlight files.
+            Number of rows per block; None means blocks of about 30 MB, or 10,000 rows for svmlight.
         missing_label, classes, ahead
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
         **options
@@ -234,7 +234,7 @@ class RowBlocks:
         return source
 
     def head(self, rows: int) -> "RowBlocks":
-        """Return row blocks with only the first ``rows`` rows."""
+        """Return row blocks that contain only the first ``rows`` rows."""
         check_counts(rows=rows)
         classes = self._form.labels.classes if self._form.labels is not None else None
         first = RowBlocks(
@@ -302,7 +302,7 @@ class RowBlocks:
         self._passed = before
 
     def first(self) -> Block:
-        """Return the first block with rows without reading later blocks."""
+        """Return the first block that contains any rows; later blocks are not read."""
         with closing(self._checked()) as blocks:
             # If there are no rows, the end of the pass raises an error.
             return next(block for block in blocks if len(block.T))
@@ -321,7 +321,7 @@ class RowBlocks:
 
     @property
     def labels(self) -> LabelMatrix:
-        """Label matrix without rows that has the classes, names and coding read so far."""
+        """Empty label matrix with the classes, names and coding of the blocks read so far."""
         if self._n_features is None:
             self.first()
         return self._form.labels
