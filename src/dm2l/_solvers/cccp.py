@@ -85,7 +85,7 @@ def solve_published(
 
 
 class _Surrogate:
-    """Value and gradient of the surrogate at flattened weights, cached for the line search."""
+    """Value and gradient of the surrogate at flattened weights; the last result is cached."""
 
     def __init__(self, problem: Problem, linear: Any, weights: Callable[[Array], Any]) -> None:
         self._problem, self._linear, self._weights = problem, linear, weights

@@ -46,7 +46,7 @@ class Kernel:
         return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters)
 
     def _shifted(self, A: Any, B: Any) -> tuple[Any, Any]:
-        """Subtract a row of ``B`` from all rows if squared distances would be rounding errors."""
+        """Subtract a row of ``B`` from all rows if distances would lose too much precision."""
         largest = float(array_namespace(B).max(B * B)) * B.shape[1] if min(B.shape) else 0.0
         if self.gamma * largest * np.finfo(np.float64).eps < 1e-6:
             return A, B
@@ -123,7 +123,7 @@ class KernelFactor:
 
 
 def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
-    """Return the exact factor of a positive semidefinite kernel matrix with possible duplicates."""
+    """Return the exact factor of a positive semidefinite kernel matrix; rows may be duplicates."""
     # If K may not be positive definite, pivoted Cholesky replaces plain Cholesky. It ends at a
     # pivot below tol times the first pivot.
     xp = array_namespace(K)
@@ -167,7 +167,7 @@ def check_diagonal(lowest: float, largest: float, noise: float, n_pivots: int = 
 
 
 def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:
-    """Return for every row the first row that equals it within ``tol``; also check ``K``."""
+    """Return the first row that equals each row up to ``tol``; raise an error if K is invalid."""
     # Rows are equal if K_ii + K_jj - 2 K_ij <= tol. Far negative values mean an invalid kernel.
     xp, n = array_namespace(K), K.shape[0]
     index = xp.arange(n, device=device(K))

@@ -49,9 +49,9 @@ class SmoothNorm:
     mu: float
 
     def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
-        """Return norm and gradient; ``heights`` are the numbers of rows of ``Z`` without padding.
+        """Return the norm and its gradient.
 
-        Heights are one number for each matrix of a stack, or one number for all.
+        ``heights`` are the numbers of rows without padding: one per matrix of a stack, or one.
         """
         xp = array_namespace(Z)
         if 0 in Z.shape:
@@ -101,7 +101,7 @@ class SmoothNorm:
         return norm._replace(curvature=xp.sum(H, axis=0) if H.ndim == 3 else H)
 
     def _norm(self, S: Any, ranks: Any = None) -> tuple[Evaluation, Any, Any, Any]:
-        """Return values with the gradient ``(S + mu^2 I)^(-1/2)``, and the spectrum of ``S``.
+        """Return the norm with ``(S + mu^2 I)^(-1/2)`` as gradient, and the spectrum of ``S``.
 
         The spectrum consists of eigenvalues, eigenvectors and smoothed singular values.
         """
@@ -119,9 +119,9 @@ class SmoothNorm:
         return norm, eigenvalues, vectors, roots
 
     def _pairs(self, roots: Any, heights: Any) -> tuple[Any, Any]:
-        """Return ``sum_i 1/(s_i + s_j)`` over all rows, and the number of excess rows.
+        """Return ``sum_i 1/(s_i + s_j)`` for each ``j``, and the number of spare rows.
 
-        Rows in excess of the number of singular values have the value mu.
+        Rows in excess of the number of singular values are spare, and have ``s_i = mu``.
         """
         xp = array_namespace(roots)
         if not isinstance(heights, float):

@@ -82,7 +82,7 @@ class RowSample:
         ]
 
     def combine(self, other: Self, sign: int) -> bool:
-        """Add or subtract a sample; if a row to subtract is missing, empty it and return False."""
+        """Add or subtract a sample; if rows to subtract are missing, drop all and return False."""
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)
         if sign > 0:
