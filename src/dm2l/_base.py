@@ -130,7 +130,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             Features without missing values.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             Labels ``0/1``, ``bool`` or ``-1/+1``, with NaN (or ``missing_label``) where a label is
-            missing. A 1-D ``y`` has one class per row.
+            missing. A 1-D ``y`` contains the class of each row.
         label_mask, sample_weight, label_weight
             As in :meth:`dm2l.DM2LClassifier.fit`.
 
@@ -178,7 +178,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return X, labels
 
     def _without_unlabelled(self, labels: LabelMatrix) -> LabelMatrix:
-        """Return labels with unlabelled entries as negatives, or raise an error."""
+        """Return labels with unlabelled entries as negatives; raise an error if not supported."""
         what = f"{type(self).__name__} does not support missing_as='unlabelled'."
         raise ValueError(f"{what} Use DM2LClassifier, DM2LClassifierCV or MaskedRidgeClassifier.")
 
@@ -303,7 +303,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self._completer.thresholds
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score every label; the classes are separated at 0.
+        """Score every label; the higher a score, the more likely is the label positive.
 
         Parameters
         ----------
@@ -323,7 +323,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Predict every label.
 
         With ``threshold=None``, a label is predicted as positive if its score is above 0 or, with
-        ``calibration``, if its probability is above one half. This suits the Hamming loss. A number
+        ``calibration``, if its probability exceeds one half, which suits the Hamming loss. A number
         is a cutoff for all scores. ``"f1"`` selects for each label the cutoff with the best F1 on
         out-of-fold scores, or 0 for labels with fewer than five positives. ``"f1_samples"`` and
         ``"subset_accuracy"`` select one cutoff for all labels, with the best mean F1 of rows or the

@@ -78,8 +78,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Weight of the nuclear norms. 0 gives masked ridge.
     alpha : float or "scale", default="scale"
         Weight of the ridge penalty. For linear models, "scale" means ``4 (sum_j s_j)^2 / d`` with
-        the standard deviations ``s_j`` of the ``d`` columns. For kernels, it means the variance in
-        the feature space.
+        the standard deviations ``s_j`` of the ``d`` columns. For kernels, "scale" means the total
+        variance in the feature space.
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "tanimoto", \
 "precomputed"} or callable, default="linear"
         Kernel function. "tanimoto" is for columns of 0 and 1. With "precomputed", ``X`` is the
@@ -112,16 +112,16 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Maximum number of iterations.
     tol : float, default=1e-5
         Tolerance of the relative difference between the objective and its minimum, as estimated by
-        the solver. With ``solver="cccp"``, it limits the relative change in an iteration.
+        the solver. With ``solver="cccp"``, limit of the objective's relative change per iteration.
     threshold : None, float, "f1", "f1_samples" or "subset_accuracy", default=None
         Cutoff of the scores in :meth:`predict`.
     calibration : {None, "sigmoid", "isotonic"}, default=None
         Calibration of :meth:`predict_proba` on out-of-fold scores.
     coupling : {None, "residual", "joint"}, default="residual"
-        How :meth:`complete` uses the known labels of a row. None does not use these labels.
+        How :meth:`complete` uses the known labels of a row. With None, known labels are not used.
         "residual" estimates label correlations from leave-one-out scores after the fit. Fits by
         blocks use a sample of up to 20,000 rows. "joint" estimates label correlations together with
-        the weights. It needs all rows in memory, and also improves predictions for new rows. See
+        the weights, needs all rows in memory, and also improves predictions for new rows. See
         :doc:`/guide/imputing`.
     rules : LabelRules, default=None
         Rules that the labels obey, such as "snake implies reptile". Probabilities and predictions
@@ -144,7 +144,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
         "memory" keeps all rows in memory. "statistics" reads rows once for sufficient statistics.
         "passes" reads rows twice for every evaluation of the objective. "auto" selects the fastest
-        strategy that fits into memory. All strategies have equal results up to rounding.
+        strategy that fits into memory. All strategies give the same results up to rounding.
     max_memory : float, default=None
         Bytes that ``strategy="auto"`` may use. The default is half of the free memory.
     random_state : int, RandomState or None, default=None
@@ -160,7 +160,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Weights of the kernel model on the rows ``X_fit_``, or on random Fourier features.
     approximation_error_ : float
         For "nystroem", the share of the trace of the kernel matrix that is lost. For "fourier", the
-        root mean square error of the matrix entries.
+        root mean square error of the entries of the kernel matrix.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts.
     classes_ : ndarray of shape (n_labels, 2) or (n_classes,)
@@ -232,7 +232,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         The model has no ridge and no intercept, starts at the identity, and has a global term over
         all rows. The linear model takes 24 steepest-descent steps, and the kernel model at most 9
         rounds of conjugate gradients, with the subgradients of Algorithm 2. Unlike the released
-        code, both never read hidden labels.
+        code, neither of the two models reads hidden labels.
 
         Parameters
         ----------
@@ -313,14 +313,14 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             rows with labels, see :class:`dm2l.outofcore.RowBlocks`.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             Labels ``0/1``, ``bool`` or ``-1/+1``, with NaN (or ``missing_label``) where a label is
-            missing. A 1-D ``y`` has one class per row. None if ``X`` is RowBlocks.
+            missing. A 1-D ``y`` contains the class of each row. None if ``X`` is RowBlocks.
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. Other entries are never read.
         sample_weight : array-like of shape (n_samples,), default=None
             Nonnegative weights of the rows. A weight of 2 has the effect of repeating the row. See
             :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
-            Nonnegative weights of the entries. They are multiplied by the weights of the rows. An
+            Nonnegative weights of the entries, which are multiplied by the weights of the rows. An
             entry of weight 0 counts as missing.
 
         Returns

@@ -71,7 +71,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features of the block.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels of the block. All of them may be missing.
+            Labels of the block, all of which may be missing.
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used.
         classes : array-like, default=None
@@ -188,7 +188,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return deepcopy(GramStatistics.from_state(self._statistics))
 
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
-        """Return a stream that continues all earlier blocks, or other ``statistics``."""
+        """Return a stream that continues after earlier blocks, or from given ``statistics``."""
         from dm2l.outofcore import GramStatistics
         from dm2l.outofcore._fits import Stream
 

@@ -46,12 +46,12 @@ class AutoClassifier(MissingLabelClassifier):
     Parameters
     ----------
     effort : {"quick", "normal", "best"}, default="normal"
-        "quick" fits the linear model and one kernel model. "normal" adds forests and boosted trees.
-        It takes about 5 minutes on two cores for 10,000 rows and 30 labels. "best" fits more trees,
+        "quick" fits the linear model and one kernel model. "normal" adds forests and boosted trees,
+        and takes about 5 minutes on two cores for 10,000 rows and 30 labels. "best" fits more trees
         and uses more rows for hyperparameters and kernels. For wide sparse data, such as TF-IDF of
         texts, logistic regression replaces trees.
     time_limit : float, default=None
-        Time limit in seconds. Models that would exceed it are skipped, except the linear model.
+        Time limit in seconds. Except for the linear model, models that need more are skipped.
     max_memory : float, default=None
         Memory limit in bytes; larger kernels are approximated. The default is 3/4 of free memory.
     categorical_features : array-like of str, int or bool, default=None
@@ -80,16 +80,16 @@ class AutoClassifier(MissingLabelClassifier):
     Attributes
     ----------
     leaderboard_ : dict of list
-        Table of the models and their stack by column: out-of-fold quality, weight, gain of the
-        stack due to the model, seconds, and a note.
+        Table of the models and their stack, as a list for each column: out-of-fold quality, weight,
+        by how much the model improves the stack, seconds, and a note.
     estimate_ : dict of Interval
         Out-of-fold ``label_auc``, ``log_loss`` and ``brier`` of the stack, with a 95 % prediction
         interval for as many new rows as a fold has.
     label_quality_ : dict
         Counts, AUC with a 95 % confidence interval, average precision and log loss of each label.
     held_out_, held_out_folds_ : ndarray
-        Out-of-fold probabilities (n_rows, n_labels) and the fold of each row; NaN and -1 for rows
-        without a fold.
+        Out-of-fold probabilities (n_rows, n_labels), and the fold of each row. Rows without a fold
+        have NaN and -1.
     models_ : dict
         Fitted models by name: the linear model, and all others with a positive weight.
     stack_ : Stack
@@ -243,7 +243,7 @@ class AutoClassifier(MissingLabelClassifier):
         return FitResult(leave_one_out_scores=mask.spread(unseen), out_of_fold=True)
 
     def _fit_ensemble(self, context: EnsembleContext) -> tuple[Floats, Bools]:
-        """Fit base models and their stack; return out-of-fold log-odds and a mask of scores."""
+        """Fit models and a stack; return out-of-fold log-odds, and where all models have scores."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
         budget.planned += stacking + correlating

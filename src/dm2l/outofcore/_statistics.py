@@ -186,8 +186,8 @@ class RowStatistics:
         kept += kept.sum() / max(float(left[-1]), 1.0)
         if left[-1] >= 1.5 and (_EPS * before[:-1] > 0.1 * kept).any():
             raise ValueError(
-                "The subtracted values are so large that rounding errors would dominate the sums "
-                "over the other rows. Gather statistics again from the other rows."
+                "The subtracted values are so large that rounding errors would dominate the other "
+                "rows. Gather statistics again from the other rows."
             )
 
     def move(self, offset: Array) -> None:
