@@ -29,7 +29,7 @@ class Calibrator:
     def fit(
         self, scores: Floats, T: Signs, weights: Floats | None = None, *, flat: bool = True
     ) -> Self:
-        """Fit a map for each label; with ``flat``, labels without a map get their observed rate."""
+        """Fit a map for each label; if ``flat``, labels without a map get their observed rate."""
         weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
         known = (T != 0) & np.isfinite(scores)
         curves = [
@@ -53,7 +53,7 @@ class Calibrator:
     def _fit_label(
         self, scores: Floats, positive: Mask, weights: Floats
     ) -> tuple[Floats, Floats] | None:
-        """Return slope and offset of a label's map, or its knots; None if the fit fails."""
+        """Return the slope and offset or the knots of a label's map; None if the fit fails."""
         n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
         if not n_positive or not n_negative:
             return None
@@ -78,7 +78,7 @@ class Calibrator:
         return (logistic.coef_[0], logistic.intercept_) if logistic.coef_[0, 0] > 0 else None
 
     def predict(self, scores: NDArray[Any]) -> Floats:
-        """Return probabilities from maps or observed rates, or by :func:`plain_probability`."""
+        """Return probabilities from maps, observed rates or :func:`plain_probability`."""
         result = np.where(np.isnan(self.rates), plain_probability(scores), self.rates)
         if self.method == "sigmoid":
             labels = self.fitted_labels
@@ -104,7 +104,7 @@ FEWEST_POSITIVES = 5
 def best_f1_thresholds(
     scores: Floats, T: Signs, weights: Floats | None = None, min_positives: int = FEWEST_POSITIVES
 ) -> Floats:
-    """Return the threshold of each label with the best F1 on held-out scores, or 0."""
+    """Return for each label the threshold with the best F1 on held-out scores, or 0 if rare."""
     thresholds = np.zeros(T.shape[1])
     weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
     for k in range(T.shape[1]):
@@ -133,7 +133,7 @@ CUTS = 200  # number of candidates for a threshold shared by all labels
 
 
 def best_thresholds(rule: str, scores: Floats, T: Signs, weights: Floats | None = None) -> Floats:
-    """Return the best thresholds for a rule; rules for rows use one threshold for all labels."""
+    """Return the best thresholds for a rule; row-wise rules share one threshold for all labels."""
     if rule == "f1":
         return best_f1_thresholds(scores, T, weights)
     known = (T != 0) & np.isfinite(scores)
@@ -173,12 +173,12 @@ class CompletionSummary:
     Parameters
     ----------
     n_yes, n_no : int
-        Numbers of missing labels that the model filled with yes, and with no.
+        How many missing labels the model filled with yes, and how many it filled with no.
     n_left : int
         Number of missing labels that were not filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
         Expected error rates of all filled labels, of labels filled with yes, and of labels filled
-        with no, including implied labels. NaN if there are none, or without ``max_error_rate``.
+        with no, including implied labels. NaN if no label was filled, or without a bound.
     n_implied : int
         Number of missing labels that follow from known labels by the ``rules`` of the estimator.
     """
@@ -211,22 +211,22 @@ class CompletionSummary:
 
 @dataclass(frozen=True)
 class ErrorRateBound:
-    r"""Selection of entries to fill with a bounded error rate, by conformal selection.
+    r"""Conformal selection of the missing entries to fill, with a bounded error rate.
 
     All known entries are predicted as if they were missing. The error rates of positive and of
     negative predictions are bounded separately. A label with at least 500 predictions of one sign
-    is a group of its own; the other labels are pooled in one group. Let n be the number of
-    predictions of a group, and :math:`w_j` the number of wrong predictions that are at least as
-    confident as the prediction of the missing entry j. The p-value of entry j is
+    is a group of its own; all other labels form one pooled group. Let n be the number of
+    predictions of known entries in a group, and :math:`w_j` how many of them are wrong and at least
+    as confident as the prediction of the missing entry j. The p-value of entry j is
 
     .. math:: p_j = \frac{1 + 1.1 w_j + \sqrt{w_j}}{n + 1},
 
     and the procedure of Benjamini and Hochberg at level a selects the entries to fill. If known and
     missing entries are exchangeable (given the row, missingness does not depend on the label), the
     expected error rate is at most a even without the root and the factor (Jin and Candes, 2023).
-    The root and the factor correct for covariance and calibration curves, which were fitted to the
-    known entries (docs/research/imputing.md). The entries of a pooled label must also meet the
-    bound by themselves, with the numerator :math:`1.1 w_j`.
+    The root and the factor 1.1 are added because covariance and calibration curves were fitted to
+    the known entries (docs/research/imputing.md). Each label of the pooled group must also meet the
+    bound on its own, with the numerator :math:`1.1 w_j`.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class ErrorRateBound:
     def _bounds(
         self, confidence: Floats, positive: Mask, missing: Mask, levels: Any, right: Any = False
     ) -> tuple[Floats, Floats]:
-        """Return the lowest rate that fills each entry (inf if known), and errors at ``levels``."""
+        """Return the lowest bound that fills each entry (inf if known), and expected errors."""
         right = np.broadcast_to(right, missing.shape)
         lowest = np.where(missing, 0.0, np.inf)
         errors = np.zeros(missing.shape)
@@ -323,7 +323,7 @@ class ErrorRateBound:
         return lowest, errors
 
     def _groups(self, side: int, used: Mask) -> Iterator[tuple[Index, int, Floats, bool]]:
-        """Yield each group's labels, predictions and errors, and whether the group is a pool."""
+        """Yield labels, number of predictions and errors of groups; True marks pooled labels."""
         confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
             yield labels, int(self.n[side]), confidence, False
@@ -352,14 +352,14 @@ def check_max_error_rate(value: Any) -> tuple[float, float]:
 class LabelErrors:
     r"""Observed entries, sorted by the probability that their label is wrong.
 
-    Observed labels rarely contradict confident predictions, but at least at the rate e of
-    wrong labels. Labels with the margin :math:`m = |\log p / (1 - p)|` of the predicted probability
-    p contradict the prediction at the rate
+    Even confident predictions are contradicted at the rate e at which observed labels are wrong. If
+    the predicted probability p has the margin :math:`m = |\log p / (1 - p)|`, observed labels
+    contradict the prediction at the rate
 
     .. math:: k = e + (1 - 2e) u, \qquad u = 1 / (1 + \exp(a + b m)),
 
-    where u is the rate of unexpected labels that are correct. For each e from 0.001 to 0.3, with
-    equal prior probabilities, a and b maximize the likelihood. A label that contradicts its
+    where u is the rate at which correct labels contradict it. For each e from 0.001 to 0.3, with a
+    uniform prior, a and b maximize a penalized likelihood. A label that contradicts its
     prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior of e.
 
     Parameters
@@ -444,7 +444,7 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
 
 
 def _mistaken(margin: Floats, contradicts: Mask) -> tuple[Floats, Floats]:
-    """Return posterior means and deviations of the probabilities that labels are wrong."""
+    """Return posterior means and standard deviations of the probabilities of wrong labels."""
     from scipy.optimize import minimize  # imported here, because loading it is slow
 
     parts = np.array_split(np.argsort(margin), min(BINS, max(len(margin), 1)))

@@ -59,7 +59,7 @@ class SharedRows:
     def gather(
         cls, positives: Any, rank: int, min_rows: int = 2, *, size: int = STACK, rows: Any = None
     ) -> Self:
-        """Return the groups of a boolean sparse matrix, in stacks of at most ``size`` numbers."""
+        """Return the group of rows for each column of ``positives``; ``size`` limits a stack."""
         positives = positives.tocsc()
         counts = np.diff(positives.indptr)
         sizes = counts if rows is None else positives.T @ rows
