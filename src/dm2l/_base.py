@@ -84,7 +84,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _on_own_scale(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert scores on the scale ``p = (1 + tanh(score)) / 2`` to the scale of the model."""
+        """Convert scores with ``p = (1 + tanh(score)) / 2`` to the scale of the model's scores."""
         return scores
 
     def _fit_nothing(self, X: Any) -> None:
@@ -303,7 +303,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self._completer.thresholds
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score every label; the higher a score, the more likely is the label positive.
+        """Score every label; a higher score means that the label is more likely positive.
 
         Parameters
         ----------
@@ -313,8 +313,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Scores on the scale of ``-1/+1``. For a 1-D ``y``, there is one column per class, or
-            with two classes an array of shape (n_samples,).
+            Scores on the scale of ``-1/+1``. For a 1-D ``y``, the shape is (n_samples, n_classes),
+            or (n_samples,) with two classes.
         """
         scores = self._all_scores(self._check_X(X))
         return scores[:, 0] if self._labels.kind == "binary" else scores
@@ -363,7 +363,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
         With ``calibration``, each label has a calibration map that is fitted to out-of-fold scores.
         :meth:`predict` also uses this map. With ``coupling`` alone, each label has a sigmoid that
-        is fitted to leave-one-out scores. Without both parameters, and for a 1-D ``y``,
+        is fitted to leave-one-out scores. Without either parameter, and for a 1-D ``y``,
         probabilities are ``(1 + tanh(score)) / 2`` and are not calibrated.
 
         Parameters

@@ -137,8 +137,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         means positive-unlabelled data and can also be used for a dense ``Y``; see
         :doc:`/guide/positive-unlabelled`.
     class_prior : float or array-like of shape (n_labels,), default=None
-        Share of positives of each label for ``missing_as="unlabelled"``. If None, it is estimated
-        by :func:`dm2l.pu.estimate_class_prior`.
+        For ``missing_as="unlabelled"``, the share of rows in which each label is positive. If None,
+        it is estimated by :func:`dm2l.pu.estimate_class_prior`.
     warm_start : bool, default=False
         Whether to start from the previous solution if it has the right shape.
     strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
@@ -146,7 +146,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         "passes" reads rows twice for every evaluation of the objective. "auto" selects the fastest
         strategy that fits into memory. All strategies give the same results up to rounding.
     max_memory : float, default=None
-        Bytes that ``strategy="auto"`` may use. The default is half of the free memory.
+        Memory in bytes that ``strategy="auto"`` may use. The default is half of the free memory.
     random_state : int, RandomState or None, default=None
         Seed of ``approximation``. Exact models use no random numbers.
     verbose : int, default=0
@@ -172,7 +172,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     label_covariance_ : LabelCovariance
         Covariance of the labels given the features, with ``coupling``.
     class_prior_, class_prior_error_ : ndarray of shape (n_labels,)
-        Given or estimated share of positives and its standard error, with
+        Given or estimated share of positives of each label, and its standard error, with
         ``missing_as="unlabelled"``.
     objective_ : float
         The exact objective at the solution.
@@ -333,7 +333,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             return self._fit_arrays(X, y, label_mask, (sample_weight, label_weight))
         if not (y is label_mask is sample_weight is label_weight is None):
             raise ValueError(
-                "RowBlocks contain their labels, masks and weights. Pass no other data to fit."
+                "X is RowBlocks, which contain labels, masks and weights. Pass only X to fit."
             )
         self._check_parameters()
         if self.missing_as == "unlabelled":

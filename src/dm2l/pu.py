@@ -60,13 +60,13 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
     r"""Estimate the share of positives of every label from positive-unlabelled labels.
 
     Among rows that are certainly positive, the share of labelled rows is the label frequency
-    :math:`c_j`. It is estimated from the :math:`k` rows with the best scores; :math:`k` maximizes
-    the lower confidence limit of the share. With :math:`n_j` labelled positives, the class
+    :math:`c_j`. This share is estimated from the :math:`k` rows with the best scores; :math:`k`
+    maximizes its lower confidence limit. With :math:`n_j` labelled positives, the class
     prior is :math:`\pi_j = n_j / (n c_j)`. Frequencies are shrunk towards their mean over all
     positives. Frequencies below the mean are set to the mean, because a label may have no rows that
-    are certainly positive. If no row has two positives, all labels have the same frequency. With
-    observed negatives, the rates :math:`1/u` of labelled positives s and :math:`1/v` of labelled
-    negatives z solve :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for scores :math:`g`.
+    are certainly positive. If no row has two positives, all labels have the same frequency. If
+    negatives z are observed, the rates of labelled positives and negatives, :math:`1/u` and
+    :math:`1/v`, solve :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for scores :math:`g`.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def check_class_prior(given: Any, signs: Signs) -> ClassPrior:
 
 
 def where_certain(labelled: NDArray[np.bool_], scores: Floats) -> tuple[float, float]:
-    """Return the share of labelled rows among the best, and the standard error of its logarithm."""
+    """Return the labelled share of the best-scored rows, and the standard error of its log."""
     ok = np.isfinite(scores)
     labelled, scores = labelled[ok], scores[ok]
     if not labelled.any():
@@ -175,7 +175,7 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 def shrink(
     value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
-    """Shrink log-frequencies towards the mean (DerSimonian and Laird); raise bounds to the mean."""
+    """Shrink log-frequencies to the mean (DerSimonian and Laird); raise lower bounds to it."""
     # Labels are weighted by their positives, because labels with many positives are more likely to
     # have rows that are certainly positive. The mean is over frequencies, not over logarithms.
     error = np.clip(error, 1e-6, 1e6)  # zero if all positives are labelled, infinite if unknown

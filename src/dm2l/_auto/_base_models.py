@@ -456,7 +456,7 @@ def _tuned(
     else:
         m = max(int(min(context.effort.components, context.max_memory / (40.0 * n), n)), 10)
         model.set_params(approximation="nystroem", n_components=m)
-        words += f", Nystroem with {m}"
+        words += f", Nystroem with {m} features"
     return BaseModel(f"{found.kernel} kernel", words, model, kernel=kernel)
 
 
@@ -493,7 +493,7 @@ def _forest(context: EnsembleContext, name: str, trees: int) -> list[BaseModel]:
         MaskedOneVsRestClassifier(each, n_jobs=context.n_jobs) for each in (base, few)
     )
     inputs = "columns" if context.numbers is None else "numbers"
-    return [BaseModel(name, f"{trees} trees a label", model, inputs, True, in_folds)]
+    return [BaseModel(name, f"{trees} trees per label", model, inputs, True, in_folds)]
 
 
 def _boosted(context: EnsembleContext, rounds: int) -> BaseModel:

@@ -51,7 +51,7 @@ class AutoClassifier(MissingLabelClassifier):
         and uses more rows for hyperparameters and kernels. For wide sparse data, such as TF-IDF of
         texts, logistic regression replaces trees.
     time_limit : float, default=None
-        Time limit in seconds. Except for the linear model, models that need more are skipped.
+        Time limit in seconds. Models that would take longer are skipped, except the linear model.
     max_memory : float, default=None
         Memory limit in bytes; larger kernels are approximated. The default is 3/4 of free memory.
     categorical_features : array-like of str, int or bool, default=None
@@ -80,8 +80,8 @@ class AutoClassifier(MissingLabelClassifier):
     Attributes
     ----------
     leaderboard_ : dict of list
-        Table of the models and their stack, as a list for each column: out-of-fold quality, weight,
-        by how much the model improves the stack, seconds, and a note.
+        Table of the models and their stack, with a list for each column: out-of-fold quality,
+        weight, gain of the stack due to the model, seconds to fit, and a note.
     estimate_ : dict of Interval
         Out-of-fold ``label_auc``, ``log_loss`` and ``brier`` of the stack, with a 95 % prediction
         interval for as many new rows as a fold has.
@@ -243,7 +243,7 @@ class AutoClassifier(MissingLabelClassifier):
         return FitResult(leave_one_out_scores=mask.spread(unseen), out_of_fold=True)
 
     def _fit_ensemble(self, context: EnsembleContext) -> tuple[Floats, Bools]:
-        """Fit models and a stack; return out-of-fold log-odds, and where all models have scores."""
+        """Fit models and a stack; return out-of-fold log-odds, and a mask of scored entries."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
         budget.planned += stacking + correlating
@@ -277,7 +277,7 @@ class AutoClassifier(MissingLabelClassifier):
             weight[keep] = stack.common / max(stack.common.sum(), 1e-300)
             board["weight"][: len(weight)] = weight.tolist()
         for place, error in failed.items():
-            board["note"][place] = f"failed on all rows: {error}"
+            board["note"][place] = f"failed when fitted to all rows: {error}"
         stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
         # The linear model is always kept, since explanations of predictions use it.
         kept = list(dict.fromkeys([tried[0], *stacked]))

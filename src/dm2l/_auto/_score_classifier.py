@@ -36,13 +36,13 @@ class ScoreClassifier(MissingLabelClassifier):
 
     The scores of each label are calibrated with a slope that is shrunk to the common slope of all
     labels. A penalized logistic regression adds effects of other labels' scores. Label correlations
-    for :meth:`complete` and :meth:`find_label_errors` are estimated from the residuals.
+    for :meth:`complete` and :meth:`find_label_errors` are estimated from the final residuals.
 
     Parameters
     ----------
     scale : {"auto", "probability", "logit", "rank"}, default="auto"
         Type of the scores. "logit" accepts any numbers that increase with the probability, and
-        "rank" uses only their order. "auto" means "probability" for scores from 0 to 1, or "logit".
+        "rank" uses only their order. "auto" is "probability" for scores from 0 to 1, else "logit".
     columns : array-like of int, default=None
         Positions of the scores in ``X``, one for each label. None means all columns.
     threshold, coupling, rules, cv, missing_label, missing_as
@@ -208,7 +208,7 @@ class ScoreClassifier(MissingLabelClassifier):
 
 
 def uncertainty_ratio(T: Signs, P: Floats) -> tuple[float, float]:
-    """Return mean ``p (1 - p)`` of missing over known entries, and its log's standard error."""
+    """Return the ratio of mean ``p (1 - p)``, missing to known, and its log's standard error."""
     # Out-of-fold probabilities are equally uncertain for missing and known entries. In-sample
     # scores separate the known classes, so calibration makes only known entries certain.
     parts = [(T == 0) & np.isfinite(P), (T != 0) & np.isfinite(P)]

@@ -178,7 +178,7 @@ class Grid(NamedTuple):
             begin = time.perf_counter()
 
     def scores(self, X: Any, X_test: Any, mask: LearnableMask, weights: list[Any]) -> Iterator[Any]:
-        """Yield the test scores for each of several weights, computed in one product."""
+        """Yield the test scores for each of several weight matrices, computed in one product."""
         if not weights:
             return iter(())
         k, prepared = len(weights), self.prepared

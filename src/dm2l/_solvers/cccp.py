@@ -2,8 +2,8 @@
 
 The published runs take a few descent steps from the identity. The linear model takes at most 24
 line searches along the negative subgradient of the surrogate. The kernel model takes at most 9
-rounds of Polak-Ribiere conjugate gradients, restarted every 20 steps until J converges. Neither
-converges. The objective has no regularizer, but the limited number of steps acts as one.
+rounds of Polak-Ribiere conjugate gradients. Each round restarts every 20 steps until J converges.
+Neither model converges. The limited number of steps replaces the missing regularizer.
 """
 
 import warnings

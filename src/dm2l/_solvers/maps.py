@@ -123,7 +123,7 @@ class FourierMap(FeatureMap):
         self.random_state = random_state
 
     def fit(self, X: Any) -> Any:
-        """Draw frequencies for the columns of ``X`` and return its features."""
+        """Draw frequencies for the columns of ``X``, and return the features of ``X``."""
         random = check_random_state(self.random_state)
         frequencies = self._draw(X.shape[1], random)
         self.frequencies = frequencies if sp.issparse(X) else asarray_like(frequencies, X)
@@ -313,7 +313,7 @@ class _KernelMatrix:
         if K.shape != (A.shape[0], len(columns)):
             raise ValueError(
                 f"kernel(A, B) returned shape {tuple(K.shape)}, but must return shape "
-                f"{(A.shape[0], len(columns))}: a row per row of A, and a column per row of B."
+                f"{(A.shape[0], len(columns))}: one row per row of A, one column per row of B."
             )
         return K
 

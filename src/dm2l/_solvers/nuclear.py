@@ -51,7 +51,7 @@ class SmoothNorm:
     def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
         """Return the norm and its gradient.
 
-        ``heights`` are the numbers of rows without padding: one per matrix of a stack, or one.
+        ``heights`` are the numbers of rows without padding: one per matrix, or one for all.
         """
         xp = array_namespace(Z)
         if 0 in Z.shape:

@@ -39,7 +39,7 @@ class Known(NamedTuple):
     smoothing: float
 
     def reweighed(self, plain: Evaluation, ratio: float) -> Self:
-        """Return the evaluation for ``ratio * lambda_d``; ``plain`` is the one without norms."""
+        """Return the evaluation for ``ratio * lambda_d``, given ``plain`` without norms."""
         old = self.at
         value, exact, gradient = (
             without + ratio * (with_norms - without)

@@ -215,16 +215,16 @@ class LEMLClassifier(IterativeBaseline):
     Parameters
     ----------
     rank : int, default=20
-        Rank of the weights, at most the number of labels.
+        Rank of the weight matrix, at most the number of labels.
     alpha : float, default=30
-        Regularization, called ``lambda`` in the paper. It affects results much more than ``rank``.
+        Ridge penalty, called ``lambda`` in the paper. It affects results much more than ``rank``.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         Loss of score ``f``: ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``.
     missing : {"ignore", "neutral", "negative"}, default="ignore"
         Missing labels have no target ("ignore") or the target 0. Observed labels have the targets
         0/1 ("negative") or -1/+1. "neutral" and "negative" require the squared loss.
     fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalized. The original LEML has none.
+        Whether scores have an unpenalized intercept. The original LEML has no intercept.
     max_iter : int, default=10
         Number of alternations.
     tol : float, default=0.1
@@ -298,7 +298,7 @@ class LEMLClassifier(IterativeBaseline):
         return self._finish(X, history, *targets.scores(coef, inputs.intercept(coef, b)))
 
     def _share(self, T: Signs, targets: ImputedTargets) -> float:
-        """Return the tolerance factor, which is small if one class or observed labels are rare."""
+        """Return a factor of the tolerance; it is small if a class or observed labels are rare."""
         weights = np.ones(T.shape) if targets.weights is None else targets.weights
         if self.missing != "ignore":
             counted = T > 0 if self.missing == "negative" else T != 0

@@ -107,7 +107,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             )
 
     def _learn(self, X: Any, labels: LabelMatrix, after_label: Any = None) -> FitResult:
-        """Fit all labels; ``after_label`` is called with the numbers of fitted and all labels."""
+        """Fit all labels; call ``after_label`` with the numbers of fitted labels and of labels."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)

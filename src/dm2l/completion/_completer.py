@@ -420,7 +420,7 @@ class CompletionMixin:
             "predict_proba", and -1/+1 with "decision_function".
         max_error_rate : float or (float, float), default=None
             Maximum expected error rate of the labels filled with yes, and of the labels filled with
-            no; a pair sets two maxima. As many labels as possible are filled. Labels with at least
+            no; a pair sets both maxima. As many labels as possible are filled. Labels with at least
             500 predictions have their own bounds, and all other labels share a bound. Requires
             ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
@@ -480,9 +480,9 @@ class CompletionMixin:
     def find_label_errors(self: Any, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
         """Find observed labels that contradict the features and the other labels of their row.
 
-        Models of ``cv`` folds score the training rows, because the model itself was fitted to their
-        errors. With ``coupling=None``, they score all rows. With ``missing_as="unlabelled"``, the
-        result contains the unlabelled entries, sorted by how likely they are positive.
+        Models of ``cv`` folds score the training rows, because the model was fitted to their
+        errors. With ``coupling=None``, these models score all rows. If entries are unlabelled
+        (``missing_as``), the result contains them, the most probable positive first.
 
         Parameters
         ----------
@@ -515,7 +515,7 @@ class CompletionMixin:
         """Read the labels of new rows, which must have the columns of the training labels."""
         if self._labels.kind != "multilabel":
             what = f"{method} needs a label matrix, but the model was fitted to a 1-D y."
-            raise ValueError(f"{what} Fit it to y.reshape(-1, 1).")
+            raise ValueError(f"{what} Fit the model to y.reshape(-1, 1).")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         n_features = getattr(self, "n_features_in_", None)
         return parse_new_rows(X, y, self._labels, n_features, label_mask=label_mask, **marks)

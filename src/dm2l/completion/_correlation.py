@@ -167,7 +167,7 @@ class Combiner:
         self.labels = labels
 
     def fit(self, T: Signs, *inputs: Floats) -> Self:
-        """Fit to known entries."""
+        """Fit the weights to known entries."""
         self._scale(T, *inputs)
         self._learn(T, *inputs)
         if self.labels and not self.calibrated:
@@ -452,7 +452,7 @@ def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
 def _asked_again(
     correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Reveal an entry of each row; return its error rate, and its expected and observed gain."""
+    """Reveal an entry of each row; return its error probability, expected and observed gain."""
     others = T != 0
     one = np.arange(len(T)), np.argmax(np.where(others, rng.random(T.shape), -1.0), axis=1)
     others[one] = False

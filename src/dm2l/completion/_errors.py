@@ -104,7 +104,7 @@ FEWEST_POSITIVES = 5
 def best_f1_thresholds(
     scores: Floats, T: Signs, weights: Floats | None = None, min_positives: int = FEWEST_POSITIVES
 ) -> Floats:
-    """Return for each label the threshold with the best F1 on held-out scores, or 0 if rare."""
+    """Return each label's threshold with the best F1 on held-out scores, or 0 for rare labels."""
     thresholds = np.zeros(T.shape[1])
     weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
     for k in range(T.shape[1]):
@@ -178,7 +178,7 @@ class CompletionSummary:
         Number of missing labels that were not filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
         Expected error rates of all filled labels, of labels filled with yes, and of labels filled
-        with no, including implied labels. NaN if no label was filled, or without a bound.
+        with no, including implied labels. NaN if no label was filled or no bound was set.
     n_implied : int
         Number of missing labels that follow from known labels by the ``rules`` of the estimator.
     """
@@ -214,19 +214,19 @@ class ErrorRateBound:
     r"""Conformal selection of the missing entries to fill, with a bounded error rate.
 
     All known entries are predicted as if they were missing. The error rates of positive and of
-    negative predictions are bounded separately. A label with at least 500 predictions of one sign
-    is a group of its own; all other labels form one pooled group. Let n be the number of
+    negative predictions are bounded separately. For each sign, a label with at least 500
+    predictions is a separate group, and all other labels form one group. Let n be the number of
     predictions of known entries in a group, and :math:`w_j` how many of them are wrong and at least
     as confident as the prediction of the missing entry j. The p-value of entry j is
 
     .. math:: p_j = \frac{1 + 1.1 w_j + \sqrt{w_j}}{n + 1},
 
-    and the procedure of Benjamini and Hochberg at level a selects the entries to fill. If known and
-    missing entries are exchangeable (given the row, missingness does not depend on the label), the
-    expected error rate is at most a even without the root and the factor (Jin and Candes, 2023).
-    The root and the factor 1.1 are added because covariance and calibration curves were fitted to
-    the known entries (docs/research/imputing.md). Each label of the pooled group must also meet the
-    bound on its own, with the numerator :math:`1.1 w_j`.
+    and the procedure of Benjamini and Hochberg at level a selects the entries to fill. Known and
+    missing entries must be exchangeable: given the row, missingness does not depend on the label.
+    Without the root and the factor 1.1, the expected error rate is then at most a (Jin and Candes,
+    2023). Both are added because covariance and calibration curves were fitted to the known entries
+    (docs/research/imputing.md). Each pooled label must also meet the bound on its own, with the
+    numerator :math:`1.1 w_j`.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ class ErrorRateBound:
 
     @classmethod
     def fit(cls, confidence: Floats, positive: Mask, T: NDArray[Any]) -> Self:
-        """Fit to predictions for known entries with signs ``T``; all arrays have shape (n, c)."""
+        """Fit a bound to predictions of known entries with signs ``T``; all have shape (n, c)."""
         known, wrong = T != 0, (T > 0) != positive
         sides = [known & ~positive, known & positive]
         size = max(int((side & wrong).sum()) for side in sides)
@@ -282,9 +282,9 @@ class ErrorRateBound:
         max_error_rate: float | tuple[float, float],
         right: Mask | bool = False,
     ) -> tuple[Mask, Floats]:
-        """Return the entries to fill, and the expected numbers of errors among no and among yes.
+        """Return the entries to fill, and the expected numbers of wrong no and of wrong yes.
 
-        ``max_error_rate`` bounds the error rates of yes and of no; a pair sets separate bounds.
+        ``max_error_rate`` bounds the error rates of both predictions; a pair bounds yes, then no.
         Predictions of other entries that are known to be ``right`` also count as filled.
         """
         yes, no = np.broadcast_to(max_error_rate, 2).tolist()
@@ -358,9 +358,9 @@ class LabelErrors:
 
     .. math:: k = e + (1 - 2e) u, \qquad u = 1 / (1 + \exp(a + b m)),
 
-    where u is the rate at which correct labels contradict it. For each e from 0.001 to 0.3, with a
-    uniform prior, a and b maximize a penalized likelihood. A label that contradicts its
-    prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior of e.
+    where u is the rate at which correct labels contradict predictions. The prior of e is uniform
+    from 0.001 to 0.3. For each e, a and b maximize a penalized likelihood. A label that contradicts
+    its prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior.
 
     Parameters
     ----------
@@ -417,7 +417,7 @@ class LabelErrors:
         return cls(row, label, observed, probability, false_alarms, *others)
 
     def _given(self, conflicts: Iterable[tuple[int, Index]]) -> Self:
-        """Return label errors, given conflicts (row, labels) with at least one error each."""
+        """Return label errors, given that each conflict (row, labels) has at least one error."""
         p, order = self.probability.copy(), np.argsort(self.row, kind="stable")
         rows = self.row[order]
         for row, labels in conflicts:

@@ -59,7 +59,7 @@ class SharedRows:
     def gather(
         cls, positives: Any, rank: int, min_rows: int = 2, *, size: int = STACK, rows: Any = None
     ) -> Self:
-        """Return the group of rows for each column of ``positives``; ``size`` limits a stack."""
+        """Return the group of rows of each label, in stacks of at most ``size`` numbers."""
         positives = positives.tocsc()
         counts = np.diff(positives.indptr)
         sizes = counts if rows is None else positives.T @ rows

@@ -33,12 +33,12 @@ LOWEST = 0.02  # lower observed rates are raised to LOWEST, so that no weight ex
 
 
 def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
-    r"""Estimate the probability that a positive is observed from the frequency of each label.
+    r"""Estimate from each label's frequency the probability that a positive is observed.
 
     .. math:: p_j = \frac{1}{1 + C (N_j + b)^{-a}}, \qquad C = (\log N - 1) (b + 1)^a
 
     with ``N`` rows and ``N_j`` observed positives of label ``j``. The commonly used defaults were
-    fitted to Wikipedia articles; ``a=0.6, b=2.6`` were fitted to shop items (Jain, Prabhu and
+    fitted to Wikipedia articles, and the values ``a=0.6, b=2.6`` to shop items (Jain, Prabhu and
     Varma, "Extreme Multi-label Loss Functions", KDD 2016).
 
     Parameters
@@ -165,7 +165,7 @@ def _from_mask(seen: NDArray[np.bool_]) -> tuple[Array, Array]:
 
 
 def _strength(counts: NDArray[np.int64], n_empty: float, label: Array) -> float:
-    """Return ``1 / kappa``, by which observed rates differ between rows; 0 if only by chance."""
+    """Return ``1 / kappa``, a measure of how much observed rates differ between rows, or 0."""
     total, mean = len(counts) + n_empty, label.sum()
     spread = (((counts - mean) ** 2).sum() + n_empty * mean**2) / total
     chance, pairs = (label * (1 - label)).sum(), mean**2 - (label**2).sum()
@@ -347,7 +347,7 @@ class CompleteRows:
         return total
 
     def pairs(self, ties: float) -> tuple[Array, Array]:
-        """Return each row's share of misranked pairs (tie: ``1 - ties``), and 1 if it has pairs."""
+        """Return for each row the share of misranked pairs, and 1 if it has pairs, otherwise 0."""
         # For P positives and N negatives, 1 / (P N) = (1 / P + 1 / N) / c.
         wrong, both = np.zeros(len(self.q)), np.zeros(len(self.q))
         for inverse, labels in ((self.positives, self.q), (self.negatives, 1 - self.q)):
@@ -423,7 +423,7 @@ def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], ND
 
 
 def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
-    """Return cross-fitted probabilities from a logistic curve for each label, after shrinkage."""
+    """Return cross-fitted probabilities from logistic curves, which are shrunk to their mean."""
     # The curves for each fifth of the rows are fitted to the other rows only.
     largest = np.abs(S).max(initial=0.0)
     S = S / largest if largest > 0 else S  # avoids overflow of squares
@@ -449,7 +449,7 @@ def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
 
 
 def _newton(curves: Array, inputs: Array, signs: Array, W: Array, steps: int) -> Array:
-    """Fit curves (c, 2), which are shrunk towards the mean curve, by Newton steps; return them."""
+    """Return logistic curves (c, 2), fitted by Newton steps and shrunk towards their mean."""
     total, free = W.sum(axis=1) + 1e-9, np.zeros(curves.shape, dtype=bool)
     problem = LogisticProblem(inputs, signs, W, 1 / SPREAD**2, curves)
     for _ in range(steps):

@@ -35,8 +35,8 @@ def ranking_loss(
     .. math:: \frac1p \sum_i \frac{|\{(j', j'') \in C_i^+ \times C_i^- : f_{j'} \le f_{j''}\}|}
               {|C_i^+| |C_i^-|}
 
-    A tie is an error in all three conventions. Rows without observed positives or without observed
-    negatives are dropped ("paper", "published") or count 0 ("sklearn").
+    All three conventions count a tie as misranked. Rows without observed positives or without
+    observed negatives are dropped ("paper", "published") or count 0 ("sklearn").
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def ranking_loss(
         Treatment of ties and of undefined rows, as described above.
     undefined : {None, "skip", "raise"} or float, default=None
         Treatment of rows for which the formula divides by zero: skip them, raise an error, or use
-        this number as their value. None treats these rows as ``convention`` does.
+        this number as their value. With None, ``convention`` determines the treatment.
     return_counts : bool, default=False
         Whether to return a :class:`MetricValue`, which contains the numbers of entries and rows.
     estimate : bool, default=True
@@ -57,7 +57,7 @@ def ranking_loss(
         evaluates only the observed labels.
     rates : None, array-like or tuple of two, default=None
         Probabilities that entries are observed: one number, or one per label, per row (as a column)
-        or per entry. A tuple contains the rates of positives and of negatives. If None, they are
+        or per entry. A tuple contains the rates of positives and of negatives. If None, rates are
         estimated from the mask per label, and also per row if rows differ by more than chance.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights of rows. Rates are estimated from the mask without weights.
@@ -86,7 +86,7 @@ def ranking_loss(
 def label_ranking_average_precision(
     y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Average precision of each row's ranking of labels (the paper's Ap).
+    r"""Average precision of the label ranking of a row, averaged over rows (the paper's Ap).
 
     .. math:: \frac1p \sum_i \frac1{|C_i^+|} \sum_{j \in C_i^+}
               \frac{|\{l \in C_i^+ : rank(l) \le rank(j)\}|}{rank(j)}
@@ -232,8 +232,8 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 
     .. math:: \frac1p \sum_i [\exists j \in C_i^- : f_j = \max_l f_l]
 
-    Ties for the highest score are errors. Rows without observed positives are dropped. Lower is
-    better. See :func:`ranking_loss` for parameters and return value.
+    A tie for the highest score counts as an error. Rows without observed positives are dropped.
+    Lower is better. See :func:`ranking_loss` for parameters and return value.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def ranking_and_discrimination(y_true: Any, y_score: Any, **options: Any) -> flo
 
 
 def _by_label(given: Given) -> tuple[Array, Array]:
-    """Return the discrimination and the weight of each label; one observed class has weight 0."""
+    """Return the discrimination and weight of each label; a label with one class has weight 0."""
     T, S, w = given.T, given.S, given.weights
     weights = np.ones((len(T), 1)) if w is None else w[:, None]
     yes, no = ((weights * side).sum(axis=0) for side in (T > 0, T < 0))
@@ -294,7 +294,7 @@ def _correlation(T: Signs, S: Array, weights: Array) -> Array:
 
 
 class _Order:
-    """Cumulative counts of the positives and negatives of each row, in the order of scores."""
+    """Cumulative counts of the positives and negatives of each row, by descending score."""
 
     # positives_from[i, p] counts the observed positives of row i with at least the score of
     # position p; negatives_above[i, p] counts the negatives with strictly higher scores.

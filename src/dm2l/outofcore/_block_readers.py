@@ -28,11 +28,11 @@ def mapped_arrays(path: Any, labels: Any = None, **options: Any) -> tuple[Any, A
     if suffix not in (".npy", ".npz"):
         return None
     if options:
-        raise TypeError(f"{suffix} files have no option {', '.join(options)}; leave it out.")
+        raise TypeError(f"{suffix} files have no option {', '.join(options)}. Do not pass it.")
     if suffix == ".npz":
         X, Y = map_member(path, "X"), map_member(path, "Y")
     elif labels is None:
-        raise ValueError("The labels of a .npy file are missing: pass their .npy file as labels=.")
+        raise ValueError("A .npy file contains no labels. Pass the file of the labels as labels=.")
     else:
         X, Y = map_array(path), map_array(labels)
     if X.ndim != 2:
@@ -185,7 +185,7 @@ def svmlight_blocks(
     numbers = [] if labels is None else list(labels)
     places = {float(label): j for j, label in enumerate(numbers)}
     if not places or len(places) < len(numbers):
-        raise ValueError(f"labels must list at least one label number, each once, got {numbers!r}.")
+        raise ValueError(f"labels must be one or more distinct label numbers, got {numbers!r}.")
     length = block_rows(10_000 if rows is None else rows, n_features)
     absent = 0.0 if missing_as == "negative" else np.nan
 

@@ -40,7 +40,7 @@ def fit_sums(
     X: Any,
     last: WarmStart | None,
 ) -> SolverResult:
-    """Fit a model to sums over rows for all learnable labels; it has the dtype of ``X``."""
+    """Fit a model of all learnable labels to sums over rows; the model has the dtype of ``X``."""
     constant = constant_scores(*statistics.weights)
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
@@ -142,7 +142,7 @@ class Stream:
         whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
 
     def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
-        """Fit a model to all rows added so far; it has the dtype of ``X``."""
+        """Fit a model to all rows added so far; the model has the dtype of ``X``."""
         statistics = self.statistics
         make = partial(StatisticsProblem, statistics)
         fit = fit_sums(self.config, statistics, make, self.feature_map, X, last)
@@ -170,7 +170,7 @@ def fit_arrays(
 ) -> SolverResult:
     """Fit a model to rows in memory by Gram statistics or by passes over the rows."""
     if is_non_numpy(X):
-        raise TypeError("Gram statistics need numpy arrays. Convert X to numpy.")
+        raise TypeError(f"strategy={strategy!r} supports only numpy arrays. Convert X to numpy.")
     refuse(fitting.needs_rows)
     rows = block_rows(None, X.shape[1])
     slices = [slice(i, i + rows) for i in range(0, len(T), rows)]
@@ -207,7 +207,7 @@ def _fit_blocks(
 
 
 def collect(source: RowBlocks) -> tuple[Any, Signs, EntryWeights | None]:
-    """Read all rows of a source into memory, with their weights or None."""
+    """Return all rows, signs and weights of a source, read into memory; weights may be None."""
     rows, signs, weights = zip(*source, strict=True)
     X, T = stacked(list(rows)), np.concatenate(signs)
     _check_observed(replace(source.labels, signs=T), stacklevel=6)

@@ -160,7 +160,7 @@ class GramProblem:
 
 
 class StatisticsProblem(GramProblem):
-    """Optimization with Gram statistics; an evaluation takes about ``2 c^2 d^2`` operations."""
+    """Optimization problem with Gram statistics; an evaluation costs ``2 c^2 d^2`` operations."""
 
     def __init__(self, statistics: GramStatistics, *parameters: float, **options: Any) -> None:
         chosen, groups = statistics.learnable, statistics.groups

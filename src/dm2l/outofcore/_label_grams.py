@@ -84,7 +84,7 @@ def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int) -> tup
 
 
 def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
-    """Return the Gram matrices of the cells of some labels; None for the skipped largest cell."""
+    """Yield the Gram matrix and the number of each cell; None if the largest cell is skipped."""
     states = np.asarray(T + 1, dtype=np.uint8)  # 0 negative, 1 missing, 2 positive
     powers = 3 ** np.arange(T.shape[1], dtype=np.uint8)
     codes = (states * powers).sum(axis=1, dtype=np.uint8)

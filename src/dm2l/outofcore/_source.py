@@ -44,7 +44,7 @@ def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) ->
     """Check a block ``(X, Y, label_mask, sample_weight)``; the last two are optional."""
     X, Y, mask, sample_weight = [*parts, None, None][:4]
     if is_non_numpy(X):
-        raise TypeError("Row blocks must be numpy arrays or sparse matrices. Convert X to numpy.")
+        raise TypeError("Row blocks support only numpy and sparse matrices. Convert X to numpy.")
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=0)
     T = form.read(Y, mask)
     if X.shape[0] != len(T):
@@ -64,7 +64,7 @@ def _indexable(part: Any) -> Any:
 
 
 def _first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:
-    """Yield blocks up to a total number of rows; the last block is cut."""
+    """Yield blocks with ``rows`` rows in total; the last block may be cut short."""
     for parts in blocks:
         n = parts[0].shape[0]
         if n >= rows:

@@ -173,7 +173,7 @@ class RowStatistics:
         return np.asarray(sum(np.diagonal(gram) for gram in self.rows.each()))
 
     def _check_squares(self, other: Self) -> None:
-        """Raise an error if the rows of ``other`` were not added, or rounding errors dominate."""
+        """Raise an error if rows of ``other`` were not added, or if rounding errors dominate."""
         before = self._squares()
         left = before - other._squares()
         excess = -left - 1e-9 * before  # far larger than rounding errors
@@ -242,7 +242,7 @@ class GramStatistics(RowStatistics):
     statistics to combine different rows, and subtract statistics to unlearn rows.
 
     Gram matrices square the condition number of the features. Scale features of very different
-    magnitudes, and do not subtract rows whose values are a million times larger than others.
+    magnitudes, and do not subtract rows with values a million times larger than in other rows.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ class DaskBlocks(RemoteBlocks):
         return self._blocks
 
     def counts(self) -> Any:
-        """Return numbers of observed positives and negatives per label, and of observed rows."""
+        """Return numbers of positives and negatives per label, and of rows with a known label."""
         self._tasks()
         return self._counts
 

@@ -122,7 +122,7 @@ def _last_step(estimator: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class PathDisplay(Display):
-    """Cross-validated metric over ``lambda_d``, with one line per ``alpha`` and ``gamma``.
+    """Cross-validated metric against ``lambda_d``, with one line per ``alpha`` and ``gamma``.
 
     Error bars show one standard error of the mean over folds. A ring marks the selected
     hyperparameters. The horizontal axis is logarithmic; ``lambda_d = 0`` (masked ridge) is drawn
@@ -263,7 +263,7 @@ class PathDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Display):
-    """Reliability diagram: observed share of positives over the predicted probability.
+    """Reliability diagram: observed share of positives against the predicted probability.
 
     Calibrated probabilities lie on the diagonal. Points below the diagonal show that probabilities
     are too high. Bars are Wilson's 95 % confidence intervals, which assume independent entries.

@@ -374,5 +374,5 @@ def test_files_of_unknown_formats_and_options_of_other_formats_are_refused(data,
         RowBlocks.open(tmp_path / "both.npz")
     with pytest.raises(ValueError, match="list of files to read is empty"):
         RowBlocks.open([], "y*")
-    with pytest.raises(ValueError, match="at least one label number, each once"):
+    with pytest.raises(ValueError, match="one or more distinct label numbers"):
         RowBlocks.open(tmp_path / "rows.svm", n_features=3)
