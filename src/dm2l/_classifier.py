@@ -70,7 +70,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     Here ``R_Omega`` keeps the observed entries, ``F_k`` are the scores of the rows whose label
     ``k`` is an observed positive, and ``F_C`` are the scores of all rows with an observed positive.
     The norms of ``F_k`` lower the rank of the scores of rows that share a label (local shrinking).
-    The norm of ``F_C`` keeps the rank of all these scores high (global expanding).
+    The norm of ``F_C`` keeps the rank of the scores ``F_C`` high (global expanding).
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
     def unlearn(self, X: Any, y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
         """Remove rows of earlier blocks, and fit the model to the remaining rows.
 
-        The result equals a fit without these rows, up to rounding.
+        The result equals a fit without the removed rows, up to rounding.
 
         Parameters
         ----------

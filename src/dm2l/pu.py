@@ -2,7 +2,7 @@
 
 Positives are labelled at the rate ``c``; negatives are never labelled. For the squared loss, the
 unbiased risk is the risk of the targets ``2 s / c - 1``, where ``s`` is 1 for labelled positives
-and 0 for other entries. These targets are very noisy, so the labels are first smoothed over the
+and 0 for other entries. The targets are very noisy, so the labels are first smoothed over the
 features (docs/research/positive-unlabelled.md).
 """
 

@@ -39,7 +39,7 @@ FEWEST_ROWS = 6
 class AutoClassifier(MissingLabelClassifier):
     r"""Ensemble of the library's models, selected and weighted by cross-validation.
 
-    Linear and kernel DM2L models, forests and boosted trees are cross-fitted. Their scores are
+    Linear and kernel DM2L models, forests and boosted trees are cross-fitted. Model scores are
     calibrated and added with non-negative weights, which are fitted to out-of-fold scores. Label
     correlations for :meth:`complete` are estimated from residuals of out-of-fold probabilities.
 
@@ -91,7 +91,7 @@ class AutoClassifier(MissingLabelClassifier):
         Out-of-fold probabilities (n_rows, n_labels), and the fold of each row. Rows without a fold
         have NaN and -1.
     models_ : dict
-        Fitted models by name: the linear model, and all others with a positive weight.
+        Fitted models by name: the linear model, and all other models with a positive weight.
     stack_ : Stack
         Calibration and weights of the models.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_

@@ -48,7 +48,7 @@ class DM2LClassifierCV(DM2LParameters):
         Weights of the nuclear norms to try. By default, 0 (masked ridge) and ten values from 0.01
         to 10.
     alphas : sequence of float, default=None
-        Ridge penalties to try. By default, 1/30, 1/10, 1/3, 1 and 3. For the linear model, these
+        Ridge penalties to try. By default, 1/30, 1/10, 1/3, 1 and 3. For the linear model, the
         defaults are multiplied by the value of ``alpha="scale"``.
     gammas : sequence of float or "scale", default=None
         Kernel parameters to try. By default, "scale". Ignored for linear and precomputed kernels.

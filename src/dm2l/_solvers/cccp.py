@@ -32,7 +32,7 @@ _norm = partial(thresholded_nuclear_norm, delta=DELTA)
 def solve_cccp(
     problem: Any, preconditioner: Any, W: Any, *, tol: float, max_iter: int, report: Any = None
 ) -> Solution:
-    """Linearize the concave part at ``W_t`` and minimize the surrogate, until ``J`` converges."""
+    """Repeat until ``J`` converges: linearize the concave part, and minimize the surrogate."""
     # ``problem`` is a SmoothProblem that can linearize its global norm.
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]

@@ -11,8 +11,8 @@ no lower bound if the scores of a row without an observed positive can change.
 
 With real targets and weights ``M`` (:class:`dm2l.labels.EntryWeights`) the loss is
 :math:`\tfrac12 \sum_{ij} M_{ij} (F_{ij} - T_{ij})^2`. Rows of ``F_k`` are multiplied by
-:math:`M_{ik}^{1/2}`, as if they were repeated. Rows of ``F_C`` are multiplied by the largest of
-these factors, so that Theorem 1 holds for all weights.
+:math:`M_{ik}^{1/2}`, as if they were repeated. Each row of ``F_C`` is multiplied by the largest of
+its factors in all ``F_k``, so that Theorem 1 holds for all weights.
 """
 
 from functools import partial

@@ -97,7 +97,7 @@ def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter
 
 
 def _new_radius(radius: float, length: float, gain: float, predicted: float, slope: float) -> float:
-    """Return a smaller radius if the decrease was predicted poorly, a larger radius otherwise."""
+    """Return the next radius, which depends on how well the decrease was predicted."""
     bend = -gain - slope
     scale = 4.0 if bend <= 0 else max(0.25, -0.5 * slope / bend)
     if gain < 1e-4 * predicted:
@@ -217,7 +217,7 @@ class LEMLClassifier(IterativeBaseline):
     rank : int, default=20
         Rank of the weight matrix, at most the number of labels.
     alpha : float, default=30
-        Ridge penalty, called ``lambda`` in the paper. It affects results much more than ``rank``.
+        Ridge penalty, called ``lambda`` in the paper, which affects results more than ``rank``.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         Loss of score ``f``: ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``.
     missing : {"ignore", "neutral", "negative"}, default="ignore"

@@ -224,9 +224,9 @@ class ErrorRateBound:
     and the procedure of Benjamini and Hochberg at level a selects the entries to fill. Known and
     missing entries must be exchangeable: given the row, missingness does not depend on the label.
     Without the root and the factor 1.1, the expected error rate is then at most a (Jin and Candes,
-    2023). Both are added because covariance and calibration curves were fitted to the known entries
-    (docs/research/imputing.md). Each pooled label must also meet the bound on its own, with the
-    numerator :math:`1.1 w_j`.
+    2023). The root and the factor are added because covariance and calibration curves were fitted
+    to the known entries (docs/research/imputing.md). Each pooled label must also meet the bound on
+    its own, with the numerator :math:`1.1 w_j`.
 
     Parameters
     ----------
@@ -282,10 +282,10 @@ class ErrorRateBound:
         max_error_rate: float | tuple[float, float],
         right: Mask | bool = False,
     ) -> tuple[Mask, Floats]:
-        """Return the entries to fill, and the expected numbers of wrong no and of wrong yes.
+        """Return the entries to fill, and the expected numbers of errors among filled no and yes.
 
-        ``max_error_rate`` bounds the error rates of both predictions; a pair bounds yes, then no.
-        Predictions of other entries that are known to be ``right`` also count as filled.
+        ``max_error_rate`` bounds the error rates of yes and of no; a pair sets separate bounds.
+        Correct predictions of other entries (``right``) also count as filled.
         """
         yes, no = np.broadcast_to(max_error_rate, 2).tolist()
         lowest, errors = self._bounds(confidence, positive, missing, (no, yes), right)

@@ -321,7 +321,7 @@ def block_length(max_memory: float, width: int, most: int) -> int:
 
 
 def check_memory(rank: int, max_memory: float, **sizes: Any) -> None:
-    """Raise an error with the largest possible rank if a fit needs too much memory."""
+    """Raise an error that names the largest possible rank if a fit needs too much memory."""
     limit = (1 - SHARE) * max_memory
     needed = bytes_needed(rank=rank, **sizes)
     if needed <= limit:

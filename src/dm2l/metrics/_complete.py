@@ -5,11 +5,11 @@ An entry that is observed with probability :math:`\rho` represents :math:`1 / \r
 
 .. math:: q_{ij} = p_{ij} + \frac{o_{ij}}{\rho_{ij}} (y_{ij} - p_{ij}), \qquad E[q_{ij}] = y_{ij}
 
-The expectation over masks has this value for any ``p``; accurate ``p`` lower the variance. If the
+Over random masks, ``q`` is unbiased for any ``p``; accurate ``p`` lower its variance. If the
 entries of a row are hidden independently, then products of the ``q`` of different labels, and sums
 of such products, are also unbiased. The metrics of a row with ``P`` positives contain the factor
-:math:`1 / P`. It is the integral over ``t`` from 0 to 1 of the product
-:math:`t^{P - 1} = \prod_j (1 - (1 - t) y_j)`, and ``Inverse`` holds the nodes of a quadrature.
+:math:`1 / P`, the integral over ``t`` from 0 to 1 of :math:`t^{P - 1}`. For a positive ``i``, this
+is :math:`\prod_{j \ne i} (1 - (1 - t) y_j)`, so the metrics are sums of products (``Inverse``).
 """
 
 from collections.abc import Callable

@@ -108,7 +108,7 @@ def evaluate_positive_unlabelled(
     r"""Estimate the metrics of complete labels from positive-unlabelled labels and class priors.
 
     The estimates assume that a positive of label :math:`j` is observed with rate
-    :math:`c_j = s_j / \pi_j`. In this rate, :math:`s_j` is the share of rows with an observed
+    :math:`c_j = s_j / \pi_j`. Here, :math:`s_j` is the share of rows with an observed
     positive, and :math:`\pi_j` the class prior. Let :math:`r_j` be the recall of the observed
     positives, and :math:`q_j` the share of rows that are predicted positive. Then
 

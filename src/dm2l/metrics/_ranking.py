@@ -376,7 +376,7 @@ def _estimated_label_auc(given: Given, ties: float, fill: float | None) -> float
 
 @lru_cache(maxsize=10_000)
 def _represented(seen: int, rate: float, n_labels: int) -> float:
-    """Return the weight of a label with ``seen`` observed positives in an estimated mean."""
+    """Return the weight, in an estimated mean, of a label with ``seen`` observed positives."""
     # A label with P positives has an observed positive with probability 1 - (1 - rate) ** P.
     # Weights that depend on the number of observed positives correct this for every P. They are
     # shrunk if there are few labels.

@@ -44,7 +44,7 @@ class MetricValue(NamedTuple):
         Number of observed entries.
     n_units, n_undefined : int
         Number of units (rows, labels or entries) in the average, and number of units for
-        which the metric is undefined. Both numbers are estimates if the value is an estimate.
+        which the metric is undefined. If the value is an estimate, these numbers are estimates.
     kind : {"complete", "estimate", "observed"}
         "complete" if no label is missing. "estimate" if the value that the complete labels would
         give was estimated. "observed" if only the observed labels were evaluated.

@@ -84,7 +84,7 @@ def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = N
             raise DataFileError(
                 files[0],
                 f"column {name!r} has the type {kind}, but row blocks need numbers or booleans",
-                hint="Leave it out with drop=, or convert it to numbers first.",
+                hint="Pass its name in drop=, or convert its values to numbers first.",
             )
     single = all(types.is_floating(kind) and kind.bit_width <= 32 for kind in kinds[:d])
     dtype = np.float32 if single else np.float64
@@ -166,7 +166,7 @@ def _features(frame: Any, names: list[str], path: Path) -> NDArray[np.float64]:
             raise DataFileError(
                 path,
                 f"feature {name!r} has a value that is not a number ({error})",
-                hint="Leave it out with drop=, name it in labels=, or convert it to numbers first.",
+                hint="Pass its name in drop= or labels=, or convert its values to numbers first.",
             ) from error
     return table
 

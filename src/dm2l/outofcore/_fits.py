@@ -126,8 +126,8 @@ class Stream:
         if feature_map.n_coefficients != statistics.n_features:
             raise ValueError(
                 f"The statistics have {statistics.n_features} features, but the kernel "
-                f"approximation returns {feature_map.n_coefficients}. Gather statistics with an "
-                "equal estimator, or let fit gather them."
+                f"approximation returns {feature_map.n_coefficients}. Gather statistics with equal "
+                "parameters, or let fit gather them."
             )
         return cls(fitting, feature_map, statistics)
 

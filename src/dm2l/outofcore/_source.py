@@ -97,7 +97,7 @@ class RowBlocks:
     Parameters
     ----------
     read : callable
-        Function that is called at the beginning of every pass. It returns an iterable of ``(X,
+        Function that is called at the beginning of every pass, and returns an iterable of ``(X,
         Y)``, ``(X, Y, label_mask)`` or ``(X, Y, label_mask, sample_weight)``; the last two may be
         None. A generator function works; a generator does not, because it ends after one pass.
     missing_label, missing_as : scalar and {None, "missing", "negative"}

@@ -258,7 +258,7 @@ class GramStatistics(RowStatistics):
         Gram matrices of the rows on which each label is observed, and of its observed positives,
         with a last column of ones.
     positives, negatives : ndarray of shape (n_labels,)
-        Numbers of observed positives and negatives.
+        Numbers of observed positives and of observed negatives of each label.
     offset : ndarray of shape (n_features,)
         The column means of the first dense block, which are subtracted from all rows.
 

@@ -2,8 +2,8 @@
 
 Displays follow scikit-learn: a ``from_...`` method computes the numbers and draws them, the
 constructor takes computed numbers, and ``plot`` draws them again. All methods that draw return the
-display. They draw into the axes ``ax``, or into a new pyplot figure if ``ax`` is None. The
-attributes ``ax_`` and ``figure_`` are the axes and the figure.
+display. A display uses the axes ``ax``, or a new pyplot figure if ``ax`` is None. The attributes
+``ax_`` and ``figure_`` are the axes and the figure.
 
 Labels are arrays or data frames in which NaN is a missing label. If another value marks missing
 labels, pass a :class:`dm2l.labels.LabelMatrix`. Displays need the extra ``plot``.

@@ -159,7 +159,7 @@ def check_names(names: Any, n: int) -> list[str]:
 
 
 def series_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return ``Axes.plot`` options for each series; if colours repeat, its markers are open."""
+    """Return ``Axes.plot`` options for each series; markers are open if a colour is repeated."""
     styles = {}
     for i, name in enumerate(names):
         turn, place = divmod(i, len(COLOURS))
