@@ -368,7 +368,7 @@ def test_files_of_unknown_formats_and_options_of_other_formats_are_refused(data,
         RowBlocks.open(tmp_path / "rows.xml", "y*")
     with pytest.raises(TypeError, match=r"\.npy files have no option cutoffs"):
         RowBlocks.open(tmp_path / "X.npy", tmp_path / "X.npy", cutoffs=["y>1"])
-    with pytest.raises(ValueError, match="npy file as labels="):
+    with pytest.raises(ValueError, match="file of the labels as labels="):
         RowBlocks.open(tmp_path / "X.npy")
     with pytest.raises(ValueError, match="2-D array, got shape"):
         RowBlocks.open(tmp_path / "both.npz")
