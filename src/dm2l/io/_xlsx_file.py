@@ -32,7 +32,7 @@ _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Parts:
-    """The XML parts of an Excel file, with limits on their total size."""
+    """Reads the XML parts of an Excel file, whose total size is limited."""
 
     # ``marks`` is the number of tags and attributes that is allowed even in the smallest file.
     # ``factor`` is the number of bytes of memory that one byte of XML takes.
@@ -203,7 +203,7 @@ class _Sheet:
         if made > self._most:
             raise DataFileError(path, "it does not fit into memory", place=place, hint=MEMORY_HINT)
         if made > _SMALL + _SPARSE * self._held:
-            self._parts.refuse(f"only {self._held} of its {made} cells have values", place)
+            self._parts.refuse(f"too many cells are blank: {made - self._held} of {made}", place)
         row += [None] * (len(self.names) - size)
         for column, value in zip(self.columns, row, strict=True):
             column.append(value)
@@ -228,17 +228,17 @@ class _Sheet:
             return self._times.from_ISO8601(text)
         if kind == "s":
             if not text.isdecimal() or int(text) >= len(self._strings):
-                raise ValueError(f"a cell refers to the text {text[:40]}, which does not exist")
+                raise ValueError(f"a cell refers to shared text {text[:40]}, which does not exist")
             text = self._strings[int(text)]
         self._letters -= len(text)
         if self._letters < 0:
             most = _LETTERS + _LETTERS_PER_BYTE * self._parts.packed
-            self._parts.refuse(f"its cells have more than {most} characters")
+            self._parts.refuse(f"its cells have more than {most} characters in total")
         return text or None
 
 
 def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
-    """Return the part of the first sheet, the names of other parts by kind, and the date epoch."""
+    """Return the XML part of the first sheet, other parts by kind, and the epoch of dates."""
     book = _relations(parts, "")[1].get("officeDocument", "")
     by_id, by_kind = _relations(parts, book)
     sheets: list[str] = []
@@ -261,7 +261,7 @@ def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
 
 
 def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
-    """Return the parts that a part refers to: kinds and names by id, and names by kind."""
+    """Return the XML parts to which a part refers: kinds and names by id, and names by kind."""
     folder, file = posixpath.split(name)
     found: dict[str, tuple[str, str]] = {}
 
@@ -276,7 +276,7 @@ def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dic
 
 
 def _strings(parts: Parts, name: str) -> list[str]:
-    """Return the shared texts, to which cells refer by number."""
+    """Return the shared texts of a workbook, to which its cells refer by number."""
     found: list[str] = []
     pieces, open_tags, text = _collector()
 
@@ -303,7 +303,7 @@ def _collector() -> tuple[list[str], set[str], Callable[[str], None]]:
 
 
 def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
-    """Return a mapping from each date style to whether it is a style for durations."""
+    """Map each style of dates and durations to True if it is a style of durations."""
     numbers = require("openpyxl.styles.numbers", "excel")
     formats = {str(key): code for key, code in numbers.BUILTIN_FORMATS.items()}
     styles: list[str] = []
@@ -329,13 +329,13 @@ def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
 
 
 def _check_format(parts: Parts, given: dict[str, str]) -> None:
-    """Reject long number formats, on which regular expressions of openpyxl are very slow."""
+    """Reject long number formats, for which openpyxl's regular expressions are very slow."""
     if len(given.get("formatCode", "")) > _MOST_LETTERS_OF_A_FORMAT:
         parts.refuse(f"a number format has more than {_MOST_LETTERS_OF_A_FORMAT} characters")
 
 
 def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
-    """Return a workbook for editing, its first sheet, and the rows that are not blank."""
+    """Return a workbook for editing, its first sheet, and the numbers of its nonblank rows."""
     openpyxl = require("openpyxl", "excel")
     check_regular(path)
     with (
@@ -367,7 +367,7 @@ class _EditCheck:
         self._sharing = self._longest = 0
 
     def check(self) -> None:
-        """Check all parts of the file."""
+        """Raise an error if editing a part of the file would take too much memory."""
         for name in self._parts.members:
             self._sharing = self._longest = 0
             # openpyxl does not parse parts that are not XML, such as pictures.
@@ -392,7 +392,7 @@ class _EditCheck:
         elif tag == "f":
             self._sharing += given.get("t") == "shared"
         elif len(given.get("sqref", "")) > _MOST_LETTERS:
-            self._parts.refuse(f"a rule has a list of ranges with over {_MOST_LETTERS} characters")
+            self._parts.refuse(f"the ranges of a rule have more than {_MOST_LETTERS} characters")
         _check_format(self._parts, given)
 
     def _text(self, data: str) -> None:

@@ -1,7 +1,7 @@
 """Read and write the uncompressed zip archives in which models are stored.
 
-Members are arrays in numpy's format, and texts. They are not compressed and their sizes are checked
-first, so reading them never takes more memory than the size of the file.
+Members are arrays in numpy's format, and texts. As members are uncompressed and their sizes are
+checked first, reading a file never takes more memory than its size.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ brief = _SHORT.repr  # a shortened value from a file, for error messages
 class ModelFileError(ValueError):
     """Error for a file that is damaged, is not a model file, or has content that is not allowed.
 
-    ``load_model`` raises this error. No code from the file has been run.
+    ``load_model`` raises this error before any code from the file could run.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Archive:
             raise ModelFileError(f"its member {name!r} is damaged ({error}).") from error
 
     def read(self, name: str, most: int) -> bytes:
-        """Return the content of a member of at most ``most`` bytes."""
+        """Return the content of a member, which may have at most ``most`` bytes."""
         if name not in self.sizes:
             raise ModelFileError(f"it has no member {name!r}.")
         if (size := self.sizes[name]) > most:
@@ -112,7 +112,7 @@ class Archive:
         return b"".join(self.chunks(name))
 
     def read_array(self, name: str, sha256: Any) -> NDArray[Any]:
-        """Return the array of a member as a new writable array."""
+        """Return the array in a member as a new writable array, after checking its hash."""
         chunks = self.chunks(name)
         content = next(chunks, b"")
         digest = hashlib.sha256(content)
@@ -159,7 +159,7 @@ def _count_members(file: IO[bytes], size: int) -> int:
             f"members and {_MAX_DIRECTORY} bytes are allowed."
         )
     if start + length != after:
-        raise ModelFileError("its zip directory is not at the position that its last bytes state.")
+        raise ModelFileError("its zip directory is not where the end of the file locates it.")
     return n_members
 
 
@@ -171,7 +171,7 @@ def _check_info(info: zipfile.ZipInfo) -> None:
         (not _NAME.fullmatch(name) or ".." in name, "has a name that is not allowed"),
         (stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG), "is not a regular file"),
         (packed, "is compressed"),
-        (info.flag_bits, "is encrypted or has other flags"),
+        (info.flag_bits, "is encrypted or has unknown flags"),
     ):
         if wrong:
             raise ModelFileError(f"its member {name!r} {reason}.")
@@ -180,7 +180,7 @@ def _check_info(info: zipfile.ZipInfo) -> None:
 def _read_header(
     name: str, content: bytes, size: int
 ) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
-    """Return the dtype, the shape, whether the order is Fortran, and the position of the data."""
+    """Return an array's dtype and shape, whether it is in Fortran order, and where data begin."""
     numbers = len(_MAGIC) + 2
     start = numbers + int.from_bytes(content[len(_MAGIC) : numbers], "little")
     found = _HEADER.fullmatch(content[numbers:start])
@@ -195,14 +195,14 @@ def _read_header(
         raise ModelFileError(f"its array {name!r} has dtype {dtype}, which is not allowed.")
     if dtype.itemsize * math.prod(shape) != size - start:
         raise ModelFileError(
-            f"its array {name!r} has {size - start} bytes, which does not match its dtype {dtype} "
+            f"its array {name!r} has {size - start} bytes, which do not match its dtype {dtype} "
             f"and shape {shape}."
         )
     return dtype, shape, found[2] == b"True", start
 
 
 def new_member(name: str) -> zipfile.ZipInfo:
-    """Return a member header with a fixed time and system, so that files are reproducible."""
+    """Return a header with a fixed time and system, so that equal models give equal files."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system = 3
     info.external_attr = (stat.S_IFREG | 0o644) << 16

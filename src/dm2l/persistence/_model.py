@@ -53,14 +53,14 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Save a model to a file that ``load_model`` reads without running any code.
 
     The file is an uncompressed zip archive of arrays in numpy's format and a JSON manifest, without
-    pickled data. It replaces an existing file only after it is complete.
+    pickled data. An existing file is replaced only after the new file is complete.
 
     Parameters
     ----------
     model : estimator
         An estimator of dm2l, fitted or not, or an estimator of scikit-learn that contains one, such
-        as a pipeline. Functions cannot be saved, for example a callable as ``kernel``. Classes that
-        the user guide does not list can be saved, but can be loaded only with ``trusted``.
+        as a pipeline. Functions, such as a callable ``kernel``, cannot be saved. A model with other
+        classes than the user guide lists can be saved, but loaded only with ``trusted``.
     path : path-like
         The file.
 
@@ -102,7 +102,7 @@ def write_file(path: str | os.PathLike[str], root: Any, arrays: dict[str, NDArra
     if len(arrays) + 2 > MAX_MEMBERS:
         raise ValueError(
             f"The model has {len(arrays)} arrays, but a model file can have at most {MAX_MEMBERS}. "
-            "Save the parts of the model in separate files."
+            "Save the estimators in the model to separate files."
         )
     with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
         hashes = {name: write_array(archive, name, array) for name, array in arrays.items()}
@@ -120,24 +120,24 @@ def load_model(
 ) -> Any:
     """Load a model that ``save_model`` has saved.
 
-    The file may come from an untrusted source. It is read as data, and every value is checked
-    against a list of the classes, attributes, types and shapes that models of dm2l have. Objects
-    are made only after all checks, and no code from the file is run.
+    The file may come from an untrusted source. Its content is read as data, and every value is
+    checked against a list of the classes, attributes, types and shapes that models of dm2l have.
+    Objects are made only after all checks, and no code from the file is run.
 
     Parameters
     ----------
     path : path-like
         The file.
     trusted : iterable of str, default=()
-        Qualified names of further classes and functions that the file may contain. The error
-        message lists the names to add. Objects of these classes are not checked. Trusting a class
+        Qualified names of further classes and functions that the file may contain. If names are
+        missing, the error lists them. Objects of these classes are not checked. Trusting a class
         is as unsafe as loading a pickle, so trust only files whose author you know.
     max_bytes : int, default=4 GiB
         Maximum size of the file in bytes. The memory for loading is proportional to this size.
     like : array, default=None
         A model that was saved with arrays of another library, such as torch or cupy, is loaded with
-        arrays of the library and device of ``like``. If None, it is loaded with numpy arrays, and
-        predicts from numpy arrays.
+        arrays of the library and device of ``like``. If None, such a model is loaded with numpy
+        arrays, and predicts from numpy arrays.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     for missing in sorted(members.keys() - archive.sizes.keys()):
         raise ModelFileError(f"it has no member {brief(missing)}.")
     for extra in sorted(archive.sizes.keys() - members.keys() - {MANIFEST, HASH}):
-        raise ModelFileError(f"it has an extra member {extra!r}.")
+        raise ModelFileError(f"it has an unexpected member {extra!r}.")
     arrays: dict[str, NDArray[Any]] = {}
 
     def array(name: Any) -> NDArray[Any]:
@@ -210,10 +210,10 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     if reader.untrusted:
         raise ModelFileError(
             f"it contains classes that are not trusted: {sorted(reader.untrusted)}. If you know "
-            "the author of the file, pass these names as trusted."
+            "the author of the file, pass these names as trusted=."
         )
     for unused in sorted(members.keys() - arrays.keys()):
-        raise ModelFileError(f"its member {unused!r} is not used.")
+        raise ModelFileError(f"its manifest does not use the member {unused!r}.")
     libraries = manifest.get("libraries")
     version = libraries.get("scikit-learn") if isinstance(libraries, dict) else None
     known = isinstance(version, str) and re.fullmatch(r"[\w.+]{1,30}", version)
@@ -254,7 +254,7 @@ def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
 
 
 def _check_manifest(text: bytes) -> None:
-    """Raise an error if JSON is too long, or would need far more memory than its length."""
+    """Raise an error if a manifest is too long, or if its values would take too much memory."""
     # Brackets inside texts are counted, too. This only matters if they make up most of the file.
     if len(text) > MAX_JSON:
         raise ModelFileError(f"its manifest has {len(text)} bytes, more than {MAX_JSON}.")
@@ -307,7 +307,7 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found := dict(pairs)) != len(pairs):
-        raise ValueError("an object has the same name twice")
+        raise ValueError("a JSON object has the same key twice")
     return found
 
 

@@ -90,7 +90,7 @@ class Entry:
 
 @dataclass
 class Record:
-    """The class of an object in a file, its attributes, and the sizes of its dimensions."""
+    """An object in a file: its class, its attributes, and the sizes of its dimensions."""
 
     entry: Entry
     state: dict[str, Any]
@@ -116,7 +116,7 @@ def _entry(name: str, module: str, groups: frozenset[str], lines: list[str]) -> 
 
 @cache
 def parse(text: str) -> Spec:
-    """Return the alternatives that a type expression of the table allows."""
+    """Return the alternative types that a type expression of the table allows."""
     return _forms(ast.parse(text.strip(), mode="eval").body)
 
 

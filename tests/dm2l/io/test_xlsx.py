@@ -139,7 +139,7 @@ HOSTILE = {
     ),
     "a text that is not there": (
         {"rows": "<row><c t='s'><v>-1</v></c></row>"},
-        "the text -1, which does not exist",
+        "shared text -1, which does not exist",
     ),
     "no number": ({"rows": "<row><c><v>1e999</v></c></row>"}, "'1e999' is not a finite number"),
     "a long format": (

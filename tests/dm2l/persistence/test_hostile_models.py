@@ -376,7 +376,7 @@ def start_processes(found):
     [
         (rename_step, "has fitted steps whose names differ"),
         (rename_output, "has output_indices_ for steps that do not exist"),
-        (rename_column, "passes other columns to the step 'category' than"),
+        (rename_column, "passes columns to the step 'category' that differ"),
         (nest_name, r"feature_names_in_\[0\] is .*not allowed there"),
         (nest_category, r"categories_\[0\]\[0\] is .*not allowed there"),
         (start_processes, "n_jobs is 4, which is not allowed there"),
