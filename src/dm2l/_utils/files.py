@@ -144,7 +144,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(unfinished: Path) -> None:
-    """Remove temporary files of killed processes, for the same target as ``unfinished``."""
+    """Remove the temporary files of killed processes with the same target as ``unfinished``."""
     if os.name != "posix":  # on Windows, os.kill would interrupt the process
         return
     ending = unfinished.name.partition(".part.")[2]
@@ -244,7 +244,7 @@ def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
                 archive = stack.enter_context(zipfile.ZipFile(path))
                 names = archive.namelist()
                 if len(names) != 1:
-                    raise DataFileError(path, f"it contains {len(names)} files. Keep only one")
+                    raise DataFileError(path, f"it has {len(names)} files. Keep only one")
                 packed: Any = stack.enter_context(archive.open(names[0]))
             else:
                 packed = stack.enter_context(_OPENERS[suffix](path, "rb"))
