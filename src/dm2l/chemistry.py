@@ -38,7 +38,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     """Morgan fingerprints of molecules given as SMILES, for ``kernel="tanimoto"``.
 
     Each bit stands for a neighbourhood of up to ``radius`` bonds, and is 1 if an atom of the
-    molecule has it. ``radius=2`` corresponds to ECFP4.
+    molecule has this neighbourhood. ``radius=2`` corresponds to ECFP4.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def is_valid_smiles(smiles: ArrayLike) -> NDArray[np.bool_]:
 
 
 def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
-    """Return groups of molecules with the same Bemis-Murcko scaffold, for cross-validation.
+    """Return each molecule's group for cross-validation: its Bemis-Murcko scaffold as a number.
 
     Scaffolds are numbered from 0 in the order of their first rows. All molecules without a ring
     have the same number. Each row that RDKit cannot read has its own number.
@@ -208,10 +208,10 @@ def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
 
 
 def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
-    """Return groups of molecules that are the same compound, for cross-validation.
+    """Return each molecule's group for cross-validation: its compound as a number.
 
-    Molecules are the same compound if their largest fragments have equal SMILES, as salts have, but
-    tautomers do not. Compounds are numbered like scaffolds (:func:`scaffold_groups`).
+    Molecules are the same compound if their largest fragments have equal SMILES. Salts therefore
+    share a number, but tautomers do not. Numbers are given as in :func:`scaffold_groups`.
 
     Examples
     --------

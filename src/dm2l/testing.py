@@ -236,7 +236,7 @@ class _Trial:
         return _outputs(self.fitted(Y, X=X, **masks), self.X)
 
     def method(self, name: str, Y: Any = None) -> Any:
-        """Fit a model to ``Y`` and return its method ``name``; skip the check if it is absent."""
+        """Fit a model to ``Y`` and return its method ``name``; skip the check if it is missing."""
         model = self.fitted(Y)
         if not hasattr(model, name):
             raise SkipTest(f"the estimator has no {name}")

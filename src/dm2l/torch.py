@@ -80,7 +80,7 @@ def rank_terms(scores: Any, y: Any, *, weights: Any = None) -> Any:
     y : tensor or array-like of shape (n_rows, n_labels)
         Labels 1 and 0, or 1 and -1; NaN is a missing label.
     weights : tensor or array-like of shape (n_rows,) or (n_rows, n_labels), default=None
-        Weights >= 0 of rows or entries. An integer weight of a row has the effect of repeating it.
+        Weights >= 0 of rows or entries. A row with the integer weight w counts as w equal rows.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def rank_terms(scores: Any, y: Any, *, weights: Any = None) -> Any:
     Notes
     -----
     The gradient of a norm is :math:`U V^\top` for the singular values that exceed rounding errors.
-    It is a subgradient if singular values are zero. Second derivatives are not available. Each call
+    If singular values are zero, this is a subgradient. Second derivatives are not available. A call
     computes one singular value decomposition per label, and one for the whole batch.
 
     Examples

@@ -122,7 +122,7 @@ def take_block(array: Any, rows: Index, columns: Index, scratch: Any = None) -> 
 def check_magnitude(X: Any, names: Any = None) -> None:
     """Raise a ValueError if values are so large that their products overflow.
 
-    Also raise it if a sparse matrix has so many columns that their weights exceed the free memory.
+    The error is also raised if the weights of all columns of a sparse matrix exceed free memory.
     """
     xp = namespace(X)
     values = X.data if sp.issparse(X) else X

@@ -48,14 +48,14 @@ class LogisticProblem:
         return (self.weights * loss).sum(axis=1) + 0.5 * (W - self.goal) ** 2 @ self.penalty, margin
 
     def derivatives(self, W: Floats, margin: Floats) -> tuple[Floats, Floats]:
-        """Return the gradient of each label's objective, and the second derivatives of losses."""
+        """Return the gradient of each label's objective, and each loss's second derivative."""
         wrong = 0.5 - 0.5 * np.tanh(0.5 * margin)
         pull = wrong * self.weights
         gradient = self.penalty * (W - self.goal) - self.products(self.t * pull)
         return gradient, pull * (1.0 - wrong)
 
     def hessian(self, bend: Floats) -> Floats:
-        """Return the Hessian of each label's objective, given the second derivatives of losses."""
+        """Return the Hessian of each label's objective, given each loss's second derivative."""
         H: Any = (self.Z * bend[:, None, :]) @ self.Z.transpose(0, 2, 1)
         return np.asarray(H + np.diag(self.penalty[: H.shape[1]]))
 

@@ -172,7 +172,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     [[1, 0], [0, 1]]
     """
     if not name or any(part in name for part in ("/", "\\", "..", "\0")):
-        raise ValueError(f"name must be a data set's name such as 'Arts', not a path; got {name!r}.")
+        raise ValueError(f"name must be a data set's name like 'Arts', not a path; got {name!r}.")
     card = catalogue().get(name)
     if verify and card is None:
         raise ValueError(

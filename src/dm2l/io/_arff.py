@@ -161,7 +161,7 @@ def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, lis
                 raise ValueError(f"expected {known}, found {text[:40]!r}")
         except ValueError as error:
             raise DataFileError(path, str(error), place=f"line {number}") from None
-    raise DataFileError(path, "it has no @data line. It is incomplete, or not an ARFF file")
+    raise DataFileError(path, "the file has no @data line. It is incomplete, or not an ARFF file")
 
 
 def _attribute(text: str) -> _Attribute:
@@ -204,18 +204,18 @@ def _label_positions(
     declared = set(names)
     unknown = [name for name in listed if name not in declared]
     if unknown:
-        reason = f"it lists {len(unknown)} label(s) that {path} does not declare: {unknown[:5]}"
+        reason = f"the file lists {len(unknown)} label(s) not declared in {path}: {unknown[:5]}"
         raise DataFileError(xml, reason)
     return sorted(match_columns(names, listed, str(path)))
 
 
 def _read_label_names(path: str | Path) -> list[str]:
-    """Return the names of all labels in a Mulan XML file, with nested labels, in file order."""
+    """Return the names of all labels in a Mulan XML file, including nested ones, in file order."""
     names: list[str] = []
     parser = expat.ParserCreate(namespace_separator=" ")
 
     def refuse(*_: Any) -> NoReturn:
-        reason = "it has a DOCTYPE declaration, which can be unsafe. Remove the declaration"
+        reason = "the file has a DOCTYPE declaration, which can be unsafe. Remove the declaration"
         raise DataFileError(path, reason)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
@@ -231,7 +231,7 @@ def _read_label_names(path: str | Path) -> list[str]:
     with translate_errors(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:
         parser.ParseFile(file)
     if not names:
-        raise DataFileError(path, 'it lists no labels. Add elements <label name="...">')
+        raise DataFileError(path, 'the file lists no labels. Add elements <label name="...">')
     return names
 
 
@@ -319,7 +319,7 @@ def _rows(
         indices.extend(column for column, _ in entries)
         values.extend(value for _, value in entries)
         if len(values) > most:
-            reason = "it does not fit into memory"
+            reason = "the file does not fit into memory"
             raise DataFileError(path, reason, place=f"line {number}", hint=MEMORY_HINT)
         indptr.append(len(values))
     if len(indptr) == 1:
@@ -370,7 +370,7 @@ def _sparse_cells(text: str, size: int) -> list[tuple[int, str, bool]]:
     else:
         words = list(_tokens(text))
         if words.count(("}", False)) != 1 or words[-1] != ("}", False):
-            raise ValueError("a sparse row must end with its only '}', without a row weight")
+            raise ValueError("a sparse row must end at its only '}'; row weights are not supported")
         words = [(word, quoted) for word, quoted in words[1:-1] if quoted or word != ","]
     if len(words) % 2:
         raise ValueError("the last index of a sparse row has no value. Write INDEX VALUE pairs")

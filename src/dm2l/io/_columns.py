@@ -61,7 +61,7 @@ def matches_pattern(name: str, pattern: str) -> bool:
 
 
 def added_columns(names: Iterable[str]) -> set[str]:
-    """Return the columns X__probability with X__look or X__score, which dm2l has added."""
+    """Return the columns that dm2l has added: X__probability with X__look or X__score."""
     known = set(names)
     found: set[str] = set()
     for name in known:
@@ -99,7 +99,7 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     missing = [name for name in exact if name not in names]
     if missing:
         listed = ", ".join(map(repr, missing))
-        reason = f"it lacks {len(missing)} of the {len(labels)} labels of the model: {listed}"
+        reason = f"the file lacks {len(missing)} of the {len(labels)} labels of the model: {listed}"
         hint = "Add these columns, and leave the cells of unknown labels blank."
         raise DataFileError(where, reason, hint=hint)
     found: dict[int, None] = {}
@@ -148,7 +148,7 @@ def split_columns(
     dropped = set(match_columns(names, drop, where))
     both = dropped.intersection(labels)
     if both:
-        reason = f"the label {names[min(both)]!r} is dropped. Remove it from drop= or labels=."
+        reason = f"{names[min(both)]!r} is a label, but dropped. Remove it from drop= or labels=."
         raise ColumnRequestError(f"{where}: {reason}")
     taken, added = dropped.union(labels), added_columns(names)
     features = [j for j, name in enumerate(names) if j not in taken and name not in added]
@@ -261,7 +261,7 @@ def are_codes(texts: Iterable[str]) -> bool:
 
 
 def with_point(text: str, decimal: str) -> str:
-    """Return the text of a number with ``decimal`` replaced by a decimal point."""
+    """Return the text of a number, in which a point replaces the character ``decimal``."""
     # With a decimal comma, 1.500 may mean fifteen hundred, so text with a point is not a number.
     return text if decimal == "." else text.replace(".", "x").replace(decimal, ".")
 
@@ -291,7 +291,7 @@ class Cutoff:
 
     @property
     def words(self) -> tuple[str, str]:
-        """Texts for a positive and a negative label whose number is unknown, as >=2 and <2."""
+        """Texts for a positive and a negative label of unknown number, such as >=2 and <2."""
         return f"{self.side}{self.value}", f"{_OTHER[self.side]}{self.value}"
 
     def parse(self, text: str, decimal: str = ".") -> float | None:
@@ -349,7 +349,7 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
 
 
 def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
-    """Make the Bunch that a reader returns; omitted keys are None; no target has no columns."""
+    """Make the Bunch that a reader returns; omitted keys are None, an omitted target is empty."""
     target = np.empty((data.shape[0], 0), dtype=np.int8) if target is None else target
     silent = dict.fromkeys(("target_names", "feature_names", "train_index", "test_index", "source"))
     return Bunch(**{"data": data, "target": target, **silent, **known})

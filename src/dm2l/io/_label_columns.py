@@ -98,7 +98,7 @@ class ColumnGroup:
         return lines[codes]
 
     def cell(self, positive: NDArray[np.bool_], p: Any = 0.0, before: str = "") -> str:
-        """Return the cell text for the labels that are ``positive``; keep tags of ``before``."""
+        """Return a cell's text for its positive labels; the tags in ``before`` are kept."""
         if self.kind != "tags":
             return self.values[self.place(positive, p)]
         old = split_tags(before, self.separator)
@@ -110,18 +110,18 @@ class ColumnGroup:
         return joint.join(filter(None, [before.strip(), *new]))
 
     def shares(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability of each value in each cell, (n, n_values); not for tags."""
+        """Return the probability of each value in each cell; not defined for tags."""
         return np.maximum(-np.diff(p, prepend=1.0, append=0.0), 0) if self.kind == "ordered" else p
 
     def probability(self, p: NDArray[np.float64], positive: NDArray[np.bool_]) -> Any:
-        """Return the probability of each cell's value, or the lowest one of the cell's tags."""
+        """Return the probability of each cell's value, or the lowest probability of its tags."""
         if self.kind == "tags":
             return np.where(positive, p, np.inf).min(axis=-1)
         place = self.place(positive, p)
         return np.take_along_axis(self.shares(p), np.asarray(place)[..., None], axis=-1)[..., 0]
 
     def place(self, positive: NDArray[np.bool_], p: Any = 0.0) -> Any:
-        """Return the position of each cell's value, given the cell's labels; not for tags."""
+        """Return the position of each cell's value, given the cell's labels; undefined for tags."""
         if self.kind == "ordered":
             return np.cumprod(positive, axis=-1).sum(axis=-1)
         # A model without rules may predict no positive label; the most probable one is used then.
@@ -169,7 +169,7 @@ def json_list(text: str) -> list[Any] | None:
 
 
 def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Map columns or patterns to the declared order of values; () means that there is none."""
+    """Map columns or patterns to the declared order of their values; () means no order."""
     found: dict[str, tuple[str, ...]] = {}
     for text in [values] if isinstance(values, str) else values:
         column, equals, order = text.partition("=")
@@ -178,7 +178,7 @@ def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
         if equals and (len(set(steps)) < max(len(steps), 2) or missing):
             raise ValueError(
                 f"{text!r} must be COLUMN=LOW<MID<HIGH with distinct values in ascending order, or "
-                "only COLUMN if its values have no order. Rename a value none, null or NA."
+                "only COLUMN if its values have no order. Rename values called none, null or NA."
             )
         found[column.strip()] = steps if equals else ()
     return found
@@ -260,7 +260,7 @@ class LabelReader:
 
 
 def by_column(names: Sequence[str], asked: Mapping[str, Any], where: str) -> dict[int, Any]:
-    """Map label positions to the options ``asked``; exact names override patterns."""
+    """Map label positions to options given by name or pattern; exact names override patterns."""
     found: dict[int, Any] = {}
     for label in sorted(asked, key=lambda label: (label in names, label != "*")):
         found.update(dict.fromkeys(match_columns(names, label, where + AMONG_LABELS), asked[label]))
@@ -426,7 +426,7 @@ class _LabelColumn:
         if answer is None or self.only_checks:
             mark = self.check_mark
             beside = (
-                f"Beside other answers, {mark} is ambiguous. If it means positive, pass --positive "
+                f"{mark} is ambiguous beside other answers. If it means positive, pass --positive "
                 f"{mark} (LABEL={mark} for one label). If it means missing, pass --missing {mark} "
                 "(positive=, missing= in Python)."
             )

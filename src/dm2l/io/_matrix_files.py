@@ -143,14 +143,14 @@ def _keys(
         keys = _several(given)
         absent = [key for key in keys if key not in found]
         if absent or len(keys) not in (1, 2):
-            reason = f"it has no variables {absent}; its variables are {sorted(found)}"
+            reason = f"the file has no variables {absent}, but has {sorted(found)}"
             short = f"{argument} must name one or two variables, got {keys}"
             raise DataFileError(path, reason if absent else short)
         return keys
     guesses = _guesses(found, argument)
     if len(guesses) != 1:
         what = "several variables" if guesses else "no variable"
-        reason = f"it has {what} with a usual name for {argument}; its variables: {sorted(found)}"
+        reason = f"the file has {what} with a usual name for {argument}: it has {sorted(found)}"
         raise DataFileError(path, reason, hint=f"Pass the name of the variable as {argument}=.")
     return guesses[0]
 
@@ -211,9 +211,9 @@ def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
         reason = "MATLAB files of version 7.3 (HDF5) are not supported"
         raise DataFileError(path, reason, hint="In MATLAB, save the file with save(..., '-v7').")
     if last == "memory":
-        raise DataFileError(path, "it does not fit into memory", hint=MEMORY_HINT)
+        raise DataFileError(path, "the file does not fit into memory", hint=MEMORY_HINT)
     if code < 0:
-        last = f"the process that read it ended with: {signal.strsignal(-code)}"
+        last = f"the process that read the file ended with: {signal.strsignal(-code)}"
     raise damaged_file_error(path, "a MATLAB file", ValueError(last))
 
 
@@ -273,7 +273,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     if not features_only:
         if "Y" not in found:
             hint = "Save the labels with numpy.savez(..., Y=labels)."
-            raise DataFileError(path, f"it has no array Y, only {sorted(found)}", hint=hint)
+            raise DataFileError(path, f"there is no array Y among {sorted(found)}", hint=hint)
         target = label_targets(_numbers(found["Y"], "Y", path), None, str(path))
         names = _names(found, "label_names", target.shape[1], path)
         if len(target) != n:
@@ -327,7 +327,7 @@ def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
     if "X" in found:
         return _numbers(found["X"], "X", path)
     if not found.keys() >= set(_SPARSE):
-        reason = f"it must have the array X or {', '.join(_SPARSE)}, but has {sorted(found)}"
+        reason = f"the file must have the array X or {', '.join(_SPARSE)}, but has {sorted(found)}"
         raise DataFileError(path, reason)
     try:
         matrix = sparse_from_parts(*(found[part] for part in _SPARSE))
@@ -352,7 +352,7 @@ def _names(found: dict[str, Any], part: str, size: int, path: AnyPath) -> list[s
 
 
 def read_members(path: AnyPath, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Map the names of wanted arrays that the archive contains to these arrays."""
+    """Return a mapping from array names to the wanted arrays that an archive contains."""
     found, needed = {}, 0
     with _opened(path) as (archive, members), ExitStack() as stack:
         chosen = {}
@@ -374,7 +374,7 @@ def map_member(path: AnyPath, name: str) -> Any:
     """Map a numeric array of an uncompressed archive into memory."""
     with _opened(path) as (archive, members):
         if name not in members:
-            reason = f"it has no array {name!r}, but only {', '.join(members)}"
+            reason = f"the file has no array {name!r}, but has {', '.join(members)}"
             raise DataFileError(path, reason, hint=f"Add it: numpy.savez(..., {name}=...).")
         info = members[name]
         if info.compress_type != zipfile.ZIP_STORED:

@@ -90,7 +90,7 @@ def read_svmlight(
         what = f"list all labels of the file, but lacks {unknown[:5]}" if unknown else "be distinct"
         raise ValueError(f"{path}: labels= must {what}.")
     if not columns:
-        raise DataFileError(path, "no row has labels. Begin rows with labels, as in 2,5 1:0.3")
+        raise DataFileError(path, "no row has labels. Begin rows with labels, as in '2,5 1:0.3'")
     n, c = len(listed), len(columns)
     check_memory(path, 9 * n * c, f"a table of {c} labels for {n} rows")
     positive = MultiLabelBinarizer(classes=columns).fit_transform(listed).astype(np.int8)
@@ -148,8 +148,8 @@ class SvmlightRows(io.RawIOBase):
                 self._empty = self._empty or self._line
             elif not text.startswith(b"#"):
                 if self._started and self._empty:
-                    hint = "Remove the line, or put a space into it to make it a row"
-                    reason = f"the line is empty. {hint} without labels and features"
+                    hint = "Remove it, or write a space for a row without labels and features"
+                    reason = f"the line is empty. {hint}"
                     raise DataFileError(self._path, reason, place=f"line {self._empty}")
                 self._started, self._empty = True, 0
                 self._places.append(self._line)

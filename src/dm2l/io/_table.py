@@ -505,7 +505,7 @@ def _bunch(
     unusable = [f"{name!r} {reason}" for name, reason in reasons if reason]
     if unusable:
         more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
-        hint = "Convert them to numbers, or list them in labels= (if they are labels) or drop=."
+        hint = "Convert the columns to numbers, or list them in labels= (if labels) or drop=."
         reason = f"features must be numbers, but {'; '.join(unusable[:5])}{more}"
         raise DataFileError(path, reason, hint=hint)
     data = np.empty((len(frame), len(features)))
@@ -554,7 +554,7 @@ def open_parquet(path: AnyPath, **options: Any) -> Iterator[Any]:
 
 
 def read_frame(path: AnyPath, *, ignore_metadata: bool = False) -> Any:
-    """Return a Parquet file as a data frame if it fits into memory."""
+    """Read a Parquet file as a data frame; raise an error if it does not fit into memory."""
     require("pandas", "io")
     types = require("pyarrow", "io").types
     with open_parquet(path) as file, translate_arrow_errors(path):

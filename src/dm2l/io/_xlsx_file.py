@@ -61,12 +61,12 @@ class Parts:
             return
         self._bytes -= info.file_size  # zipfile never unpacks more than this size
         if self._bytes < 0:
-            self.refuse(f"it expands to more than {_BYTES + _BYTES_PER_BYTE * self.packed} bytes")
+            self.refuse(f"the XML exceeds {_BYTES + _BYTES_PER_BYTE * self.packed} bytes")
         self._taken += info.file_size * self._factor
         check_memory(self.path, self._taken, "a sheet of this size")
         if info.compress_type not in _PACKINGS:
             self.refuse(f"{name} is compressed by a method that Excel does not use")
-        parser, reason = expat.ParserCreate(), "it has a DOCTYPE declaration, which is not allowed"
+        parser, reason = expat.ParserCreate(), "the file has a DOCTYPE, which is not allowed"
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = lambda *_: self.refuse(reason)
         parser.StartElementHandler = lambda tag, given: start(tag.rpartition(":")[2], given)
@@ -78,7 +78,7 @@ class Parts:
             while piece := file.read(_PIECE):
                 self._marks -= piece.count(b"<") + piece.count(b"=")
                 if self._marks < 0:
-                    self.refuse(f"it has more than {self._most_marks} tags and attributes")
+                    self.refuse(f"the file has more than {self._most_marks} tags and attributes")
                 parser.Parse(piece)
                 fed += len(piece)
                 if fed - parser.CurrentByteIndex > _LONGEST:
@@ -166,7 +166,7 @@ class _Sheet:
                 number = number + 1 if said is None else int(said)
                 if number > _MOST_ROWS:
                     where = f"row {number} of the sheet"
-                    self._parts.refuse("it has more rows than Excel supports", where)
+                    self._parts.refuse("the file has more rows than Excel supports", where)
                 digits, place = str(number), -1
 
         def end(tag: str) -> None:
@@ -196,12 +196,12 @@ class _Sheet:
             return
         if size > len(self.names):
             reason = f"there is a cell beyond the {len(self.names)} columns of the header"
-            hint = "Give its column a name, or clear the cell."
+            hint = "Name the column of the cell, or clear the cell."
             raise DataFileError(path, reason, place=place, hint=hint)
         self._held += size - blank
         made = len(self.columns) * (len(self.columns[0]) + 1)
         if made > self._most:
-            raise DataFileError(path, "it does not fit into memory", place=place, hint=MEMORY_HINT)
+            raise DataFileError(path, "the file exceeds the memory", place=place, hint=MEMORY_HINT)
         if made > _SMALL + _SPARSE * self._held:
             self._parts.refuse(f"too many cells are blank: {made - self._held} of {made}", place)
         row += [None] * (len(self.names) - size)
@@ -233,7 +233,7 @@ class _Sheet:
         self._letters -= len(text)
         if self._letters < 0:
             most = _LETTERS + _LETTERS_PER_BYTE * self._parts.packed
-            self._parts.refuse(f"its cells have more than {most} characters in total")
+            self._parts.refuse(f"the cells have more than {most} characters in total")
         return text or None
 
 
@@ -256,7 +256,7 @@ def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
 
     parts.parse(book, start)
     if not sheets:
-        raise ValueError("it has no worksheet")
+        raise ValueError("the file has no worksheet")
     return sheets[0], by_kind, epoch
 
 
@@ -374,7 +374,7 @@ class _EditCheck:
             with suppress(expat.ExpatError):
                 self._parts.parse(name, self._start, None, self._text)
             if self._sharing * self._longest > (most := _SHARED + self._parts.packed):
-                self._parts.refuse(f"its shared formulas have more than {most} characters")
+                self._parts.refuse(f"the shared formulas have more than {most} characters")
 
     def _start(self, tag: str, given: dict[str, str]) -> None:
         packed = self._parts.packed
@@ -383,12 +383,12 @@ class _EditCheck:
         self._objects += tag != "c" and tag not in _LIGHT
         if self._cells > _CELLS + packed or self._objects > _OBJECTS + packed // 2:
             most = f"{_CELLS + packed} cells or {_OBJECTS + packed // 2} other objects"
-            self._parts.refuse(f"it has more than {most}")
+            self._parts.refuse(f"the file has more than {most}")
         if tag == "mergeCell":
             first, top, last, bottom = self._boundaries(given.get("ref", ""))
             self._merged += (last - first + 1) * (bottom - top + 1)
             if self._merged > _MERGED + packed:
-                self._parts.refuse(f"its merged cells cover more than {_MERGED + packed} cells")
+                self._parts.refuse(f"the merged cells cover more than {_MERGED + packed} cells")
         elif tag == "f":
             self._sharing += given.get("t") == "shared"
         elif len(given.get("sqref", "")) > _MOST_LETTERS:

@@ -44,7 +44,7 @@ class RuleText(NamedTuple):
         """Raise an error if the rule has a wrong number of labels or an invalid name."""
         pair, count = self.field in ("implications", "exclusions"), len(self.names)
         if len(set(self.names)) < count or count < 2 or (pair and count > 2):
-            hint = " Or write 'at most one'." * (self.field == "exclusions" and count > 2)
+            hint = " For more, use 'at most one'." * (self.field == "exclusions" and count > 2)
             number = "two" if pair else "at least two"
             raise ValueError(f"the rule {str(self)!r} needs {number} different labels.{hint}")
         if any(not name or len(name.splitlines()) != 1 for name in self.names):

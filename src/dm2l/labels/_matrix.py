@@ -154,7 +154,7 @@ class LabelMatrix:
         return replace(self, signs=np.ascontiguousarray(self.signs[rows]), entries=entries)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
-        """Return labels in the coding of the input; missing labels are NaN (None in 1-D)."""
+        """Return labels in the coding of the input; missing labels are NaN, or None in 1-D."""
         seen = self.signs != 0
         if self.classes is None:
             values = np.where(self.signs > 0, 1.0, float(self.negative))
@@ -338,7 +338,7 @@ def parse_new_rows(
 def fill_with_labels(
     given: LabelMatrix, positive: Any, left: Mask, missing_label: Any
 ) -> NDArray[Any]:
-    """Return the labels with decisions in place of missing entries, except entries in ``left``."""
+    """Return the labels with decisions for missing entries, but not for entries in ``left``."""
     filled = given.decode(np.where(given.signs == 0, positive, given.signs > 0))
     if left.any():
         if not isinstance(missing_label, Real):  # numpy would convert numbers to text
@@ -422,7 +422,7 @@ class LabelForm:
 
     @classmethod
     def resumed(cls, labels: LabelMatrix, negatives: int, marks: tuple[Any, Any]) -> Self:
-        """Return a reader of the blocks after ``labels``, which had ``negatives`` negatives."""
+        """Return a reader for blocks after ``labels``, which have ``negatives`` negatives."""
         form = cls(*marks, labels.classes)
         form.labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):
@@ -446,14 +446,14 @@ class LabelForm:
         return found.signs
 
     def join(self, other: Self) -> None:
-        """Check that blocks that a copy of this reader has read have the same format."""
+        """Check that blocks read by ``other``, a copy of this reader, have the same format."""
         self._take(other.labels, other._coding)
 
     def _by_classes(self, Y: Any, label_mask: Any) -> LabelMatrix:
         if self._classes is None:
             raise ValueError(
-                "A 1-D y needs classes=, an array of all classes, because a block may not contain "
-                "all of them."
+                "A 1-D y needs classes=, an array of all classes, because a single block may lack "
+                "some of them."
             )
         classes = self._classes
         if label_mask is not None:

@@ -32,7 +32,7 @@ class LabelRules:
     """Logical rules that the labels of every row obey.
 
     Estimators with rules fill in missing labels that follow from known labels. The probabilities
-    and labels that they predict obey the rules.
+    and labels that such estimators predict obey the rules.
 
     Parameters
     ----------

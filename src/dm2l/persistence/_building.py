@@ -62,7 +62,7 @@ class Builder:
         for name in value.entry.optional & later & (parameters.keys() - state.keys()):
             state[name] = parameters[name].default
         for name in sorted(parameters.keys() - state.keys()):
-            lacks = f"it has no value for the parameter {name!r} of {cls.__name__}"
+            lacks = f"the file has no value for the parameter {name!r} of {cls.__name__}"
             raise ModelFileError(f"{lacks}. {OTHER_VERSION}")
         if state.get("_home", "numpy") != "numpy":
             state["_home"] = device_name(self._target)
@@ -133,7 +133,7 @@ def _tree_state(value: Any) -> State:
 
 
 def _node_state(nodes: Any) -> State:
-    """Return the nodes of a tree as bytes; padding is zero, so that equal trees are equal bytes."""
+    """Return the nodes of a tree as bytes, with zeros as padding, so that equal trees are equal."""
     clean = np.zeros(nodes.shape, dtype=nodes.dtype)
     for name in nodes.dtype.names:
         clean[name] = nodes[name]
@@ -204,7 +204,7 @@ def _rules(cls: Any, state: State) -> Any:
     try:
         return cls._of([RuleText(*rule) for rule in state["rules"]], state["label_names"])
     except ValueError as error:
-        raise ModelFileError(f"its rules are not valid: {error}") from error
+        raise ModelFileError(f"the label rules are not valid: {error}") from error
 
 
 def _rules_state(value: Any) -> State:

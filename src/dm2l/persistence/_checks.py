@@ -44,7 +44,7 @@ def _check(*names: str) -> Callable[[_Check], _Check]:
 
 
 def _refuse(wrong: Any, reason: str) -> None:
-    """Raise :class:`Wrong` if ``wrong`` is true; ``reason`` follows the object's name."""
+    """Raise :class:`Wrong` if ``wrong`` is true; ``reason`` is a predicate as "has no trees"."""
     if wrong:
         raise Wrong(reason)
 
@@ -204,7 +204,7 @@ def _columns(record: Record) -> None:
             fits = first.state.get("n_features_in_") == count and names_in == wanted
         else:
             fits = before in (None, count)
-        _refuse(not fits, f"passes columns to the step {name!r} that differ from its fit")
+        _refuse(not fits, f"passes columns to the step {name!r} that were not passed in fit")
         width = None if width is None or after is None else width + after
     # These attributes follow from the steps, so they are computed instead of read from the file.
     state["_columns"] = [columns for *_, columns in fitted[: len(names)]]

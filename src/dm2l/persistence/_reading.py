@@ -88,7 +88,7 @@ class Reader:
         self.pay(_VALUE)
         self._depth += 1
         if self._depth > 2 * MAX_DEPTH:
-            raise ModelFileError("its manifest is nested too deeply.")
+            raise ModelFileError("the manifest is nested too deeply.")
         try:
             kind = _kind(node)
             if kind == "trusted":
@@ -109,7 +109,7 @@ class Reader:
         """Subtract bytes from the memory budget; raise an error if too few bytes are left."""
         self._budget -= size
         if self._budget < 0:
-            raise ModelFileError("its contents would need far more memory than its file size.")
+            raise ModelFileError("the contents need far more memory than the size of the file.")
 
     def _size(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value = _scalar(node, "iu", int)
@@ -260,7 +260,7 @@ class Reader:
         index = node.get("object")
         if type(index) is not int or not 0 <= index < len(self._records):
             raise ModelFileError(
-                f"its manifest refers to the object {brief(index)}, which is not defined before it."
+                f"the manifest refers to the object {brief(index)}, which is not defined before it."
             )
         return self._records[index]
 
@@ -344,7 +344,7 @@ def _scalar(node: Json, kinds: str, *types: type) -> Any:
             raise OverflowError(f"{value} is not a valid {dtype}")
         return dtype.type(value)
     except (ValueError, OverflowError) as error:
-        raise ModelFileError(f"its manifest has a malformed scalar: {error}.") from error
+        raise ModelFileError(f"the manifest has a malformed scalar: {error}.") from error
 
 
 def _simple(node: Json, form: Alternative) -> Any:
@@ -399,14 +399,14 @@ def _read_dtype(name: Any) -> np.dtype[Any]:
     except (TypeError, ValueError):
         dtype = None
     if dtype is None or dtype.kind not in KINDS or dtype.str != name:
-        raise ModelFileError(f"its manifest has the dtype {brief(name)}, which is not allowed.")
+        raise ModelFileError(f"the manifest has the dtype {brief(name)}, which is not allowed.")
     return dtype
 
 
 def _read_float(node: dict[str, Any]) -> float:
     found = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}.get(str(node.get("value"))[:9])
     if found is None:
-        raise ModelFileError(f"its manifest has the malformed number {brief(node)}.")
+        raise ModelFileError(f"the manifest has the malformed number {brief(node)}.")
     return found
 
 

@@ -9,7 +9,7 @@ A block of the table describes one or more classes::
 The first line names the classes and their module, then their groups and the earlier blocks that
 they extend. A block without a module only serves as a base of other blocks. The other lines list
 attributes. An attribute is fitted if its name begins or ends with ``_`` and its type is not
-``setting``, or if a ``+`` follows its name; all others are parameters. All parameters must be
+``setting``, or if a ``+`` follows its name; otherwise, it is a parameter. All parameters must be
 present. Fitted attributes must be all present or all absent. An attribute with ``?`` may be absent.
 An attribute with ``-`` is never stored.
 

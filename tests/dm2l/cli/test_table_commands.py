@@ -303,7 +303,7 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         (
             complete_command,
             (model, bare, "-o", tmp_path / "a.csv"),
-            "it lacks 10 of the 10 labels of the model",
+            "the file lacks 10 of the 10 labels of the model",
         ),
     )
     for command, arguments, part in wrong_data:

@@ -196,12 +196,12 @@ BOMB = """<?xml version="1.0"?>
 @pytest.mark.parametrize(
     ("xml", "message"),
     [
-        (BOMB, "it has a DOCTYPE declaration"),
-        ('<!DOCTYPE l SYSTEM "file:///etc/passwd"><labels/>', "it has a DOCTYPE declaration"),
+        (BOMB, "the file has a DOCTYPE declaration"),
+        ('<!DOCTYPE l SYSTEM "file:///etc/passwd"><labels/>', "the file has a DOCTYPE declaration"),
         ("<labels><label name='rain'></labels>", "not well-formed XML.*line 1"),
         ("<labels><label/></labels>", "line 1: a <label> element has no name="),
-        ("<labels/>", "it lists no labels"),
-        ("<labels><label name='snow'/></labels>", r"1 label\(s\) that .* not declare: \['snow'\]"),
+        ("<labels/>", "the file lists no labels"),
+        ("<labels><label name='snow'/></labels>", r"1 label\(s\) not declared in .*: \['snow'\]"),
         ("", "not well-formed XML"),
     ],
 )
@@ -234,8 +234,8 @@ def test_xml_that_is_hostile_or_wrong_is_refused(write, xml, message):
         (SPARSE + "{x 1}\n", "line 10: attribute index 'x' is not in"),
         (SPARSE + "{1}\n", "line 10: the last index of a sparse row has no value"),
         (SPARSE + "{0 1,0 2}\n", "line 10: a sparse row lists an attribute twice"),
-        (SPARSE + "{0 1\n", "line 10: a sparse row must end with its only"),
-        (SPARSE + "{0 1}, {2}\n", "line 10: .*without a row weight"),
+        (SPARSE + "{0 1\n", "line 10: a sparse row must end at its only"),
+        (SPARSE + "{0 1}, {2}\n", "line 10: .*row weights are not supported"),
         (HEAD, "there are no rows after @data"),
         (HEAD.replace("@data", ""), "no @data line"),
         ("a,b,c\n1,2,3\n", "line 1: expected @relation"),
@@ -267,7 +267,7 @@ def test_arff_errors_name_the_place(write, text, message):
         ({"labels": True}, "got True"),
         ({"labels": []}, r"got \[\]"),
         ({"labels": ["snow"]}, "no column 'snow'.*Columns: pressure, sky"),
-        ({"labels": 2, "drop": "wind"}, "label 'wind' is dropped. Remove it from drop="),
+        ({"labels": 2, "drop": "wind"}, "'wind' is a label, but dropped. Remove it from drop="),
         ({"labels": 2, "drop": ["p*", "s*"]}, "Keep at least one feature"),
     ],
 )

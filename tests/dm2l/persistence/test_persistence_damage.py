@@ -155,9 +155,9 @@ def test_an_untouched_file_loads(content, model, path):
         (lambda c: c[:-1], "not a zip file, or it is incomplete"),
         (lambda c: c[: len(c) // 2], "not a zip file, or it is incomplete"),
         (lambda c: c + b"\0", "not a zip file, or it is incomplete"),
-        (lambda c: b"#!/bin/sh\n" + c, "not where the end of the file locates it"),
-        (lambda c: c[:100] + c[101:], "not where the end of the file locates it"),
-        (lambda c: c[-22:], "not where the end of the file locates it"),
+        (lambda c: b"#!/bin/sh\n" + c, "not at the position given in the file"),
+        (lambda c: c[:100] + c[101:], "not at the position given in the file"),
+        (lambda c: c[-22:], "not at the position given in the file"),
         (lambda c: pack([]), f"no member '{MANIFEST}'"),
         (lambda c: pack([("notes.txt", b"hello")]), f"no member '{MANIFEST}'"),
     ],
@@ -278,7 +278,7 @@ def test_members_that_announce_less_than_they_have(content, path):
 def test_headers_that_contradict_the_directory(content, path):
     spoilt = bytearray(content)
     spoilt[content.index(b"arrays/1.npy") + 7] = ord("9")
-    refused(path, bytes(spoilt), "its member 'arrays/1.npy' is damaged")
+    refused(path, bytes(spoilt), "the member 'arrays/1.npy' is damaged")
 
 
 def test_directories_that_promise_too_much(content, path, monkeypatch):
@@ -489,7 +489,7 @@ def test_much_work_from_few_arrays(tmp_path, path):
         many = [first | {"shape": [200_000, 3 + k]} for k in range(10_000)]
         manifest["model"]["state"]["cv"] = many
 
-    refused(path, edited(content, change), "far more memory than its file size")
+    refused(path, edited(content, change), "far more memory than the size of the file")
 
 
 def completer_node(parts):
