@@ -527,10 +527,18 @@ MUTANTS = [
         ["check_label_with_nothing_observed"],
         "expected a UserWarning such as ConstantLabelWarning from fit, got none",
     ),
-    (Quiet("only one observed class"), ["check_label_with_one_class_observed"], "only positives observed"),
+    (
+        Quiet("only one observed class"),
+        ["check_label_with_one_class_observed"],
+        "only positives observed",
+    ),
     (GuessesTheUnseen(), ["check_label_with_nothing_observed"], "as in the first row"),
     (OneClassMeansNo(), ["check_label_with_one_class_observed"], r"expected 1.0 at \[0\], got 0.0"),
-    (GivesUp(), ["check_label_with_one_class_observed"], r"predictions of both classes for label 0"),
+    (
+        GivesUp(),
+        ["check_label_with_one_class_observed"],
+        r"predictions of both classes for label 0",
+    ),
     (
         TakesNothing(),
         ["check_nothing_observed_is_refused"],
