@@ -211,7 +211,7 @@ def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
     """Return each molecule's group for cross-validation: its compound as a number.
 
     Molecules are the same compound if their largest fragments have equal SMILES. Salts therefore
-    share a number, but tautomers do not. Numbers are given as in :func:`scaffold_groups`.
+    share a number, but tautomers do not. Compounds are numbered as in :func:`scaffold_groups`.
 
     Examples
     --------

@@ -261,7 +261,7 @@ def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
 
 
 def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
-    """Return the XML parts to which a part refers: kinds and names by id, and names by kind."""
+    """Return the relations of an XML part: kinds and names of parts by id, and names by kind."""
     folder, file = posixpath.split(name)
     found: dict[str, tuple[str, str]] = {}
 
