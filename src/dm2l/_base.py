@@ -16,10 +16,11 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from dm2l._utils import arrays
 from dm2l._utils.inputs import check_choice, check_inputs
-from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_rules, check_threshold
+from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_threshold
 from dm2l.completion._errors import plain_probability
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
+from dm2l.labels._rules import LabelRules
 
 _ENOUGH_ROWS = 20  # minimum number of rows for folds if leave-one-out scores are undefined
 
@@ -94,19 +95,16 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Raise an error if parameters are invalid, before any data is read."""
         if self.threshold is not None:
             check_threshold(self.threshold)
-        if self.calibration not in (None, "sigmoid", "isotonic"):
-            what = f"None, 'sigmoid' or 'isotonic', got {self.calibration!r}"
-            raise ValueError(f"calibration must be {what}.")
-        if self.rules is not None:
-            check_rules(self.rules)
+        check_choice("calibration", self.calibration, None, "sigmoid", "isotonic")
+        if not isinstance(self.rules, LabelRules | None):
+            raise TypeError(f"rules must be None or LabelRules, got {self.rules!r}.")
         if self.coupling == "joint" and not self._leaves_one_out:
             raise ValueError(
                 f"{type(self).__name__} does not support coupling='joint'. Use "
                 "coupling='residual', or fit a DM2LClassifier or a MaskedRidgeClassifier."
             )
-        if self.coupling is not None:
-            joint = ("joint",) if self._leaves_one_out else ()
-            check_choice("coupling", self.coupling, "residual", *joint)
+        joint = ("joint",) if self._leaves_one_out else ()
+        check_choice("coupling", self.coupling, None, "residual", *joint)
         if self.coupling == "joint" and self.missing_as == "unlabelled":
             raise ValueError(
                 "coupling='joint' needs observed negatives, so it does not support "
@@ -405,3 +403,15 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             return scores
 
         return arrays.to_numpy(self._all_scores(X, learnt)), p
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CompletionClassifier(MissingLabelClassifier):
+    """Base class with the parameters of decisions, label correlation, folds and missing labels."""
+
+    threshold: Any = None
+    coupling: str | None = None
+    rules: Any = None
+    cv: Any = 5
+    missing_label: Any = np.nan
+    missing_as: str | None = None

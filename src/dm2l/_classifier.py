@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l._fitting import SolverResult, Trainer, WarmStart
+from dm2l._base import CompletionClassifier
+from dm2l._fitting import SolverResult, Trainer
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
@@ -30,7 +31,7 @@ _KERNELS = (
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DM2LParameters(PositiveUnlabelledClassifier):
+class DM2LParameters(PositiveUnlabelledClassifier, CompletionClassifier):
     """Parameters shared by DM2L models and their grid search."""
 
     kernel: Any = "linear"
@@ -42,13 +43,8 @@ class DM2LParameters(PositiveUnlabelledClassifier):
     discriminant: bool = True
     max_iter: int = 1000
     tol: float = 1e-5
-    threshold: Any = None
     calibration: str | None = None
     coupling: str | None = "residual"
-    rules: Any = None
-    cv: Any = 5
-    missing_label: Any = np.nan
-    missing_as: str | None = None
     class_prior: Any = None
     random_state: Any = None
     verbose: int = 0
@@ -393,12 +389,11 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         self._completer = self._fit_completer(X, labels, result)
         return self
 
-    def _last(self) -> WarmStart | None:
+    def _last(self) -> Weights | None:
         """Return the weights of the previous fit for a warm start, or None."""
-        name = "coef_" if self.kernel == "linear" else "dual_coef_"
-        if not self.warm_start or not hasattr(self, name):
-            return None
-        return WarmStart(self.coef_.T if name == "coef_" else self.dual_coef_, self.intercept_)
+        fitted = hasattr(self, "coef_" if self.kernel == "linear" else "dual_coef_")
+        weights = Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
+        return weights if self.warm_start and fitted else None
 
     def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
         """Set fitted attributes, and warn if the solver did not converge."""

@@ -27,6 +27,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l import metrics
 from dm2l._utils.arrays import take_rows
+from dm2l._utils.inputs import check_choice, check_counts
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
 from dm2l.metrics._ranking import label_discrimination, ranking_and_discrimination
@@ -122,19 +123,30 @@ class _LabelSplitter:
     missing_as: Any
     _split: Callable[[Any, Signs], Iterator[Split]]  # generates the splits for a matrix of signs
 
-    def _check_n_splits(self, least: int) -> None:
-        if not isinstance(self.n_splits, Integral) or self.n_splits < least:
-            raise ValueError(
-                f"n_splits must be an integer of at least {least}, got {self.n_splits!r}."
-            )
+    def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
+        """Generate the row numbers of the training and test set of each split.
 
-    def _signs(self, X: Any, y: Any, label_mask: Any) -> Signs:
+        Rows of a fold are in ascending order, and rows of a random split are in random order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features. Only the number of rows is used, unless ``groups="duplicates"``.
+        y : array-like, data frame, sparse matrix or LabelMatrix of shape (n, c) or (n,)
+            Labels with NaN where missing, or classes.
+        groups : None
+            Not used. Pass groups to the constructor of :class:`MultilabelKFold`.
+        label_mask : array-like of bool of the shape of y, default=None
+            True for entries that may be used.
+        """
+        if groups is not None:
+            raise ValueError("split does not accept groups. Pass MultilabelKFold(groups=...).")
         if y is None:
             raise ValueError(f"{type(self).__name__} needs labels. Pass the labels as y.")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         T = parse_labels(y, label_mask=label_mask, **marks).signs
         check_consistent_length(X, T)
-        return T
+        return self._split(X, T)
 
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, label_mask: Any = None
@@ -190,26 +202,8 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     missing_label: Any = np.nan
     missing_as: Any = None
 
-    def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
-        """Generate the row numbers of the training and test set of each fold, in ascending order.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features. Only the number of rows is used, unless ``groups="duplicates"``.
-        y : array-like, data frame, sparse matrix or LabelMatrix of shape (n, c) or (n,)
-            Labels with NaN where missing, or classes.
-        groups : None
-            Not used. Pass groups to the constructor.
-        label_mask : array-like of bool of the shape of y, default=None
-            True for entries that may be used.
-        """
-        if groups is not None:
-            raise ValueError("split does not accept groups. Pass MultilabelKFold(groups=...).")
-        return self._split(X, self._signs(X, y, label_mask))
-
     def _split(self, X: Any, T: Signs) -> Iterator[Split]:
-        self._check_n_splits(2)
+        check_counts(least=2, n_splits=self.n_splits)
         if not self.shuffle and self.random_state is not None:
             raise ValueError("random_state requires shuffle=True. Pass both of them, or neither.")
         n, k = len(T), int(self.n_splits)
@@ -278,15 +272,8 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
     missing_label: Any = np.nan
     missing_as: Any = None
 
-    def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
-        """Generate the row numbers of the training and test set of each split, in random order.
-
-        The arguments are the same as in :meth:`MultilabelKFold.split`.
-        """
-        return self._split(X, self._signs(X, y, label_mask))
-
     def _split(self, X: Any, T: Signs) -> Iterator[Split]:
-        self._check_n_splits(1)
+        check_counts(n_splits=self.n_splits)
         # scikit-learn checks and converts the sizes.
         plain = ShuffleSplit(1, test_size=self.test_size, train_size=self.train_size)
         n_train, n_test = (len(part) for part in next(plain.split(T)))
@@ -540,8 +527,7 @@ def get_scorer(name: str, **options: Any) -> Any:
     >>> get_scorer("neg_ranking_loss")(model, X, [[0, 1], [np.nan, 1], [1, np.nan]])
     -0.0
     """
-    if name not in _METRICS:
-        raise ValueError(f"{name!r} is not a scorer. Use one of: {', '.join(sorted(_METRICS))}.")
+    check_choice("name", name, *get_scorer_names())
     method = "predict" if name in _OF_DECISIONS else "decision_function"
     signs: Any = {"greater_is_better": not name.startswith("neg_"), "response_method": method}
     return make_scorer(_metric, name=name, **signs, **options)

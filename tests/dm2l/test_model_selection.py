@@ -533,7 +533,7 @@ def test_options_reach_the_metric_and_scorers_are_not_shared(data):
 
 
 def test_an_unknown_scorer_lists_those_there_are():
-    with pytest.raises(ValueError, match=r"'ranking_loss' is not a scorer.*neg_ranking_loss"):
+    with pytest.raises(ValueError, match=r"name must be .*'neg_ranking_loss'.*got 'ranking_loss'"):
         get_scorer("ranking_loss")
 
 

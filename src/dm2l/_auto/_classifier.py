@@ -15,7 +15,7 @@ from dm2l._auto._base_models import EFFORTS, EnsembleContext, TimeBudget, rows_f
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 from dm2l._auto._leaderboard import cross_fitted, estimates, rate_log_odds, try_all, weigh
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
-from dm2l._base import FitResult, MissingLabelClassifier
+from dm2l._base import CompletionClassifier, FitResult
 from dm2l._solvers.features import column_variances
 from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
@@ -36,7 +36,7 @@ FEWEST_ROWS = 6
 
 
 @dataclass(eq=False, repr=False)
-class AutoClassifier(MissingLabelClassifier):
+class AutoClassifier(CompletionClassifier):
     r"""Ensemble of the library's models, selected and weighted by cross-validation.
 
     Linear and kernel DM2L models, forests and boosted trees are cross-fitted. Their scores are
@@ -128,12 +128,8 @@ class AutoClassifier(MissingLabelClassifier):
     categorical_features: Any = None
     models: Any = None
     coupling: str | None = "residual"
-    rules: Any = None
-    threshold: Any = None
     cv: Any = None
     n_jobs: int | None = None
-    missing_label: Any = np.nan
-    missing_as: str | None = None
     random_state: Any = None
     verbose: int = 0
 

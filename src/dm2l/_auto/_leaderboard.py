@@ -101,12 +101,10 @@ def _auc_by_label(eta: Floats, T: Signs, fold: Index | None) -> tuple[Floats, Fl
 
 
 def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
-    """Return the expected mean AUC of labels on new rows, with a confidence interval.
-
-    Each label is weighted by the probability that new rows have both of its classes. The undefined
-    AUC of a label with one class counts as 1/2. A label with both classes that is not learnable in
-    any fold gets the AUC of the rarest learnable label.
-    """
+    """Return the expected mean AUC of labels on new rows, with a confidence interval."""
+    # Each label is weighted by the probability that new rows have both of its classes. The
+    # undefined AUC of a label with one class counts as 1/2. A label with both classes that is not
+    # learnable in any fold gets the AUC of the rarest learnable label.
     value, pulls = _auc_by_label(eta, T, fold)
     counts = np.stack([(T[fold >= 0] == sign).sum(axis=0) for sign in (1, -1)])
     new, rarer = (fold >= 0).sum() / (fold.max() + 1), counts.min(axis=0)

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from dm2l._auto._stack import Floats, Stack
-from dm2l._base import FitResult, MissingLabelClassifier
+from dm2l._base import CompletionClassifier, FitResult
 from dm2l._solvers.kernels import Kernel
 from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.inputs import check_choice, explain_unsuitable
@@ -31,7 +31,7 @@ RATIO, ERRORS, FEWEST = 1.6, 2.5, 20
 
 
 @dataclass(eq=False, repr=False)
-class ScoreClassifier(MissingLabelClassifier):
+class ScoreClassifier(CompletionClassifier):
     r"""Classifier whose inputs are the out-of-fold scores of another model.
 
     The scores of each label are calibrated with a slope that is shrunk to the common slope of all
@@ -82,12 +82,7 @@ class ScoreClassifier(MissingLabelClassifier):
     scale: str = "auto"
     _: KW_ONLY
     columns: Any = None
-    threshold: Any = None
     coupling: str | None = "residual"
-    rules: Any = None
-    cv: Any = 5
-    missing_label: Any = np.nan
-    missing_as: str | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -120,13 +120,10 @@ def take_block(array: Any, rows: Index, columns: Index, scratch: Any = None) -> 
 
 
 def check_magnitude(X: Any, names: Any = None) -> None:
-    """Raise a ValueError if values are so large that their products overflow.
-
-    The error is also raised if the weights of all columns of a sparse matrix exceed free memory.
-    """
+    """Raise a ValueError if values are so large that their products overflow."""
     xp = namespace(X)
     values = X.data if sp.issparse(X) else X
-    if sp.issparse(X) and X.shape[1] > WIDE:
+    if sp.issparse(X) and X.shape[1] > WIDE:  # the weights of all columns must fit into memory
         _check_columns(X)
     limit = LARGEST.get(str(values.dtype).rpartition(".")[2])
     if limit is None:  # other types are converted or refused by the estimator

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._base import FitResult, MissingLabelClassifier
+from dm2l._base import CompletionClassifier, FitResult
 from dm2l._solvers.dual import dual_ridge
 from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.objective import Objective
@@ -102,16 +102,10 @@ def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> Array:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LinearBaseline(MissingLabelClassifier):
+class LinearBaseline(CompletionClassifier):
     """Base class of linear classifiers, whose scores are ``X coef_' + intercept_``."""
 
-    threshold: Any = None
     calibration: str | None = None
-    coupling: str | None = None
-    rules: Any = None
-    cv: Any = 5
-    missing_label: Any = np.nan
-    missing_as: str | None = None
     fit_intercept: bool = True
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:

@@ -15,7 +15,7 @@ from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
-from dm2l._base import FitResult, MissingLabelClassifier
+from dm2l._base import CompletionClassifier, FitResult
 from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.inputs import check_rows, explain_unsuitable
 from dm2l.completion._errors import plain_probability
@@ -23,7 +23,7 @@ from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
 
 @dataclass(eq=False, repr=False)
-class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
+class MaskedOneVsRestClassifier(MetaEstimatorMixin, CompletionClassifier):
     """Fit one clone of a scikit-learn estimator per label, on the rows where the label is observed.
 
     A classifier is fitted to labels 0/1. Its score is ``decision_function``. Without this method,
@@ -71,13 +71,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     estimator: Any
     _: KW_ONLY
     n_jobs: int | None = None
-    threshold: Any = None
     calibration: str | None = None
-    coupling: str | None = None
-    rules: Any = None
-    cv: Any = 5
-    missing_label: Any = np.nan
-    missing_as: str | None = None
     verbose: int = 0
 
     def __sklearn_tags__(self) -> Tags:

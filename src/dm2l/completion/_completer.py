@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from hashlib import blake2b
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,9 +39,7 @@ from dm2l.labels._matrix import (
     parse_new_rows,
 )
 from dm2l.labels._parsing import read_values
-
-if TYPE_CHECKING:  # imported when it is needed
-    from dm2l.labels._rules import LabelRules
+from dm2l.labels._rules import LabelRules
 
 # Number of values hashed at a time, so that intermediate results stay in the processor's cache.
 _BLOCK = 2**18
@@ -175,14 +173,6 @@ def check_threshold(threshold: Any) -> None:
         raise ValueError(
             f"threshold must be None, a finite number or one of {rules}, got {threshold!r}."
         )
-
-
-def check_rules(rules: Any) -> None:
-    """Raise a TypeError unless ``rules`` is None or LabelRules."""
-    from dm2l.labels._rules import LabelRules
-
-    if not isinstance(rules, LabelRules):
-        raise TypeError(f"rules must be None or LabelRules, got {rules!r}.")
 
 
 class _Fitted:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from hashlib import blake2b, sha256
 from importlib.resources import files
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from sklearn.utils import Bunch, check_array, check_random_state
 
 from dm2l import simulate
 from dm2l._utils.arrays import factorize
-from dm2l._utils.inputs import check_choice, check_numbers
+from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.io import read_arff, read_mat, read_npz
 from dm2l.io._columns import label_targets
 
@@ -336,11 +335,9 @@ def make_missing_multilabel(
     >>> bool((truth[:, 4] >= truth[:, 0]).all())  # label 0 implies label 4
     True
     """
-    sizes = {"n_samples": n_samples, "n_features": n_features, "n_labels": n_labels}
-    for name, value in (sizes | {"n_implications": n_implications}).items():
-        least = {"n_labels": 2, "n_implications": 0}.get(name, 1)
-        if not isinstance(value, Integral) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    check_counts(n_samples=n_samples, n_features=n_features)
+    check_counts(least=2, n_labels=n_labels)
+    check_counts(least=0, n_implications=n_implications)
     most = (n_labels // 2) * (n_labels - n_labels // 2)
     if n_implications > most:
         what = f"n_implications must be at most {most} for {n_labels} labels,"

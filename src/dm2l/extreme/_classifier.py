@@ -148,8 +148,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         check_counts(rank=self.rank, min_rows=self.min_rows, max_iter=self.max_iter)
         if self.absent_weight > 1:
             raise ValueError(f"absent_weight must be at most 1, got {self.absent_weight!r}.")
-        if self.missing_as is not None:
-            check_choice("missing_as", self.missing_as, "missing", "negative", "unlabelled")
+        check_choice("missing_as", self.missing_as, None, "missing", "negative", "unlabelled")
 
     def fit(
         self,

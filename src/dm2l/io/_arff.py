@@ -22,15 +22,7 @@ from dm2l._utils.files import (
     translate_errors,
     unpacked_name,
 )
-from dm2l.io._columns import (
-    as_number,
-    choose_labels,
-    label_targets,
-    make_bunch,
-    match_columns,
-    parse_boolean,
-    split_columns,
-)
+from dm2l.io import _columns
 from dm2l.io._table import check_encoding
 
 _VALUE_BYTES = 50  # bytes of memory per value, including its copies
@@ -114,7 +106,7 @@ def read_arff(
         relation, attributes = _read_header(lines, path)
         names = [name for name, _ in attributes]
         chosen = [] if features_only else _label_positions(relation, names, labels, xml, path)
-        kept = split_columns(names, chosen, drop, str(path))
+        kept = _columns.split_columns(names, chosen, drop, str(path))
         codings: dict[int, _Coding] = {}
         start, is_label = 0, set(chosen)
         for j in sorted((*chosen, *kept)):
@@ -131,9 +123,9 @@ def read_arff(
     data = sp.csr_array(matrix[:, columns])
     data.eliminate_zeros()
     data.sort_indices()
-    return make_bunch(
+    return _columns.make_bunch(
         data if sparse else data.toarray(),
-        label_targets(matrix[:, slots].toarray(), label_names, str(path)),
+        _columns.label_targets(matrix[:, slots].toarray(), label_names, str(path)),
         target_names=label_names,
         feature_names=[name for coding in features for name in coding.names],
         relation=relation,
@@ -185,7 +177,7 @@ def _label_positions(
     if labels is not None and xml is not None:
         raise ValueError("labels= and xml= cannot be combined. Pass only one of them.")
     if labels is not None:
-        return choose_labels(names, labels, str(path))
+        return _columns.choose_labels(names, labels, str(path))
     if xml is None:
         size, option = len(names), _MEKA.search(relation)
         if option is not None:  # the first k attributes, or the last -k
@@ -206,7 +198,7 @@ def _label_positions(
     if unknown:
         reason = f"the file lists {len(unknown)} label(s) not declared in {path}: {unknown[:5]}"
         raise DataFileError(xml, reason)
-    return sorted(match_columns(names, listed, str(path)))
+    return sorted(_columns.match_columns(names, listed, str(path)))
 
 
 def _read_label_names(path: str | Path) -> list[str]:
@@ -248,7 +240,7 @@ class _Coding:
         if text == "?" and not quoted:
             return [(self.start + k, np.nan) for k in range(len(self.names))]
         if self.codes is None:
-            value = as_number(text)
+            value = _columns.as_number(text)
             if value is None or "_" in text:  # float() would accept 1_000
                 raise ValueError(f"attribute {self.names[0]!r} must be numeric, found {text!r}")
             return ((self.start, value),)
@@ -268,7 +260,7 @@ def _coding(
         raise DataFileError(path, reason, hint=f"To ignore it, pass drop=[{name!r}].")
     names: tuple[str, ...] = (name,)
     if is_label:
-        words = {value: parse_boolean(value) for value in values}
+        words = {value: _columns.parse_boolean(value) for value in values}
         numbers = set(words.values())
         if not numbers <= {0.0, 1.0} and not numbers <= {-1.0, 1.0}:
             pairs = "0/1, -1/1, no/yes, false/true, inactive/active or negative/positive"

@@ -48,19 +48,15 @@ _POINT_ZERO = re.compile(r"([-+]?\d+)\.0+")
 
 @dataclass(frozen=True)
 class ColumnGroup:
-    """A column that encodes several labels: one for each value, ordinal threshold, or tag.
-
-    ``kind`` is "values" (exactly one label is positive), "ordered" (labels such as "stage>=2") or
-    "tags". ``separator`` splits tags, and ``joint``, such as ", ", joins them; both are empty for
-    JSON lists. ``absent`` is the meaning of a tag that is not in a cell: "missing" or "negative".
-    """
+    """A column that encodes several labels: one for each value, ordinal threshold, or tag."""
 
     column: str
+    # "values" (exactly one label is positive), "ordered" (labels such as "stage>=2") or "tags"
     kind: str
     values: tuple[str, ...]
-    separator: str = ""
-    absent: str = "missing"
-    joint: str = ""
+    separator: str = ""  # text that splits tags; blank for JSON lists
+    absent: str = "missing"  # meaning of a tag that is not in a cell: "missing" or "negative"
+    joint: str = ""  # text that joins tags, such as ", "; blank for JSON lists
 
     @property
     def labels(self) -> list[str]:
@@ -196,11 +192,9 @@ class LabelVocabulary:
 
 
 class LabelReader:
-    """Reads the label columns of a table; ``written`` and ``groups`` may come from another table.
+    """Reads label columns of a table; ``written`` and ``groups`` may come from another table."""
 
-    With ``single``, every column is one label; reading rows in several calls requires ``single``.
-    """
-
+    # With ``single``, every column is one label, which is required to read rows in several calls.
     def __init__(
         self,
         names: Sequence[str],

@@ -21,6 +21,7 @@ from dm2l._utils.files import (
     open_unpacked,
     translate_errors,
 )
+from dm2l._utils.inputs import check_choice
 from dm2l.io._columns import check_distinct, make_bunch
 
 Base = bool | Literal["auto"]
@@ -75,8 +76,7 @@ def read_svmlight(
     >>> tiny.target_names, tiny.target.tolist(), tiny.data.toarray().tolist()
     (['2', '5'], [[1, 1], [0, 1]], [[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]])
     """
-    if missing_as not in ("negative", "missing"):
-        raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
+    check_choice("missing_as", missing_as, "negative", "missing")
     with open_unpacked(path) as file:
         data, listed, base = SvmlightRows(file, path, n_features, zero_based).take()
     if not listed:

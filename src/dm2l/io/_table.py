@@ -24,20 +24,14 @@ from dm2l._utils.files import (
     suffix_of,
     translate_errors,
 )
-from dm2l.io._columns import (
-    MISSING_WORDS,
-    are_codes,
-    as_number,
-    check_distinct,
-    choose_labels,
-    make_bunch,
-    split_columns,
-)
+from dm2l.io import _columns
 from dm2l.io._label_columns import LabelReader
 
 # pandas only recognizes these exact spellings. Others are recognized when text columns are read.
-_MISSING_SPELLINGS = ["NaN", *MISSING_WORDS]
-_MISSING_SPELLINGS += [change(word) for word in MISSING_WORDS for change in (str.upper, str.title)]
+_MISSING_SPELLINGS = ["NaN", *_columns.MISSING_WORDS]
+_MISSING_SPELLINGS += [
+    change(word) for word in _columns.MISSING_WORDS for change in (str.upper, str.title)
+]
 
 _SEPARATORS = ",;\t|"
 _KEPT = 2**26  # bytes; unpacked files up to this size stay in memory for further passes
@@ -140,12 +134,10 @@ def quote(value: str, separator: str, *, always: bool = False) -> str:
 
 
 class CsvFile:
-    """A text file whose header line gives the ``names`` of its columns.
+    """A text file whose header line gives the ``names`` of its columns."""
 
-    With ``skip_blanks``, spaces before a cell are ignored. With ``whole``, all rows must fit into
-    memory, and files of moderate size are opened only once.
-    """
-
+    # With ``skip_blanks``, spaces before a cell are ignored. With ``whole``, all rows must fit into
+    # memory, and files of moderate size are opened only once.
     def __init__(
         self,
         path: AnyPath,
@@ -190,7 +182,7 @@ class CsvFile:
             first = next(records(head, separator))
         cells = [unquote(cell.lstrip() if skip_blanks else cell).strip() for cell in first.cells]
         self.names = [name or f"column {j + 1}" for j, name in enumerate(cells)]
-        check_distinct(self.names, str(path))
+        _columns.check_distinct(self.names, str(path))
         self._checked = False  # whether all rows are known to have as many cells as the header
 
     def text(self) -> str:
@@ -214,7 +206,7 @@ class CsvFile:
                 if (frame[name].dropna() % 1 == 0).all()
             ]
             texts = self.frame(dict.fromkeys(numbers, str), usecols=numbers)
-            codes = [name for name in numbers if are_codes(texts[name].dropna().unique())]
+            codes = [name for name in numbers if _columns.are_codes(texts[name].dropna().unique())]
             frame[codes] = texts[codes]
         return frame
 
@@ -388,7 +380,7 @@ def read_csv(
     """
     file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding, skip_blanks=True)
     # Labels are read as text, so that pandas does not change them.
-    text = {file.names[j]: str for j in choose_labels(file.names, labels, str(path))}
+    text = {file.names[j]: str for j in _columns.choose_labels(file.names, labels, str(path))}
     words = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "decimal": file.decimal}
     return _bunch(path, file.frame(text), labels, drop, words)
 
@@ -492,8 +484,8 @@ def _bunch(
     path: str | Path, frame: Any, labels: Any, drop: str | Iterable[str], words: Mapping[str, Any]
 ) -> Bunch:
     names = [str(name) for name in frame.columns]
-    chosen = choose_labels(names, labels, str(path))
-    features = split_columns(names, chosen, drop, str(path))
+    chosen = _columns.choose_labels(names, labels, str(path))
+    features = _columns.split_columns(names, chosen, drop, str(path))
     if len(frame) == 0:
         raise DataFileError(path, "there are no rows below the header. Add data rows")
     label_names = [names[j] for j in chosen]
@@ -511,7 +503,7 @@ def _bunch(
     data = np.empty((len(frame), len(features)))
     for position, j in enumerate(features):
         data[:, position] = frame.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan)
-    return make_bunch(
+    return _columns.make_bunch(
         data,
         target if np.isnan(target).any() else target.astype(np.int8),
         target_names=reader.names,
@@ -529,7 +521,7 @@ def _no_numbers(column: Any) -> str:
     if booleans or (types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)):
         return ""
     for row, value in enumerate(column, 1):
-        if isinstance(value, str) and as_number(value) is None:
+        if isinstance(value, str) and _columns.as_number(value) is None:
             return f"holds text ({value[:40]!r} in row {row})"
     return f"is of type {dtype}"
 
@@ -549,7 +541,7 @@ def open_parquet(path: AnyPath, **options: Any) -> Iterator[Any]:
         file = parquet.ParquetFile(path, **options)
         names = list(file.schema_arrow.names)
     with file:
-        check_distinct(names, str(path))
+        _columns.check_distinct(names, str(path))
         yield file
 
 

@@ -242,8 +242,7 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None. Expected array-like "
             "of labels."
         )
-    if missing_as is not None:
-        check_choice("missing_as", missing_as, *_parsing.MEANINGS)
+    check_choice("missing_as", missing_as, None, *_parsing.MEANINGS)
     unlabelled = missing_as == "unlabelled"
     if isinstance(Y, LabelMatrix):
         labels = Y
@@ -387,10 +386,8 @@ class LearnableMask(NamedTuple):
     def apply(
         self, X: Any, labels: LabelMatrix, *, pairwise: bool = False
     ) -> tuple[Any, LabelMatrix]:
-        """Return the kept rows of ``X``, and the learnable labels of these rows.
-
-        If ``pairwise``, ``X`` is a kernel matrix, and its columns are also selected.
-        """
+        """Return the kept rows of ``X``, and the learnable labels of these rows."""
+        # If ``pairwise``, ``X`` is a kernel matrix, and its columns are also selected.
         if pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         signs = np.ascontiguousarray(labels.signs[:, self.learnable][self.keep])

@@ -366,8 +366,7 @@ def read_sparse(
     Y: Any, label_mask: Any = None, missing_label: Any = np.nan, missing_as: str | None = None
 ) -> SparseLabelMatrix:
     """Read the labels of a sparse ``Y`` without converting it or a sparse mask to dense."""
-    if missing_as is not None:
-        check_choice("missing_as", missing_as, *MEANINGS)
+    check_choice("missing_as", missing_as, None, *MEANINGS)
     Y = sp.csr_array(Y, copy=True)
     Y.sum_duplicates()  # entries stored twice are then rejected in every format
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
+from dm2l._utils.inputs import check_counts
 from dm2l.labels._matrix import parse_sparse_labels
 from dm2l.labels._parsing import SparseLabelMatrix
 from dm2l.metrics._complete import Array, check_propensities
@@ -221,8 +221,7 @@ class _Places(NamedTuple):
 
 def _read(y_true: Any, y_score: Any, k: int, options: Any) -> Given:
     """Read dense labels with all scores, or dense or sparse labels with a list of best labels."""
-    if not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
+    check_counts(k=k)
     if not isinstance(y_score, tuple):
         return read(y_true, y_score, **options)
     truth = parse_sparse_labels(y_true, allow_empty=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 
 from dm2l._utils.arrays import to_numpy
+from dm2l._utils.inputs import check_choice
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels
 from dm2l.labels._parsing import SparseLabelMatrix, refuse_shuffled
@@ -192,10 +193,7 @@ def read(
     y_true: Any, y_score: Any, convention: str | None = None, **options: Unpack[MetricOptions]
 ) -> Given:
     """Read labels, scores and options; return a ``Given`` unchanged."""
-    if convention not in (None, "paper", "published", "sklearn"):
-        raise ValueError(
-            f"convention must be 'paper', 'published' or 'sklearn', got {convention!r}."
-        )
+    check_choice("convention", convention, None, "paper", "published", "sklearn")
     if isinstance(y_true, Given):
         return y_true
     T, S = signs_and_scores(y_true, y_score)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils import require
 from dm2l._utils.files import PARQUET, TEXT, DataFileError, open_unpacked, suffix_of
-from dm2l._utils.inputs import block_rows, check_counts
+from dm2l._utils.inputs import block_rows, check_choice, check_counts
 from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._label_columns import LabelReader
 from dm2l.io._matrix_files import map_array, map_member
@@ -179,8 +179,7 @@ def svmlight_blocks(
     zero_based: bool = False,
     missing_as: str = "negative",
 ) -> Source:
-    if missing_as not in ("negative", "missing"):
-        raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
+    check_choice("missing_as", missing_as, "negative", "missing")
     check_counts(n_features=n_features)
     numbers = [] if labels is None else list(labels)
     places = {float(label): j for j, label in enumerate(numbers)}

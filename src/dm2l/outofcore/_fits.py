@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from dm2l._fitting import SolverResult, Trainer, WarmStart
+from dm2l._fitting import SolverResult, Trainer
 from dm2l._solvers.features import FeatureMap, Features, Weights
 from dm2l._utils.arrays import blas_thread_count, blas_threads, float64, is_non_numpy, take_rows
 from dm2l._utils.files import available_memory
@@ -38,7 +38,7 @@ def fit_sums(
     make: Callable[..., Any],
     feature_map: FeatureMap,
     X: Any,
-    last: WarmStart | None,
+    last: Weights | None,
 ) -> SolverResult:
     """Fit all learnable labels to sums over rows; the model has the dtype of ``X``."""
     constant = constant_scores(*statistics.weights)
@@ -141,7 +141,7 @@ class Stream:
         part = GramStatistics(whole.n_features, whole.n_labels, whole.sample.most)
         whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
 
-    def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
+    def fit(self, X: Any, last: Weights | None = None) -> SolverResult:
         """Fit to all rows so far; the model has the dtype of ``X``."""
         statistics = self.statistics
         make = partial(StatisticsProblem, statistics)
@@ -150,7 +150,7 @@ class Stream:
 
 
 def fit_source(
-    fitting: Trainer, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
+    fitting: Trainer, source: RowBlocks, first: Block, strategy: str, last: Weights | None
 ) -> SolverResult:
     """Fit a model to row blocks by Gram statistics or by passes over the rows."""
     # The first block determines the feature map; Nystroem landmarks may need more blocks.
@@ -166,7 +166,7 @@ def fit_source(
 
 
 def fit_arrays(
-    fitting: Trainer, X: Any, T: Signs, strategy: str, last: WarmStart | None, weights: Any
+    fitting: Trainer, X: Any, T: Signs, strategy: str, last: Weights | None, weights: Any
 ) -> SolverResult:
     """Fit a model to rows in memory by Gram statistics or by passes over the rows."""
     if is_non_numpy(X):
@@ -180,7 +180,7 @@ def fit_arrays(
 
 
 def _fit_blocks(
-    fitting: Trainer, blocks: Iterable[Any], sample: Any, strategy: str, last: WarmStart | None
+    fitting: Trainer, blocks: Iterable[Any], sample: Any, strategy: str, last: Weights | None
 ) -> SolverResult:
     """Fit a model to blocks; the rows in ``sample`` determine the feature map."""
     feature_map = fitting.fixed_map(sample)
@@ -272,14 +272,11 @@ def choose_strategy(
     n_features: int,
     n_labels: int,
     *,
-    at_hand: bool = False,
-    remote: bool = False,
+    at_hand: bool = False,  # whether the rows are already in memory
+    remote: bool = False,  # whether the rows cannot be read into memory
     max_memory: float | None = None,
 ) -> Strategy:
-    """Return the cheapest strategy that fits into memory.
-
-    If ``at_hand``, the rows are already in memory. If ``remote``, they cannot be read into memory.
-    """
+    """Return the cheapest strategy that fits into memory."""
     budget = 0.5 * available_memory(UNKNOWN) if max_memory is None else max_memory
     n, m, c = 1_000_000 if n_rows is None else n_rows, n_features + 1, n_labels
     block = 0 if at_hand else BLOCK

@@ -45,11 +45,9 @@ def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
 
 
 def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int) -> tuple[Array, Array]:
-    """Add a block to ``H`` and ``G``; return Gram matrices of all rows and of rows with positives.
-
-    Rows with the same signs in two or three labels form a cell. The Gram matrix of each cell is
-    computed once; the Gram matrix of the largest cell follows from the total.
-    """
+    """Add a block to ``H`` and ``G``; return Gram matrices of all rows and of positive rows."""
+    # Rows with the same signs in two or three labels form a cell. The Gram matrix of each cell is
+    # computed once; the Gram matrix of the largest cell follows from the total.
     n, c = T.shape
     width = next(labels for rows, labels in SHARING if n >= rows)
     groups = [slice(first, min(first + width, c)) for first in range(0, c, width)]

@@ -128,10 +128,8 @@ class RowSample:
         self._parts = [rows] if len(rows.T) else []
 
     def rows(self, width: int = 0) -> tuple[Any, Signs] | None:
-        """Return inputs and signs with each row repeated by its weight; None if there are no rows.
-
-        The number of rows is limited, because the caller computes ``width`` values per row.
-        """
+        """Return inputs and signs, each row repeated by its weight; None if there are no rows."""
+        # The number of rows is limited, because the caller computes ``width`` values per row.
         self._settle()
         if not self._parts:
             return None

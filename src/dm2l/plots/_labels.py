@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
-from dm2l._utils.inputs import check_counts
+from dm2l._utils.inputs import check_choice, check_counts
 from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
@@ -77,8 +77,7 @@ class MissingnessDisplay(Display):
         By default, ``label_names`` are the columns of the data frame, or y0, y1, ... ``sort=None``
         keeps the order of the rows. At most ``max_rows`` rows are drawn, at equal distances.
         """
-        if sort not in ("pattern", None):
-            raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
+        check_choice("sort", sort, None, "pattern")
         check_counts(max_rows=max_rows)
         T, names = canvas.read_labels(Y, label_names)
         order = np.arange(len(T)) if sort is None else _order_by_pattern(T)

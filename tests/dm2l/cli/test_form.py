@@ -133,7 +133,7 @@ def test_a_limit_says_at_most_and_why_columns_stay_blank(form):
     command = ("complete", folder / "form.dm2l", folder / "form.csv", "-o", folder / "l.csv")
     said = run(*command, "--force", "--max-error-rate", "5%")
     assert "Expected error rate: at most " in said
-    assert "the lowest limit that fills a label" in said
+    assert "the lowest limit with which a label is filled" in said
     lowest = re.search(r"lesion \(([\d.]+)%\)", said)[1]
     assert pd.read_csv(folder / "l.csv")["lesion"].isna().sum() == frame["lesion"].isna().sum()
     for share, filled in ((float(lowest), True), (float(lowest) - 0.2, False)):
@@ -193,9 +193,9 @@ def test_columns_without_positives_and_with_many_errors_are_named():
     above = [name for name in names if columns[name]["expected_wrong"] > 0.06]
     assert "few" in above
     assert "rare" not in above
-    words = f"expected error rate of {', '.join(map(repr, above))} is above the limit, which holds"
+    words = f"expected error rate of {', '.join(map(repr, above))} exceeds the limit, which applies"
     assert any(words in line for line in found.warnings)
-    assert not any("is above the limit" in line for line in complete_table(model, table).warnings)
+    assert not any("exceeds the limit" in line for line in complete_table(model, table).warnings)
 
 
 def test_a_cell_is_to_be_checked_if_its_value_is_not_probable_enough(form):
@@ -529,10 +529,10 @@ def test_review_samples_what_a_limit_fills(form, tmp_path, monkeypatch):
     folder, _, _ = form
     both = (folder / "form.dm2l", folder / "form.csv")
     review = ("review", *both, "--answers", tmp_path / "a.jsonl", "--no-browser")
-    assert "--max-error-rate needs --check" in run(*review, "--max-error-rate", "5%", code=2)
+    assert "--max-error-rate requires --check" in run(*review, "--max-error-rate", "5%", code=2)
     monkeypatch.setattr("dm2l.cli._review.serve", lambda *_, **__: None)
     said = run(*review, "--check", 12, "--max-error-rate", "10%")
-    assert "contains 0 answers and 0 skips" in said
+    assert ": 0 questions answered, 0 skipped" in said
     model = load_bundle(both[0])
     table = read_for(model, both[1])
     with Journal(tmp_path / "a.jsonl", table) as journal:

@@ -549,7 +549,7 @@ def test_a_label_named_like_another_column_of_predictions_is_refused(tmp_path):
     succeed(fit_command, path, "--labels", 2, "--estimate-folds", 0, "-o", model, *FIXED)
     result = invoke(predict_command, model, path, "-o", tmp_path / "o.csv")
     assert result.exit_code == 1
-    assert "label 'a__score' has the name of another column" in result.stderr
+    assert "label 'a__score' has the same name as another column" in result.stderr
 
 
 def test_values_that_are_no_numbers_are_warned_of(journey, tmp_path):
