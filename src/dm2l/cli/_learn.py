@@ -49,7 +49,9 @@ def inspect_command(
         tell(f"inspecting {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, **columns)
         if write_rules is not None:
-            lines = ["# Delete the rules that hold only by chance.", *found.rules]
+            kept = [rule for rule in found.rules if rule.holds == rule.rows]
+            refuted = [f"# {rule}" for rule in found.rules if rule.holds < rule.rows]
+            lines = ["# Delete the rules that hold only by chance.", *kept, *refuted]
             with atomic_write(write_rules) as partial:
                 partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if as_json:
@@ -57,7 +59,9 @@ def inspect_command(
         return
     _show_inspection(found)
     if write_rules is not None:
-        say(f"Wrote {len(found.rules)} rules to {write_rules}.")
+        say(f"Wrote {len(kept)} rules to {write_rules}.")
+        if refuted:
+            say(f"{len(refuted)} more rules have exceptions in TABLE, and are comments there.")
 
 
 def _show_inspection(found: Inspection) -> None:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from dm2l._utils.arrays import Index, asarray_like, is_non_numpy, namespace, take_rows, to_numpy
 from dm2l._utils.inputs import check_choice
 from dm2l.completion._correlation import LabelCorrelation
-from dm2l.completion._covariance import LabelCovariance
+from dm2l.completion._covariance import FOLDS, LabelCovariance
 from dm2l.completion._errors import (
     THRESHOLD_RULES,
     Calibrator,
@@ -359,7 +359,13 @@ class LabelCompleter:
         return Imputation(np.where(learnt, mean, scores), p, positive, open_, NO_BOUND)
 
     def find_label_errors(
-        self, T: Signs, scores: Floats, *, refit: bool, together: Sequence[list[int]] = ()
+        self,
+        T: Signs,
+        scores: Floats,
+        *,
+        refit: bool,
+        together: Sequence[list[int]] = (),
+        folds: int = FOLDS,  # of models for the rates of errors, which do not change the ranking
     ) -> LabelErrors:
         """Find suspected label errors; labels in ``together`` are predicted from features only."""
         given, scored = T, np.isfinite(scores)
@@ -367,13 +373,18 @@ class LabelCompleter:
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
         # Suspected errors are not used as evidence about the other labels of their row.
         others = np.where(suspects(T, correlation.predict(T, scores)[1]), 0, T)
+        fit = partial(LabelCorrelation.fit, calibrated=correlation.combiner.calibrated)
         if refit:
-            calibrated = correlation.combiner.calibrated
-            correlation = LabelCorrelation.fit(others, scores, calibrated=calibrated)
+            correlation = fit(others, scores)
         p = correlation.predict(others, scores)[1]
+        held_out, place = p.copy(), np.random.default_rng(0).permutation(len(T))
+        for k in range(folds if refit else 0):
+            here = place % folds == k
+            model = fit(others[~here], scores[~here])
+            held_out[here] = model.predict(others[here], scores[here])[1]
         for labels in together:
-            p[:, labels] = self.probabilities(scores)[:, labels]
-        found = LabelErrors.of(T, p)
+            p[:, labels] = held_out[:, labels] = self.probabilities(scores)[:, labels]
+        found = LabelErrors.of(T, p, held_out)
         return found if self.rules is None else found._given(self.rules._logic.conflicts(given))
 
 

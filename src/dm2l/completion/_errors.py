@@ -161,6 +161,8 @@ SEEN = 1.1
 ENOUGH = 500  # minimum number of predictions for a bound of a single label
 # Candidates for the share of wrong labels, and number of confidence bins.
 SHARES, BINS = np.geomspace(0.001, 0.3, 20), 200
+# Rate of natural contradictions at every prediction, relative to their mean rate at most.
+NATURAL = 0.5
 # Share of entries that are called most confident, and the probability of an error from which an
 # observed label is a suspected error.
 CONFIDENT, SUSPECT = 0.2, 0.5
@@ -362,6 +364,10 @@ class LabelErrors:
     from 0.001 to 0.3. For each e, a and b maximize a penalized likelihood. A label that contradicts
     its prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior.
 
+    Contradictions at the rate e may also be correct labels that are noisy by nature, which no
+    estimate can tell from wrong labels. With the mean rate c of contradictions, ``lowest`` assumes
+    that correct labels contradict every prediction at the rate :math:`(c - e) / 2`.
+
     Parameters
     ----------
     row, label : ndarray of int
@@ -376,6 +382,8 @@ class LabelErrors:
         Whether the prediction, or a rule, contradicts each label; None for unlabelled entries.
     deviation : ndarray of float or None
         Standard deviation of ``probability`` over the posterior of e.
+    lowest : ndarray of float or None
+        Probability that the label is wrong if correct labels are noisy by nature.
 
     Examples
     --------
@@ -394,21 +402,27 @@ class LabelErrors:
     false_alarms: NDArray[np.float64]
     contradicted: NDArray[np.bool_] | None = None
     deviation: NDArray[np.float64] | None = None
+    lowest: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.row)
 
     @classmethod
-    def of(cls, T: NDArray[Any], p: NDArray[Any]) -> Self:
-        """Find label errors in ``T``; each probability must not depend on its own entry."""
+    def of(cls, T: NDArray[Any], p: NDArray[Any], held_out: NDArray[Any] | None = None) -> Self:
+        """Find label errors in ``T``; each probability must not depend on its own entry.
+
+        Entries are ranked by ``p``. If the model of ``p`` was fitted to the entries, the rates of
+        errors are estimated from the probabilities ``held_out`` of models of other rows.
+        """
         row, label = np.nonzero(T)
         observed = T[row, label] > 0
-        p = p[row, label]
-        against = np.where(observed, 1 - p, p)
-        contradicts, margin = against > 0.5, np.abs(logit(np.clip(p, 1e-9, 1 - 1e-9)))
-        probability, deviation = _mistaken(margin, contradicts)
-        order = np.lexsort((-against, -probability))
-        return cls._sorted(order, row, label, observed, probability, contradicts, deviation)
+        both = (values[row, label] for values in (p, p if held_out is None else held_out))
+        against, unseen = (np.where(observed, 1 - values, values) for values in both)
+        order, place = (np.argsort(-values, kind="stable") for values in (against, unseen))
+        probability, deviation, lowest = np.empty((3, len(row)))
+        probability[order], deviation[order], lowest[order] = _mistaken(unseen[place])
+        columns = row, label, observed, probability, against > 0.5, deviation, lowest
+        return cls._sorted(np.lexsort((-against, -probability)), *columns)
 
     @classmethod
     def _sorted(cls, order: NDArray[np.intp], *columns: NDArray[Any]) -> Self:
@@ -418,16 +432,18 @@ class LabelErrors:
 
     def _given(self, conflicts: Iterable[tuple[int, Index]]) -> Self:
         """Return label errors, given that each conflict (row, labels) has at least one error."""
-        p, order = self.probability.copy(), np.argsort(self.row, kind="stable")
-        rows = self.row[order]
+        order = np.argsort(self.row, kind="stable")
+        rows, ranges = self.row[order], np.stack([self.probability, np.asarray(self.lowest)])
         for row, labels in conflicts:
             at = order[slice(*np.searchsorted(rows, [row, row + 1]))]
             at = at[np.isin(self.label[at], labels)]
-            p[at] = np.minimum(p[at] / max(1 - float(np.prod(1 - p[at])), 1e-300), 1.0)
-        order = np.argsort(-p, kind="stable")
+            some = 1 - np.prod(1 - ranges[:, at], axis=1, keepdims=True)
+            ranges[:, at] = np.minimum(ranges[:, at] / np.maximum(some, 1e-300), 1.0)
+        p, lowest = ranges
         contradicted = np.asarray(self.contradicted, dtype=bool) | (p > self.probability)
-        parts = self.row, self.label, self.observed, p, contradicted, np.asarray(self.deviation)
-        return self._sorted(order, *parts)
+        parts = p, contradicted, np.asarray(self.deviation), lowest
+        order = np.argsort(-p, kind="stable")
+        return self._sorted(order, self.row, self.label, self.observed, *parts)
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
@@ -443,10 +459,11 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
     return np.asarray((T != 0) & (likely > SUSPECT))
 
 
-def _mistaken(margin: Floats, contradicts: Mask) -> tuple[Floats, Floats]:
-    """Return posterior means and standard deviations of the probabilities of wrong labels."""
+def _mistaken(against: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return means and standard deviations of error probabilities, and their lowest means."""
     from scipy.optimize import minimize  # imported here, because loading it is slow
 
+    contradicts, margin = against > 0.5, np.abs(logit(np.clip(against, 1e-9, 1 - 1e-9)))
     parts = np.array_split(np.argsort(margin), min(BINS, max(len(margin), 1)))
     n = np.array([len(part) for part in parts])
     x = np.array([contradicts[part].sum() for part in parts])
@@ -468,4 +485,6 @@ def _mistaken(margin: Floats, contradicts: Mask) -> tuple[Floats, Floats]:
     # Shares are spaced geometrically, so a uniform prior needs weights in proportion to them.
     weights = SHARES * np.exp(min(losses) - np.array(losses))
     mean = np.average(found, axis=0, weights=weights)
-    return mean, np.sqrt(np.average((found - mean) ** 2, axis=0, weights=weights))
+    natural = NATURAL * (x.sum() / max(n.sum(), 1) - SHARES) / SHARES
+    lowest = np.clip(1 - natural, 0.0, 1.0) * weights / weights.sum() @ np.array(found)
+    return mean, np.sqrt(np.average((found - mean) ** 2, axis=0, weights=weights)), lowest

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from dm2l._utils.html import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.completion._errors import CompletionSummary
@@ -279,15 +280,21 @@ class Audit:
     contradicted: NDArray[np.bool_]
     warnings: list[str]
     test: tuple[int, int] | None = None
+    lowest: NDArray[np.float64] | None = None
 
     def expected_errors(self, n: int) -> Interval:
         """Return the expected share of errors in the first ``n`` entries, and a 95 % interval."""
-        p, mean, sd = self.probability[:n], float(self.probability[:n].sum()), np.nan
-        if self.deviation is not None:
+        p = self.probability[:n]
+        n, low, high = max(len(p), 1), np.nan, np.nan
+        if self.deviation is not None and self.lowest is not None:
+            values = np.stack([self.lowest[:n], p])
             # The error rate of the table is uncertain, and each label is, given this rate.
-            sd = np.hypot(self.deviation[:n].sum(), np.sqrt((p * (1 - p)).sum()))
-        ends = np.array([mean, mean - 1.96 * sd, mean + 1.96 * sd]) / max(len(p), 1)
-        return Interval(*np.clip(ends, 0.0, 1.0).tolist())
+            var = (self.deviation[:n].sum() ** 2 + (values * (1 - values)).sum(axis=1)) / n**2
+            mean = np.clip(values.sum(axis=1) / n, 1e-6, 1 - 1e-6)
+            size = np.maximum(mean * (1 - mean) / np.maximum(var, 1e-12) - 1, 1e-3)
+            ends = n * betaincinv(mean * size, (1 - mean) * size, (0.025, 0.975))
+            low, high = float(np.floor(ends[0] + 1e-6)) / n, float(np.ceil(ends[1] - 1e-6)) / n
+        return Interval(float(p.sum()) / n, low, high)
 
 
 # Tests of an audit: share of labels to invert, number of tests, number of first suspects.
@@ -344,6 +351,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
         blank=blank,
         probability=found.probability[first],
         deviation=None if found.deviation is None else found.deviation[first],
+        lowest=None if found.lowest is None else found.lowest[first],
         contradicted=blank if found.contradicted is None else found.contradicted[first],
         warnings=warnings,
         test=_test_audit(model.classifier, T, scores, refit=trained, together=cells),
@@ -362,7 +370,7 @@ def _test_audit(classifier: Any, T: Signs, scores: Any, **given: Any) -> tuple[i
     for _ in range(REPEATED):
         inverted, signs = rng.choice(places, n, replace=False), T.copy()
         signs.flat[inverted] *= -1
-        errors = classifier._completer.find_label_errors(signs, scores, **given)
+        errors = classifier._completer.find_label_errors(signs, scores, folds=0, **given)
         suspects = (errors.row * T.shape[1] + errors.label)[: min(n, FIRST)]
         found += int(np.isin(suspects, inverted).sum())
     return found, REPEATED * min(n, FIRST)

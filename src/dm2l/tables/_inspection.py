@@ -202,10 +202,15 @@ def _rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
     found = {} if rules is None else rules.contradictions(table.Y, table.label_names)
     if not found:
         return []
-    some = [f"row {row + 1}: {why}" for row, why in list(found.items())[:_CONTRADICTIONS]]
+    broken = {row: why.rpartition("which contradicts ")[2] for row, why in found.items()}
+    rules_of = Counter(broken.values())
+    worst = sorted(found, key=lambda row: (-rules_of[broken[row]], broken[row]))
+    some = [f"row {row + 1}: {found[row]}" for row in worst[:_CONTRADICTIONS]]
     more = "; ..." if len(found) > len(some) else ""
     count = "1 row contradicts" if len(found) == 1 else f"{len(found)} rows contradict"
-    return [f"{table.path}: {count} the rules; correct the labels ({'; '.join(some)}{more})"]
+    rule, n = rules_of.most_common(1)[0]
+    remedy = f"correct the labels, or remove a rule that is false (most rows, {n}: {rule})"
+    return [f"{table.path}: {count} the rules; {remedy} ({'; '.join(some)}{more})"]
 
 
 def order_hints(table: Table) -> list[str]:

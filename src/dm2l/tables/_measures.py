@@ -511,6 +511,13 @@ def evaluate_table(
                 T = signs_of(hidden)
                 labels[method].append(label_table(answer.scores, T, table.label_names))
         accuracy.append({} if options.unlabelled else cell_accuracy(table, left, hidden, given))
+        for name in names if accuracy[-1] else ():
+            right = (given[called[name]].positive == (hidden == 1)).astype(float)
+            right[np.isnan(hidden)] = np.nan
+            for k, one in zip(cells, accuracy[-1].values(), strict=True):  # a cell counts once
+                right[:, k[1:]] = np.nan
+                right[:, k[0]] = np.where(np.isnan(right[:, k[0]]), np.nan, one[called[name]])
+            measured[name][-1]["accuracy"] = float(np.nanmean(right))
     stacked, unlabelled = np.stack(hidden_labels), options.unlabelled
     counted = stacked == 1 if unlabelled else ~np.isnan(stacked)
 

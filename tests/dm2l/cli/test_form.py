@@ -371,6 +371,19 @@ def test_inspect_says_how_many_rules_it_wrote(form, tmp_path):
         assert f"Wrote {len(rules)} rules to {path}." in said
 
 
+def test_a_rule_with_exceptions_is_written_as_a_comment(form, tmp_path):
+    folder, _, _ = form
+    said = run("inspect", folder / "form.csv", *LABELS, "--write-rules", tmp_path / "rules.txt")
+    _, *lines = (tmp_path / "rules.txt").read_text().splitlines()
+    refuted = [line for line in lines if line.startswith("# ")]
+    for line in lines:
+        holds, rows = map(int, re.search(r"# in (\d+) of (\d+) rows", line).groups())
+        assert (holds < rows) == (line in refuted)
+    assert refuted
+    assert len(refuted) < len(lines)
+    assert f"{len(refuted)} more rules have exceptions" in said
+
+
 # ----------------------------------------------------------------------- evaluate and explain
 
 FAST = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "1")
@@ -402,6 +415,18 @@ def test_accuracy_in_columns_with_several_values_stands_beside_the_majority(form
         )
     severity = found["columns"]["severity"]
     assert severity["DM2L"] > severity["majority"] + 0.2
+
+
+def test_a_cell_with_several_values_counts_once_in_the_accuracy():
+    frame, _ = make_form()
+    names = ["severity", "lesion"]
+    table = table_from_frame(frame[["age", "weight", *names]], names, values=ORDER[1])
+    found = evaluate_table(table, FitOptions("linear", 0.1, 1.0), repetitions=1)
+    for name, values in found.methods.items():
+        cells = [(one["hidden"], one[name]) for one in found.columns.values()]
+        assert sum(n for n, _ in cells) == found.n_hidden
+        expected = sum(n * share for n, share in cells) / found.n_hidden
+        assert values["accuracy"].mean == pytest.approx(expected)
 
 
 def test_accuracy_is_that_of_cells_computed_apart():

@@ -183,7 +183,7 @@ def test_compressed_archives_cannot_be_mapped(data, tmp_path):
     with pytest.raises(ValueError, match=r"compressed.*numpy\.savez"):
         RowBlocks.open(tmp_path / "small.npz")
     np.savez(tmp_path / "other.npz", A=X)
-    with pytest.raises(ValueError, match=r"no array 'X', but only A"):
+    with pytest.raises(ValueError, match=r"no array 'X', but has A"):
         RowBlocks.open(tmp_path / "other.npz")
 
 
