@@ -85,7 +85,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _on_own_scale(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert scores on the scale ``p = (1 + tanh(score)) / 2`` to the scale of the model."""
+        """Convert scores with ``p = (1 + tanh(score)) / 2`` to the scale of the model's scores."""
         return scores
 
     def _fit_nothing(self, X: Any) -> None:
@@ -128,7 +128,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             Features without missing values.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             Labels ``0/1``, ``bool`` or ``-1/+1``, with NaN (or ``missing_label``) where a label is
-            missing. A 1-D ``y`` has one class per row.
+            missing. A 1-D ``y`` contains the class of each row.
         label_mask, sample_weight, label_weight
             As in :meth:`dm2l.DM2LClassifier.fit`.
 
@@ -176,7 +176,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return X, labels
 
     def _without_unlabelled(self, labels: LabelMatrix) -> LabelMatrix:
-        """Return labels with unlabelled entries as negatives, or raise an error."""
+        """Return labels with unlabelled entries as negatives; raise an error if not supported."""
         what = f"{type(self).__name__} does not support missing_as='unlabelled'."
         raise ValueError(f"{what} Use DM2LClassifier, DM2LClassifierCV or MaskedRidgeClassifier.")
 
@@ -301,7 +301,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self._completer.thresholds
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score every label; the classes are separated at 0.
+        """Score every label; a higher score means that the label is more likely positive.
 
         Parameters
         ----------
@@ -311,8 +311,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Scores on the scale of ``-1/+1``. For a 1-D ``y``, there is one column per class, or
-            with two classes an array of shape (n_samples,).
+            Scores on the scale of ``-1/+1``. For a 1-D ``y``, the shape is (n_samples, n_classes),
+            or (n_samples,) with two classes.
         """
         scores = self._all_scores(self._check_X(X))
         return scores[:, 0] if self._labels.kind == "binary" else scores
@@ -321,7 +321,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Predict every label.
 
         With ``threshold=None``, a label is predicted as positive if its score is above 0 or, with
-        ``calibration``, if its probability is above one half. This suits the Hamming loss. A number
+        ``calibration``, if its probability exceeds one half, which suits the Hamming loss. A number
         is a cutoff for all scores. ``"f1"`` selects for each label the cutoff with the best F1 on
         out-of-fold scores, or 0 for labels with fewer than five positives. ``"f1_samples"`` and
         ``"subset_accuracy"`` select one cutoff for all labels, with the best mean F1 of rows or the
@@ -361,7 +361,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
         With ``calibration``, each label has a calibration map that is fitted to out-of-fold scores.
         :meth:`predict` also uses this map. With ``coupling`` alone, each label has a sigmoid that
-        is fitted to leave-one-out scores. Without both parameters, and for a 1-D ``y``,
+        is fitted to leave-one-out scores. Without either parameter, and for a 1-D ``y``,
         probabilities are ``(1 + tanh(score)) / 2`` and are not calibrated.
 
         Parameters

@@ -73,7 +73,7 @@ class Workspace:
     gram: Any = None  # Gram matrix of the features, cached by a preconditioner
 
     def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
-        """Return the problem for these values; problems returned earlier become invalid."""
+        """Return the problem for ``alpha`` and ``lambda_d``; earlier problems become invalid."""
         if self.pu is not None:
             self.objective.fill(self.pu.targets(alpha))
         if lambda_d is not None:
@@ -312,7 +312,7 @@ class Trainer:
         safe: bool = False,
         alphas: Sequence[float] | None = None,
     ) -> Workspace:
-        """Return features and objective; with exact kernels, later fits may only use ``alphas``."""
+        """Return features and objective; with exact kernels, ``alphas`` are those of later fits."""
         # If `scratch`, X may be overwritten. If `safe`, the kernel matrix is not checked.
         published = self.solver == "published"
         workers = 1 if arrays.blas_limit.users else arrays.blas_thread_count()

@@ -48,7 +48,7 @@ Split = tuple[Rows, Rows]
 
 
 def _strata(T: Signs) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return members and sizes of strata (positives or negatives of a label), rarest first."""
+    """Return the rows and sizes of strata (positives or negatives of a label), smallest first."""
     member = np.concatenate([T > 0, T < 0], axis=1)
     size = member.sum(axis=0)
     order = np.argsort(size, kind="stable")
@@ -89,7 +89,7 @@ def _deal(T: Signs, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
 
 
 def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
-    """Assign whole groups of rows to k folds, as :func:`_deal` does; large groups come first."""
+    """Assign groups of rows to k folds, as :func:`_deal` assigns rows; large groups come first."""
     # The cost is defined as in _deal, where all rows form an additional stratum.
     member, size = _strata(T)
     number = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -112,7 +112,7 @@ def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuf
 
 
 class _LabelSplitter:
-    """Base class of the splitters, which reads labels and counts splits."""
+    """Base class of the splitters, which reads their labels and checks ``n_splits``."""
 
     # Metadata routing must also pass the mask to the splitter. Otherwise, labels hidden by the mask
     # would affect the folds.
@@ -142,7 +142,7 @@ class _LabelSplitter:
         if groups is not None:
             raise ValueError("split does not accept groups. Pass MultilabelKFold(groups=...).")
         if y is None:
-            raise ValueError(f"{type(self).__name__} splits by labels. Pass them as y.")
+            raise ValueError(f"{type(self).__name__} needs labels. Pass the labels as y.")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         T = parse_labels(y, label_mask=label_mask, **marks).signs
         check_consistent_length(X, T)
@@ -177,8 +177,8 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     random_state : int, RandomState instance or None, default=None
         Seed of the shuffling. If None, each call gives different folds.
     groups : None, "duplicates" or array-like of shape (n,), default=None
-        Groups of rows to keep in one fold, so that near-duplicates do not leak into the evaluation:
-        "duplicates" groups rows with equal features; an array contains the group of each row.
+        Groups whose rows stay in the same fold, so that near-duplicates do not leak into the
+        evaluation: "duplicates" groups equal rows; an array contains the group of each row.
     missing_label : scalar, default=nan
         Value that marks a missing label.
     missing_as : {None, "missing", "negative"}, default=None
@@ -291,7 +291,7 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
 
 
 def label_folds(cv: Any, X: Any, T: Signs) -> list[Split]:
-    """Return the training and test rows of each fold; ``cv`` receives only observed labels."""
+    """Return the training and test rows of each fold; a splitter receives only labelled rows."""
     if isinstance(cv, Integral):
         cv = MultilabelKFold(int(cv), random_state=0)
     if hasattr(cv, "split"):
@@ -388,7 +388,7 @@ def cross_val_decision(
 
 
 def _default_cv(cv: Any, estimator: Any) -> Any:
-    """Return a splitter with the label options of the estimator, or of an estimator inside it."""
+    """Return a splitter with the options for labels of the estimator or its inner estimators."""
     if not isinstance(cv, Integral):
         return cv
     marks: dict[str, Any] = {"missing_label": np.nan, "missing_as": None}
@@ -504,7 +504,7 @@ def get_scorer(name: str, **options: Any) -> Any:
     """Make a scorer from a metric of :mod:`dm2l.metrics`, for ``scoring=`` of ``GridSearchCV``.
 
     A scorer is called as ``scorer(estimator, X, Y)``, and larger values are better. If labels are
-    missing, it estimates the value of the metric on the complete labels; ``estimate=False``
+    missing, the scorer estimates the metric on the complete labels; with ``estimate=False``, it
     evaluates only the observed labels. If metadata routing passes a ``label_mask`` to ``fit``, it
     must also be passed to the scorer: ``get_scorer(name).set_score_request(label_mask=True)``. The
     same is true for a ``sample_weight``.
@@ -534,7 +534,7 @@ def get_scorer(name: str, **options: Any) -> Any:
 
 
 def _metric(y_true: Any, y_score: Any, *, name: str, **options: Any) -> float:
-    """Compute a metric for labels in the form in which scikit-learn passes them to a scorer."""
+    """Compute a metric from the labels and predictions that scikit-learn passes to a scorer."""
     names = ("label_mask", "missing_label", "missing_as")
     marks = {mark: options.pop(mark) for mark in names if mark in options}
     return float(_METRICS[name](read_labels(y_true, **marks), y_score, **options))

@@ -169,8 +169,8 @@ def test_methods_refuse_to_work_before_fit(coupled, data):
 
 CONSTANT = {
     "nothing observed": (np.nan, "no observed entry"),
-    "positives only": (1, "only one class observed"),
-    "negatives only": (0, "only one class observed"),
+    "positives only": (1, "only one observed class"),
+    "negatives only": (0, "only one observed class"),
 }
 
 

@@ -309,7 +309,7 @@ def test_errors_of_the_folds_name_the_number():
     for bad in (1, 2.5, "3"):
         with pytest.raises(ValueError, match=f"n_splits .* got {bad!r}"):
             next(MultilabelKFold(bad).split(Y, Y))
-    with pytest.raises(ValueError, match="splits by labels"):
+    with pytest.raises(ValueError, match="needs labels"):
         next(MultilabelKFold(2).split(Y, None))
     with pytest.raises(ValueError, match="inconsistent"):
         next(MultilabelKFold(2).split(np.zeros((5, 1)), Y))

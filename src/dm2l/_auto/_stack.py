@@ -130,7 +130,7 @@ def _calibrated(Z: Floats, offset: Floats, slope: Floats, variance: Floats) -> F
 
 
 class ShrunkWeights(NamedTuple):
-    """Fitted weights (m, c), intercepts (c,), common weights (m,) and variances of the weights."""
+    """Weights (m, c), intercepts (c,) and common weights (m,), with variances of the weights."""
 
     own: Floats
     intercept: Floats

@@ -28,7 +28,7 @@ _WIDTH = 256  # number of columns of the inverse that are computed together
 
 
 class KernelOperator(Features):
-    """A kernel matrix as features; weights are the stacked ``F``, ``A`` and, if any, ``b``."""
+    """A kernel matrix as features; ``F``, ``A`` and any intercepts ``b`` are stacked as weights."""
 
     def __init__(self, K: Any, intercept: bool) -> None:
         super().__init__(K, intercept)
@@ -149,7 +149,7 @@ class KernelPreconditioner(Preconditioner):
         return (1.0 - self.alpha * inverse) / self.rho
 
     def members(self, count: int) -> "list[KernelPreconditioner]":
-        """Return copies for ``count`` threads; each thread must call ``leave`` when it ends."""
+        """Return a copy for each of ``count`` threads, which must call ``leave`` when they end."""
         together, members = BatchedSolver(self, count), []
         for place in range(count):
             member = copy(self)
@@ -168,7 +168,7 @@ class KernelPreconditioner(Preconditioner):
 
 
 class BatchedSolver:
-    """Solver that waits for a linear system of each active thread, and solves all at once."""
+    """Solver that waits for one linear system from each active thread, and solves all together."""
 
     # The set of active threads depends only on convergence, so results are deterministic.
     def __init__(self, factor: KernelPreconditioner, count: int) -> None:

@@ -24,13 +24,13 @@ Map = Callable[[Array], Array]
 
 
 class Known(NamedTuple):
-    """The objective and its gradient in the weights, evaluated for one value of the smoothing."""
+    """Value and gradient of the objective for one ``smoothing``."""
 
     at: Evaluation
     smoothing: float
 
     def reweighed(self, plain: Evaluation, ratio: float) -> Self:
-        """Return the evaluation for ``ratio * lambda_d`` from the evaluation without norms."""
+        """Return the evaluation for ``ratio * lambda_d``, given ``plain`` without norms."""
         old = self.at
         value, exact, gradient = (
             without + ratio * (with_norms - without)
@@ -276,7 +276,7 @@ def conjugate_gradients(
 def solve_by_cg(
     product: Map, right: Array, start: Array, tol: float, inverse: Map | None = None, **limits: Any
 ) -> Array:
-    """Solve ``product(A) = right`` for ``A`` with the approximate inverse ``inverse``."""
+    """Solve ``product(A) = right`` by conjugate gradients; ``inverse`` is the preconditioner."""
 
     def flat(function: Map) -> LinearOperator:
         size = right.size
@@ -348,7 +348,7 @@ def ridge_by_steps(problem: SmoothProblem) -> tuple[Any, bool]:
 def _direct(
     features: Features, T: Array, observed: Array, alpha: float, which: Array, weights: Array | None
 ) -> Array:
-    """Solve masked ridge by one factorization for all labels with equal rows and weights."""
+    """Solve masked ridge with one factorization for all labels with the same rows and weights."""
     right = features.adjoint(T.astype(features.Phi.dtype))
     penalty = np.diag(alpha * features.penalized)
     full = features.gram() if weights is None else None
@@ -370,7 +370,7 @@ def _direct(
 
 
 def solve_normal(A: Array, B: Array, intercept: bool) -> Array:
-    """Return the least-norm solution of normal equations; the intercept is not in the norm."""
+    """Return the least-norm solution of normal equations; the norm excludes the intercept."""
     if intercept:
         # The intercept, which is the last variable, is eliminated, so it is not part of the norm.
         column, corner = A[:-1, -1:], A[-1, -1]

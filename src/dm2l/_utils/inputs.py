@@ -22,7 +22,7 @@ _ALTERNATIVES = (
 
 
 def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
-    """Return validated features; if ``follows``, arrays of other libraries are not converted."""
+    """Return validated features; if ``follows``, torch and cupy arrays are not converted."""
     if is_non_numpy(X):
         X = _check_non_numpy(model, X, reset=reset) if follows else to_numpy(X)
     if not is_non_numpy(X):
@@ -205,7 +205,7 @@ def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
 
 
 def check_numbers(*, positive: bool = False, words: Any = (), **values: Any) -> None:
-    """Raise a ValueError unless values are finite and >= 0 (``positive``: > 0), or in ``words``."""
+    """Raise a ValueError unless values are finite and >= 0 (> 0 if ``positive``), or in words."""
     for name, value in values.items():
         number = isinstance(value, Real) and 0 <= float(value) < np.inf
         word = isinstance(value, str) and value in words

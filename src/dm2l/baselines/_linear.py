@@ -157,7 +157,7 @@ class IterativeBaseline(LinearBaseline):
     def _finish(
         self, X: Any, history: Any, coef: Any, intercept: Any, C: Any = None, n_starts: int = 0
     ) -> FitResult:
-        """Store coefficients and the history of the objective, with or without its start value."""
+        """Store coefficients and the objective's history, which begins with ``n_starts`` starts."""
         self._store(X, coef, intercept)
         self.n_iter_ = max(1, len(history) - n_starts)
         self.objective_history_ = np.array(history)
@@ -187,7 +187,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
     solver : {"auto", "direct", "cg", "dual"}, default="auto"
         "direct" factorizes a matrix. "cg" uses conjugate gradients up to a relative gradient of
         1e-10. "auto" selects the faster one of "direct" and "cg". "dual" is for a sparse ``X`` with
-        many columns. It solves for one unknown per row and label up to a relative residual of 1e-3.
+        many columns, and solves for one unknown per row and label up to a relative error of 1e-3.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as, class_prior
         As in :class:`dm2l.DM2LClassifier`.
 

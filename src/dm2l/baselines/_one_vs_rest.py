@@ -26,10 +26,10 @@ from dm2l.labels._matrix import LabelMatrix, LearnableMask
 class MaskedOneVsRestClassifier(MetaEstimatorMixin, CompletionClassifier):
     """Fit one clone of a scikit-learn estimator per label, on the rows where the label is observed.
 
-    A classifier is fitted to labels 0/1. Its score is ``decision_function``. Without this method,
-    it is ``2 p - 1`` with ``p`` from ``predict_proba``, or else -1/+1 for the predicted class. A
-    regressor is fitted to -1/+1, and predicts the score. ``X`` is not changed. It may be a data
-    frame with text, a list of documents or a kernel matrix, and may contain NaN.
+    A classifier is fitted to labels 0/1. Scores come from the first available of its methods:
+    ``decision_function``, ``2 p - 1`` with ``p`` from ``predict_proba``, or -1/+1 from ``predict``.
+    A regressor is fitted to -1/+1, and predicts the scores. ``X`` is passed on unchanged, so it may
+    contain NaN and text, and may also be a list of documents or a kernel matrix.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, CompletionClassifier):
             )
 
     def _learn(self, X: Any, labels: LabelMatrix, after_label: Any = None) -> FitResult:
-        """Fit all labels; ``after_label`` is called with the numbers of fitted and all labels."""
+        """Fit all labels; call ``after_label`` with the numbers of fitted labels and of labels."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)
@@ -236,7 +236,7 @@ def _score(model: Any, X: Any) -> NDArray[Any]:
 
 
 def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return scores and probabilities, which are computed from scores without ``predict_proba``."""
+    """Return scores, and probabilities from ``predict_proba`` or computed from the scores."""
     if _estimator_type(model) == "regressor" or not hasattr(model, "predict_proba"):
         scores = _score(model, X)
         return scores, plain_probability(scores)

@@ -96,7 +96,7 @@ class TrainingRows:
 def overfits(
     X: Any, T: Signs, scores: Floats, own_scores: Callable[[Any], Any], order: Index | None = None
 ) -> tuple[Signs, Floats, Floats] | None:
-    """Return signs, held-out and model scores of sampled rows if the model overfits, or None."""
+    """Return signs, held-out and model scores of sampled rows; None unless the model overfits."""
     scored = (T != 0) & np.isfinite(scores)
     few = np.arange(len(T)) if order is None else order
     few = few[scored[few].any(axis=1)][:FEW]
@@ -176,7 +176,7 @@ def check_threshold(threshold: Any) -> None:
 
 
 class _Fitted:
-    """A field that may be set to a function, whose result replaces it at the first use."""
+    """A field that may hold a function; the first use replaces the function by its result."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.place = f"_{name}"
@@ -222,7 +222,7 @@ class LabelCompleter:
         rules: LabelRules | None = None,
         calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
     ) -> Self:
-        """Fit the completer to held-out ``scores``; if they are None, there is no correlation."""
+        """Fit the completer to held-out ``scores``; None means no label correlation."""
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -301,7 +301,7 @@ class LabelCompleter:
         max_error_rate: Any = None,
         open_: Mask | bool = True,
     ) -> Imputation:
-        """Impute labels from features and known labels; where ``open_`` is false, from features."""
+        """Impute labels from features and, where ``open_`` is true, from known labels."""
         logic: Any = None if self.rules is None else self.rules._logic
         closed, against = (T, np.zeros(len(T), bool)) if logic is None else logic.propagate(T)
         missing, implied = (closed == 0) & open_, (closed != 0) & (T == 0)
@@ -337,7 +337,7 @@ class LabelCompleter:
     def _impute(
         self, X: Any, T: Signs, open_: Mask, scores: Floats, probabilities: Any, bounded: bool
     ) -> Imputation:
-        """Impute labels without rules; where ``open_`` is false, only from features."""
+        """Impute labels without rules, from features and, where ``open_`` is true, known labels."""
         learnt, correlation = self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and not bounded):
             p = self.probabilities(scores) if probabilities is None else probabilities
@@ -413,16 +413,16 @@ class CompletionMixin:
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
         y : array-like or data frame of shape (n_samples, n_labels)
-            Labels with missing entries. All of them may be missing.
+            Labels with missing entries. All entries may be missing.
         label_mask : array-like of bool, default=None
             False for entries that count as missing.
         method : {"predict", "predict_proba", "decision_function"}, default="predict"
             Whether to fill in decisions, probabilities or scores. Observed entries are 0/1 with
             "predict_proba", and -1/+1 with "decision_function".
         max_error_rate : float or (float, float), default=None
-            Maximum of the expected error rate among labels filled with yes, and among labels filled
-            with no; a pair sets two rates. As many labels as possible are filled. Labels with at
-            least 500 predictions have their own bounds, and others share a bound. Requires
+            Maximum expected error rate of the labels filled with yes, and of the labels filled with
+            no; a pair sets both maxima. As many labels as possible are filled. Labels with at least
+            500 predictions have their own bounds, and all other labels share a bound. Requires
             ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
             Whether to also return the numbers of labels that were filled.
@@ -481,9 +481,9 @@ class CompletionMixin:
     def find_label_errors(self: Any, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
         """Find observed labels that contradict the features and the other labels of their row.
 
-        Training rows are scored by models of ``cv`` folds, because the model itself was fitted to
-        the errors. With ``coupling=None``, all rows are. With ``missing_as="unlabelled"``, the
-        result contains unlabelled entries that are probably positive.
+        Models of ``cv`` folds score the training rows, because the model was fitted to their
+        errors. With ``coupling=None``, these models score all rows. If entries are unlabelled
+        (``missing_as``), the result contains them, the most probable positive first.
 
         Parameters
         ----------
@@ -516,7 +516,7 @@ class CompletionMixin:
         """Read the labels of new rows, which must have the columns of the training labels."""
         if self._labels.kind != "multilabel":
             what = f"{method} needs a label matrix, but the model was fitted to a 1-D y."
-            raise ValueError(f"{what} Fit it to y.reshape(-1, 1).")
+            raise ValueError(f"{what} Fit the model to y.reshape(-1, 1).")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         n_features = getattr(self, "n_features_in_", None)
         return parse_new_rows(X, y, self._labels, n_features, label_mask=label_mask, **marks)

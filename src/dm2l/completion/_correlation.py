@@ -116,7 +116,7 @@ class LabelCorrelation:
         return mean, np.where(apart, expit(self.combiner.alone(T, F)), p) if apart.any() else p
 
     def for_training_rows(self, T: Signs, F: Floats, own: Floats) -> Self:
-        """Return a copy with ``added`` estimated from held-out scores ``F`` and scores ``own``."""
+        """Return a copy with ``added`` estimated from held-out scores ``F`` and model scores."""
         # The model was fitted to these rows and to more rows than the models of the folds. At
         # missing entries, its scores therefore contain part of the shift by known labels. This
         # part is the slope of score differences on shifts, and needs no labels.
@@ -161,7 +161,7 @@ class Combiner:
         self.labels = labels
 
     def fit(self, T: Signs, *inputs: Floats) -> Self:
-        """Fit to known entries."""
+        """Fit the weights to known entries."""
         self._scale(T, *inputs)
         self._learn(T, *inputs)
         if self.labels and not self.calibrated:
@@ -169,7 +169,7 @@ class Combiner:
         return self
 
     def cross_fit(self, T: Signs, *inputs: Floats, folds: Index) -> tuple[Floats, Floats]:
-        """Return out-of-fold log-odds with and without labels; the model keeps the mean weights."""
+        """Return out-of-fold log-odds with and without labels; store the mean weights of folds."""
         self._scale(T, *inputs)
         eta, weights = np.empty(T.shape), []
         for k in range(int(folds.max(initial=0)) + 1):
@@ -201,7 +201,7 @@ class Combiner:
         return self.final(eta, alone)
 
     def final(self, eta: Floats, alone: Floats) -> Floats:
-        """Return probabilities from log-odds with labels and log-odds with only the features."""
+        """Return probabilities from log-odds that use labels, and log-odds that do not."""
         if self.final_ is None:
             return np.asarray(expit(eta))
         parts = zip(self.final_, _parts(eta, alone), strict=True)
@@ -449,7 +449,7 @@ def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
 def _asked_again(
     correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Return for each row the error at a revealed entry, and its expected and observed gain."""
+    """Reveal an entry of each row; return its error probability, expected and observed gain."""
     others = T != 0
     one = np.arange(len(T)), np.argmax(np.where(others, rng.random(T.shape), -1.0), axis=1)
     others[one] = False

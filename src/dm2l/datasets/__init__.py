@@ -87,7 +87,7 @@ def duplicate_groups(X: Any) -> NDArray[np.intp]:
 def count_shared(X_train: Any, X_test: Any) -> int:
     """Count the test rows that have an exact copy among the training rows.
 
-    Rows are compared as in :func:`duplicate_groups`. Each of several equal test rows is counted.
+    Rows are compared as in :func:`duplicate_groups`. Equal test rows are counted separately.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
         The name of the file without its suffix, such as ``"Arts"``. The file is an ``.npz``
         archive, an ARFF file (with its ``.xml``) or a MATLAB file.
     verify : bool, default=False
-        Whether to compare the content with the hash in the catalogue.
+        Whether to check that the content has the hash that the catalogue gives.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     [[1, 0], [0, 1]]
     """
     if not name or any(part in name for part in ("/", "\\", "..", "\0")):
-        raise ValueError(f"name must be a name such as 'Arts', not a path; got {name!r}.")
+        raise ValueError(f"name must be a data set's name like 'Arts', not a path; got {name!r}.")
     card = catalogue().get(name)
     if verify and card is None:
         raise ValueError(
@@ -229,7 +229,7 @@ def load_digit_attributes(*, return_X_y: bool = False) -> Any:
     """Load scikit-learn's digit images with labels such as "is 4", "even" and "prime".
 
     The 1797 images have 19 labels: the digit, attributes of the digit, and two labels that depend
-    on the writer. "heavy ink" is a mean grey value above the median, and "leans right" is a
+    on the writer. "heavy ink" means a mean grey value above the median, and "leans right" a
     positive mixed central moment of the ink. A digit implies its attributes, but no attribute
     implies the digit. DM2L represents such one-way co-occurrence by its local low-rank structure.
 

@@ -1,4 +1,4 @@
-"""Label matrices with missing entries: conversion of all accepted formats to a common form."""
+"""Label matrices with missing entries, which are read from arrays, data frames and lists."""
 
 from dm2l.labels._matrix import ConstantLabelWarning, LabelMatrix
 from dm2l.labels._parsing import SparseLabelMatrix

@@ -40,7 +40,7 @@ def fit_sums(
     X: Any,
     last: Weights | None,
 ) -> SolverResult:
-    """Fit all learnable labels to sums over rows; the model has the dtype of ``X``."""
+    """Fit a model of all learnable labels to sums over rows; the model has the dtype of ``X``."""
     constant = constant_scores(*statistics.weights)
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
@@ -65,7 +65,7 @@ def fit_sums(
 def _coupled(
     fitting: Trainer, problem: Any, feature_map: FeatureMap, fit: SolverResult, rows: Any
 ) -> SolverResult:
-    """Add leave-one-out scores of a sample of the rows to a fit."""
+    """Return the result of a fit, with leave-one-out scores of a sample of the rows added."""
     X, T = rows
     learnable = fit.mask.learnable
     kept = (T[:, learnable] != 0).any(axis=1)
@@ -109,7 +109,7 @@ class Stream:
 
     @classmethod
     def begun(cls, fitting: Trainer, X: Any, T: Signs) -> Self:
-        """Start a stream with features from a first block, which is not added yet."""
+        """Return a stream with a feature map fitted to a first block, which is not added yet."""
         feature_map = fitting.fixed_map(seen_rows(X, T))
         size, sample = feature_map.n_coefficients, sample_size(fitting)
         return cls(fitting, feature_map, GramStatistics(size, T.shape[1], sample))
@@ -126,8 +126,8 @@ class Stream:
         if feature_map.n_coefficients != statistics.n_features:
             raise ValueError(
                 f"The statistics have {statistics.n_features} features, but the kernel "
-                f"approximation returns {feature_map.n_coefficients}. Gather statistics with an "
-                "equal estimator, or let fit gather them."
+                f"approximation returns {feature_map.n_coefficients}. Gather statistics with equal "
+                "parameters, or let fit gather them."
             )
         return cls(fitting, feature_map, statistics)
 
@@ -142,7 +142,7 @@ class Stream:
         whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
 
     def fit(self, X: Any, last: Weights | None = None) -> SolverResult:
-        """Fit to all rows so far; the model has the dtype of ``X``."""
+        """Fit a model to all rows added so far; the model has the dtype of ``X``."""
         statistics = self.statistics
         make = partial(StatisticsProblem, statistics)
         fit = fit_sums(self.config, statistics, make, self.feature_map, X, last)
@@ -170,7 +170,7 @@ def fit_arrays(
 ) -> SolverResult:
     """Fit a model to rows in memory by Gram statistics or by passes over the rows."""
     if is_non_numpy(X):
-        raise TypeError("Gram statistics need numpy arrays. Convert X to numpy.")
+        raise TypeError(f"strategy={strategy!r} supports only numpy arrays. Convert X to numpy.")
     refuse(fitting.needs_rows)
     rows = block_rows(None, X.shape[1])
     slices = [slice(i, i + rows) for i in range(0, len(T), rows)]
@@ -207,7 +207,7 @@ def _fit_blocks(
 
 
 def collect(source: RowBlocks) -> tuple[Any, Signs, EntryWeights | None]:
-    """Read all rows of a source into memory, with their weights or None."""
+    """Return all rows, signs and weights of a source, read into memory; weights may be None."""
     rows, signs, weights = zip(*source, strict=True)
     X, T = stacked(list(rows)), np.concatenate(signs)
     _check_observed(replace(source.labels, signs=T), stacklevel=6)
@@ -307,7 +307,7 @@ def choose_strategy(
 def source_strategy(
     config: Trainer, source: RowBlocks, strategy: str, max_memory: float | None, needs_rows: str
 ) -> str:
-    """Return the strategy for row blocks; ``needs_rows`` is "" or a reason to need all rows."""
+    """Return the strategy for row blocks; ``needs_rows`` is a reason to load all rows, or ""."""
     if strategy == "memory" or (strategy == "auto" and needs_rows):
         return "memory"
     if strategy != "auto":
@@ -321,7 +321,7 @@ def source_strategy(
 
 
 def refuse(reason: str) -> None:
-    """Raise an error if there is a ``reason`` not to fit a model block by block."""
+    """Raise an error if there is a ``reason`` why a model cannot be fitted by blocks."""
     if reason:
         what = f"This model cannot be fitted block by block: {reason}."
         raise ValueError(f"{what} To read all rows into memory, use strategy='memory'.")

@@ -210,7 +210,7 @@ def test_positive_values_and_cutoffs_are_remembered_and_spoken(tmp_path):
     assert ((predicted["two"] == "2") == (x[:, 0] > 0)).mean() > 0.9
     frame.assign(two="0").to_csv(path, index=False)
     assert (
-        "neither positive nor the other value"
+        "besides the values '2' and '1'"
         in invoke(complete_command, model, path, "-o", out, "--force").stderr
     )
 
@@ -303,7 +303,7 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         (
             complete_command,
             (model, bare, "-o", tmp_path / "a.csv"),
-            "labels of the model are missing",
+            "the file lacks 10 of the 10 labels of the model",
         ),
     )
     for command, arguments, part in wrong_data:

@@ -291,7 +291,7 @@ def test_a_path_is_not_a_name(folder, form):
 
 @pytest.mark.usefixtures("folder")
 def test_an_archive_without_labels_or_with_pickles_is_refused():
-    with pytest.raises(ValueError, match=r"no array Y, but only \['X'\]"):
+    with pytest.raises(ValueError, match=r"no array Y among \['X'\]"):
         load_dataset("half")
     with pytest.raises(ValueError, match="Python objects"):
         load_dataset("pickled")

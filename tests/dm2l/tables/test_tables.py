@@ -447,7 +447,7 @@ def test_labels_of_a_model_are_found_by_their_very_names(write, tmp_path, name):
     for path in paths:
         with pytest.raises(
             ValueError,
-            match=rf"1 of the 2 labels of the model are missing: {re.escape(repr(name))}",
+            match=rf"the file lacks 1 of the 2 labels of the model: {re.escape(repr(name))}",
         ):
             read_for(model, path)
     other[name] = 1
