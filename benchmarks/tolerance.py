@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from over_ridge import USUAL
-from record import write
+from record import machine, write
 from sklearn.linear_model import Ridge
 from sklearn.metrics import average_precision_score
 
@@ -183,6 +183,8 @@ def main() -> None:
         for row in record["cases"] if options.alternate else ():
             if row["case"] in options.cases:
                 alternate(row)
+        if options.alternate:
+            record["cpu_machine"] = machine()
         record["tables"] = {"tolerance": table(record["cases"])}
         write(options.out, record, ran_on=record["machine"])
         return
